@@ -240,6 +240,15 @@ int64_t SplitParts(const ModelGraph& graph, int64_t degree) {
   return parts;
 }
 
+int64_t ContextParts(const ModelGraph& graph, int64_t context) {
+  const auto layers =
+      std::count_if(graph.layers.begin(), graph.layers.end(), [](const LayerSpec& layer) {
+        return layer.split.context == ContextUse::kKeys ||
+               layer.split.context == ContextUse::kCausalKeys;
+      });
+  return context == 1 ? 0 : 3 * (2 * context + 1) * static_cast<int64_t>(layers);
+}
+
 Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& from_end_to_end) {
   const std::vector<double>& serial =
       scheme.local_losses.empty() ? from_end_to_end : scheme.local_losses;

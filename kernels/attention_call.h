@@ -23,6 +23,7 @@ struct AttentionCall {
   int64_t first_query;   // the token of the first query, where causal
   int64_t window;        // tokens that a query sees, where causal; 0: all up to its own
   bool writes_all_keys;  // the gradient of k and v is written, not added to
+  bool adds_queries;     // that of q is added to what is there
   int64_t key_tile;      // most keys of a block that are scored at once; 0: all
   int64_t scored_keys;   // that scratch is for: those that some query may see, or all
   absl::Span<const int32_t> key_lengths;
@@ -39,7 +40,7 @@ struct AttentionCall {
     return window == 0 ? 0 : std::max<int64_t>(0, first_query + query + 1 - window);
   }
   int64_t KeysOf(int64_t sample, int64_t query) const {
-    if (causal) return first_query + query + 1;
+    if (causal) return std::min(keys, first_query + query + 1);
     return key_lengths.empty() ? keys : key_lengths[sample];
   }
   // Floats of a block of scores: what attention_kernels.h promises.
@@ -64,6 +65,7 @@ inline AttentionCall CallOf(const AttentionShape& s) {
           s.first_query,
           s.window,
           /*writes_all_keys=*/s.end_query() == s.tokens,
+          /*adds_queries=*/false,
           s.key_tile,
           s.num_keys(),
           s.key_lengths,
@@ -91,6 +93,7 @@ inline AttentionCall CallOf(const CrossAttentionShape& s) {
           s.first_query,
           s.window,
           /*writes_all_keys=*/!s.adds_keys,
+          s.adds_queries,
           s.key_tile,
           s.keys,
           s.key_lengths,

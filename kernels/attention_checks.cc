@@ -70,6 +70,17 @@ void CheckRotary(const char* kernel, const RotaryShape& shape, const Tensor& x_M
       << shape.tokens << " tokens of " << shape.heads << " heads";
 }
 
+void CheckMerge(const char* kernel, const Tensor& part_NC, const Tensor& part_lse_HN,
+                const Tensor& out_MC, const Tensor& lse_HM) {
+  const RowsSize part = RowsOf(part_lse_HN), all = RowsOf(lse_HM);
+  CHECK(part.rows == all.rows && part.columns <= all.columns)
+      << kernel << ": " << ShapeToString(part_lse_HN.shape()) << " and "
+      << ShapeToString(lse_HM.shape());
+  CHECK_EQ(RowsOf(out_MC).columns % all.rows, 0) << kernel << ": heads";
+  CheckRowsOf(kernel, {&out_MC}, all.columns, RowsOf(out_MC).columns);
+  CheckRowsOf(kernel, {&part_NC}, part.columns, RowsOf(out_MC).columns);
+}
+
 void CheckCrossAttention(const char* kernel, const CrossAttentionShape& shape,
                          std::initializer_list<const Tensor*> q_MC,
                          std::initializer_list<const Tensor*> out_MC,
@@ -79,9 +90,9 @@ void CheckCrossAttention(const char* kernel, const CrossAttentionShape& shape,
       << kernel;
   CheckKeyLengths(kernel, shape.key_lengths, shape.samples, shape.keys);
   CHECK(shape.kv_heads == 0 || shape.heads % shape.kv_heads == 0) << kernel;
-  CHECK(shape.first_query >= 0 &&
-        (!shape.causal || shape.first_query + shape.queries <= shape.keys))
-      << kernel << ": causal queries have keys of their own";
+  CHECK_GE(shape.first_query, 0) << kernel;
+  CHECK(shape.window == 0 || shape.first_query + shape.queries - shape.window < shape.keys)
+      << kernel << ": the last query sees none of " << shape.keys << " keys";
   CHECK(!shape.causal || shape.key_lengths.empty()) << kernel << ": key lengths";
   CHECK(shape.window >= 0 && (shape.window == 0 || shape.causal)) << kernel << ": a window";
   CHECK_GE(shape.key_tile, 0) << kernel;

@@ -65,7 +65,8 @@ struct CrossAttentionShape {
   int64_t samples = 0, queries = 0, keys = 0, heads = 0, head_size = 0;
   absl::Span<const int32_t> key_lengths = {};  // as above
   int64_t kv_heads = 0;                        // as above
-  // Causal: the queries are tokens from first_query on of the keys' own sequence.
+  // Causal: the queries are tokens from first_query on of the keys' own sequence, of which `keys`
+  // are here. Each query sees one of them at least.
   bool causal = false;
   int64_t first_query = 0;
   int64_t q_row = 0;       // numbers of a row of q's tensor, which q begins; 0: q's alone
@@ -75,6 +76,9 @@ struct CrossAttentionShape {
   // kv then has k and v of one head side by side, head by head. Not with kv_heads.
   int64_t value_size = 0;
   int64_t key_tile = 0;  // as above
+  // The gradient of q is added too. With lse and out over more keys than those of the call, it is
+  // what these keys add.
+  bool adds_queries = false;
 
   int64_t width() const { return heads * head_size; }
   int64_t kv_width() const { return (kv_heads == 0 ? heads : kv_heads) * head_size; }
@@ -150,6 +154,14 @@ class AttentionKernels {
     DoCrossGradient(shape, dout_MC, q_MC, kv_N2C, out_MC, lse_SHQ, dq_MC, dkv_N2C);
   }
 
+  // What the first N of a sequence's M queries see in other keys joins what they have seen, outputs
+  // weighted by their sums: lse becomes log(e^lse + e^part_lse).
+  void Merge(const Tensor& part_NC, const Tensor& part_lse_HN, const Tensor& out_MC,
+             const Tensor& lse_HM) {
+    CheckMerge("Merge", part_NC, part_lse_HN, out_MC, lse_HM);
+    DoMerge(part_NC, part_lse_HN, out_MC, lse_HM);
+  }
+
  private:
   // What a backend does, once the shapes are checked.
   virtual void DoForward(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
@@ -166,6 +178,8 @@ class AttentionKernels {
                                const Tensor& q_MC, const Tensor& kv_N2C, const Tensor& out_MC,
                                const Tensor& lse_SHQ, const Tensor& dq_MC,
                                const Tensor& dkv_N2C) = 0;
+  virtual void DoMerge(const Tensor& part_NC, const Tensor& part_lse_HN, const Tensor& out_MC,
+                       const Tensor& lse_HM) = 0;
 };
 
 }  // namespace pipelab

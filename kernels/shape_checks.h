@@ -58,6 +58,8 @@ void CheckAttention(const char* kernel, const AttentionShape& shape,
                     std::initializer_list<const Tensor*> qkv_M3C,
                     std::initializer_list<const Tensor*> out_MC, const Tensor& lse_SHQ);
 void CheckSharedHead(const char* kernel, const Tensor& x_MD, const Tensor& y);
+void CheckMerge(const char* kernel, const Tensor& part_NC, const Tensor& part_lse_HN,
+                const Tensor& out_MC, const Tensor& lse_HM);
 void CheckRotary(const char* kernel, const RotaryShape& shape, const Tensor& x_MC);
 // q and its gradient are [queries, row()], out and its gradient [queries, C], kv and its gradient
 // [keys, 2 kv_width()].

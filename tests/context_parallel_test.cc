@@ -8,7 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/data/batch_source.h"
 #include "models/data/random_batches.h"
+#include "models/data/text_batches.h"
+#include "models/data/text_corpus.h"
+#include "models/graph/context_part.h"
 #include "models/zoo/bert.h"
 #include "models/zoo/gpt.h"
 #include "pipelines/cost/model_partition.h"
@@ -25,11 +29,21 @@ using testing::HasSubstr;
 
 class ContextParallelTest : public TensorParallelTest {
  protected:
+  // Keys and values gathered, and round a ring.
   void ExpectTrains(const ModelGraph& graph, const TrainingOptions& options) {
-    SCOPED_TRACE(absl::StrCat(options.scheme, " ", ShardingName(options.lowering.sharding),
-                              options.sequence_parallel ? " rows by tokens" : ""));
-    ExpectTrainsAsSerial(graph, Train(graph, options), options,
-                         SerialLosses(graph, SerialOf(options), kSteps));
+    ExpectTrains(graph, *batches_, options);
+  }
+  void ExpectTrains(const ModelGraph& graph, const BatchSource& batches, TrainingOptions options) {
+    SerialOptions serial = SerialOf(options);
+    serial.data = &batches;
+    const std::vector<double> losses = SerialLosses(graph, serial, kSteps);
+    for (const ContextExchange exchange : {ContextExchange::kGather, ContextExchange::kRing}) {
+      SCOPED_TRACE(absl::StrCat(options.scheme, " ", ShardingName(options.lowering.sharding),
+                                options.sequence_parallel ? " rows by tokens" : "",
+                                exchange == ContextExchange::kRing ? " ring" : ""));
+      options.context_exchange = exchange;
+      ExpectTrainsAsSerial(graph, Train(graph, batches, options), options, losses);
+    }
   }
 };
 
@@ -84,6 +98,46 @@ TEST_F(ContextParallelTest, LlamaTrainsAsSerial) {
   }
 }
 
+// Windows that end within a chunk of 2, 4 or 8 tokens or some chunks before, where devices are so
+// many that keys go some places each way alone: C = 8, windows of 3 to 6 tokens.
+TEST_F(ContextParallelTest, WindowsTrainAsSerial) {
+  GptConfig config = LlamaConfig(/*layers=*/2, /*hidden=*/16, /*heads=*/4, /*feed_forward=*/24,
+                                 /*tokens=*/32, (SmallText()->vocabulary() + 7) / 8 * 8);
+  config.kv_heads = 2;
+  parts_differ_ = true;
+  const TextData text = *MakeTextData(SyntheticCorpus(/*bytes=*/20000, /*seed=*/3), config.tokens,
+                                      /*seed=*/5);
+  for (const int64_t window : {3, 4, 6, 13}) {
+    config.windows = {window};
+    const ModelGraph graph = *BuildGpt(config);
+    for (const Grid& grid : {Grid{2, 1, 1, 2}, Grid{2, 1, 1, 4}, Grid{1, 1, 1, 8}}) {
+      SCOPED_TRACE(absl::StrCat(Text(grid), " window ", window));
+      ExpectTrains(graph, *text.train, OptionsOf(grid.pipeline == 1 ? "1f1b" : "zb_h1", grid));
+    }
+  }
+}
+
+// Latent attention of DeepSeek-V3.
+TEST_F(ContextParallelTest, LatentAttentionTrainsAsSerial) {
+  const GptConfig gpt = DividedGpt(/*tied=*/false);
+  GptConfig config = LlamaConfig(/*layers=*/4, gpt.hidden, gpt.heads, /*feed_forward=*/40,
+                                 gpt.tokens, gpt.vocabulary);
+  config.dropout = 0.1;
+  for (const int64_t query_rank : {0, 12}) {
+    config.latent = {query_rank, /*rank=*/10, /*nope_size=*/6, /*rope_size=*/4, /*value_size=*/5};
+    const ModelGraph graph = *BuildGpt(config);
+    for (const Grid& grid : {Grid{1, 1, 1, 2}, Grid{2, 1, 1, 4}, Grid{2, 2, 1, 2}}) {
+      for (const bool sequence : {false, true}) {
+        if (sequence && grid.tensor == 1) continue;
+        SCOPED_TRACE(absl::StrCat(Text(grid), ", query rank ", query_rank));
+        TrainingOptions options = OptionsOf(query_rank == 0 ? "1f1b" : "zb_h1", grid);
+        options.sequence_parallel = sequence;
+        ExpectTrains(graph, options);
+      }
+    }
+  }
+}
+
 TEST_F(ContextParallelTest, SchemesAndRecomputation) {
   for (const bool tied : {false, true}) {
     const ModelGraph graph = *BuildGpt(DividedGpt(tied));
@@ -122,10 +176,7 @@ TEST_F(ContextParallelTest, BertTrainsAsSerial) {
     TrainingOptions options = OptionsOf("1f1b", grid);
     const RandomBatches batches(FieldsOf(graph), options.micro_batch_size * kMicroBatches,
                                 /*seed=*/3);
-    SerialOptions serial = SerialOf(options);
-    serial.data = &batches;
-    const Result run = Train(graph, batches, options);
-    ExpectTrainsAsSerial(graph, run, options, SerialLosses(graph, serial, kSteps));
+    ExpectTrains(graph, batches, options);
   }
 }
 

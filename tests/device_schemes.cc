@@ -49,6 +49,7 @@ class Jobs {
     AddNets();
     AddSharding();
     AddTensorParallel();
+    AddContextParallel();
   }
   const std::vector<Job>& all() const { return jobs_; }
 
@@ -115,6 +116,16 @@ class Jobs {
       options.sequence_parallel = sequence;
       Add(absl::StrCat("1f1b, tensor-parallel 2", sequence ? ", sequence-parallel" : ""),
           even_words_, *text_, options);
+    }
+  }
+
+  void AddContextParallel() {
+    for (const bool ring : {false, true}) {
+      TrainingOptions options = Options("1f1b");
+      options.sizes.devices = options.sizes.data_parallel = options.context_parallel = 2;
+      if (ring) options.context_exchange = ContextExchange::kRing;
+      Add(absl::StrCat("1f1b, context-parallel 2, ", ring ? "round a ring" : "gathered"), tied_,
+          *text_, options, /*quick=*/ring);
     }
   }
 
@@ -227,12 +238,16 @@ absl::StatusOr<SchemeOutcome> Run(const ComputeDevices& devices, Job job, Serial
   result.num_slices = schedule.num_slices;
   result.slices = training->slices();
   const bool in_order = SumsInLayerOrder(*job.graph, training->partition());
-  result.must_be_bit_equal =
-      KeepsMicroBatchOrder(schedule) && options.tensor_parallel == 1 && in_order;
+  result.must_be_bit_equal = KeepsMicroBatchOrder(schedule) && options.tensor_parallel == 1 &&
+                             options.context_parallel == 1 && in_order;
+  if (options.context_parallel > 1) {  // two chunks of each sample on each device
+    result.num_slices = static_cast<int>(2 * options.context_parallel * options.micro_batch_size);
+  }
   if (options.tensor_parallel > 1) {
     result.tensor_terms = SplitTerms(*job.graph);
     if (bfloat16) result.rounded_parts = SplitParts(*job.graph, options.tensor_parallel);
   }
+  if (bfloat16) result.rounded_parts += ContextParts(*job.graph, options.context_parallel);
   std::string unpredicted;
   for (int step = 0; step < kSteps; ++step) {
     PIPELAB_ASSIGN_OR_RETURN(const TrainingStep done, training->Step());

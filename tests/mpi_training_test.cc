@@ -221,8 +221,35 @@ TEST_F(MpiTrainingTest, ContextParallelDevicesTrainAsInOneProcess) {
       options.context_parallel = context;
       options.lowering.sharding = sharding;
       ExpectEqual(options);
+      options.context_exchange = ContextExchange::kRing;
+      ExpectEqual(options);
     }
   }
+}
+
+// Grouped queries in windows, and latent attention: gathered, and round a ring.
+TEST_F(MpiTrainingTest, ContextParallelAttentionTrainsAsInOneProcess) {
+  const ModelGraph small = graph_;
+  for (const bool latent : {false, true}) {
+    GptConfig config = LlamaConfig(/*layers=*/4, /*hidden=*/16, /*heads=*/4, /*feed_forward=*/24,
+                                   kSmallTokens, batches_->vocabulary());
+    config.kv_heads = latent ? 0 : 2;
+    config.query_key_norms = !latent;
+    if (latent) config.latent = {6, /*rank=*/5, /*nope_size=*/4, /*rope_size=*/2, /*value_size=*/3};
+    if (!latent) config.windows = {2, 0};
+    PIPELAB_ASSERT_OK_AND_ASSIGN(graph_, BuildGpt(config));
+    for (const ContextExchange exchange : {ContextExchange::kGather, ContextExchange::kRing}) {
+      for (const auto& [scheme, pipeline, context] :
+           {std::make_tuple("zb_h1", 2, 2), std::make_tuple("interleaved", 2, 2),
+            std::make_tuple("1f1b", 1, 4)}) {
+        TrainingOptions options = SmallTraining(scheme, pipeline, 8);
+        options.sizes.data_parallel = options.context_parallel = context;
+        options.context_exchange = exchange;
+        ExpectEqual(options);
+      }
+    }
+  }
+  graph_ = small;
 }
 
 TEST_F(MpiTrainingTest, DevicesThatDoNotDivideAreRefused) {

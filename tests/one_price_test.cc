@@ -120,6 +120,12 @@ std::vector<StepConfig> ConfigsOf(int max_stages) {
             const bool sets = d % 4 == 0 && c.sharding != Sharding::kReplicated && turn % 2 == 1;
             c.shards = sets ? d / 2 : 0;
             configs.push_back(c);
+            if (turn % 12 == 7 && c.slices == 0) {
+              StepConfig& parts = configs.emplace_back(c);
+              parts.context = 2;
+              const bool ring = turn % 24 == 7;
+              if (ring) parts.context_exchange = ContextExchange::kRing;
+            }
             // Refused alike where its calls do not suit the sizes.
             if (turn % 4 != 1 || (c.scheme != "1f1b" && c.scheme != "interleaved")) continue;
             StepConfig& megatron = configs.emplace_back(c);

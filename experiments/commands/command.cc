@@ -23,11 +23,11 @@ Options Join(std::initializer_list<Options> groups) {
 // What several commands take.
 struct OptionGroups {
   Options files = {"csv", "json", "text"};
-  Options schedule =
-      Join({files,
-            {"devices", "micro_batches", "virtual_stages", "recompute", "group_size", "replicas",
-             "concatenation", "update_interval", "slices", "edges", "stage_devices",
-             "stage_micro_batches", "data_parallel", "context_parallel", "expert_parallel"}});
+  Options schedule = Join({files,
+                           {"devices", "micro_batches", "virtual_stages", "recompute", "group_size",
+                            "replicas", "concatenation", "update_interval", "slices", "edges",
+                            "stage_devices", "stage_micro_batches", "data_parallel",
+                            "context_parallel", "context_exchange", "expert_parallel"}});
   Options on_cluster = {"model",    "model_time_unit", "kernels", "cluster",
                         "launches", "dtype",           "reserve"};
   Options times = Join({{"forward",

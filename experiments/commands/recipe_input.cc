@@ -50,6 +50,7 @@ SearchRequest SpaceOf(const Recipe& r) {
   space.max_context = 2 * r.config.context;
   if (HasExperts(r.model)) space.max_expert = 2 * r.config.experts;
   space.whole_experts = r.config.whole_experts;
+  space.exchange = r.config.context_exchange;
   return space;
 }
 

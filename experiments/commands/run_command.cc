@@ -138,6 +138,7 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   options.tensor_parallel = study.tensor_parallel;
   options.sequence_parallel = study.sequence_parallel;
   options.context_parallel = study.context_parallel;
+  options.context_exchange = study.context_exchange;
   options.lowering = study.lowering;
   options.batch_norm = study.batch_norm;
   options.local_heads = study.local_heads;
@@ -160,6 +161,9 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
     if (study.devices.activations() == DataType::kBFloat16) {
       trained.result.rounded_parts = SplitParts(study.graph, study.tensor_parallel);
     }
+  }
+  if (study.devices.activations() == DataType::kBFloat16) {
+    trained.result.rounded_parts += ContextParts(study.graph, study.context_parallel);
   }
   trained.result.slices = training->slices();
   // With context parallelism each sample's rows are added in two chunks on each of its devices.

@@ -252,6 +252,7 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
                      "be 1, or simulate it"));
   }
   study.context_parallel = config.context;
+  study.context_exchange = config.context_exchange;
   if (words.size() > 1) PIPELAB_RETURN_IF_ERROR(TakeConfig(words[1], config, &study));
   config.tensor = study.tensor_parallel;
   config.sequence_parallel = study.sequence_parallel;

@@ -40,8 +40,13 @@ struct RunInput {
   int tensor_parallel = 1;
   bool sequence_parallel = false;
   int context_parallel = 1;
+  ContextExchange context_exchange = ContextExchange::kGather;
 
-  TensorParallel split() const { return {tensor_parallel, sequence_parallel, context_parallel}; }
+  TensorParallel split() const {
+    TensorParallel all = {tensor_parallel, sequence_parallel, context_parallel};
+    all.exchange = context_exchange;
+    return all;
+  }
 
   LoweringOptions lowering;
   BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;

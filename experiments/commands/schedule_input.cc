@@ -35,10 +35,12 @@ ABSL_FLAG(
 ABSL_FLAG(int, slices, 0, "token slices of a micro-batch (terapipe); 0: the scheme's own");
 ABSL_FLAG(int, data_parallel, 1,
           "data-parallel copies of each device, which divide its micro-batches by rows");
+ABSL_FLAG(int, context_parallel, 1,
+          "devices that divide each sample's tokens, in each copy of each device");
 ABSL_FLAG(
-    int, context_parallel, 1,
-    "devices that divide each sample's tokens, in each copy of each device; attention gathers "
-    "keys and values among them");
+    std::string, context_exchange, "gather",
+    "how attention gets at the keys and values of these devices: gather, or ring, from one to "
+    "the next beside the attention to those at hand");
 ABSL_FLAG(int, expert_parallel, 1,
           "devices among copies and parts of tokens that divide the experts of each layer; needs "
           "--model");

@@ -268,6 +268,7 @@ absl::Status TakeFixed(const ModelGraph& graph, SearchRequest* search) {
   PIPELAB_ASSIGN_OR_RETURN(const int context, FixedDegree(wanted, "C", &StepConfig::context));
   PIPELAB_RETURN_IF_ERROR(CheckContextParallel(graph, {1, false, context}, "--fixed=C"));
   search->max_context = std::max(search->max_context, context);
+  search->exchange = wanted.context_exchange;
   search->max_expert = absl::GetFlag(FLAGS_max_expert);
   PIPELAB_RETURN_IF_ERROR(CheckRange("--max_expert", search->max_expert, 1, 1 << 20));
   PIPELAB_ASSIGN_OR_RETURN(const int experts, FixedDegree(wanted, "E", &StepConfig::experts));

@@ -32,6 +32,7 @@ ABSL_DECLARE_FLAG(int, update_interval);
 ABSL_DECLARE_FLAG(int, slices);
 ABSL_DECLARE_FLAG(int, data_parallel);
 ABSL_DECLARE_FLAG(int, context_parallel);
+ABSL_DECLARE_FLAG(std::string, context_exchange);
 ABSL_DECLARE_FLAG(int, expert_parallel);
 ABSL_DECLARE_FLAG(bool, recompute);
 ABSL_DECLARE_FLAG(bool, overlap);  // time_flags.cc
@@ -76,7 +77,8 @@ constexpr const char* kSizeFlags[] = {
     "devices",          "micro_batches", "virtual_stages",   "group_size",
     "replicas",         "concatenation", "recompute",        "update_interval",
     "slices",           "data_parallel", "context_parallel", "expert_parallel",
-    "micro_batch_size", "layout",        "execution",        "ranks"};
+    "micro_batch_size", "layout",        "execution",        "ranks",
+    "context_exchange"};
 
 absl::Status CheckNoSizeFlags(const std::string& word) {
   for (const char* flag : kSizeFlags) {
@@ -89,8 +91,10 @@ absl::Status CheckNoSizeFlags(const std::string& word) {
 
 // Flags with the words of a configuration's keys.
 absl::Status TakeKeys(StepConfig* config) {
-  for (const auto& [key, value] : {std::make_pair("execution", absl::GetFlag(FLAGS_execution)),
-                                   std::make_pair("ranks", absl::GetFlag(FLAGS_ranks))}) {
+  for (const auto& [key, value] :
+       {std::make_pair("execution", absl::GetFlag(FLAGS_execution)),
+        std::make_pair("ranks", absl::GetFlag(FLAGS_ranks)),
+        std::make_pair("context_exchange", absl::GetFlag(FLAGS_context_exchange))}) {
     for (const StepField& field : StepFields()) {
       if (field.key != key || value == field.get(StepConfig())) continue;
       const absl::Status set = field.set(value, config);

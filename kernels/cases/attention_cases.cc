@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cases/attention_roundings.h"
@@ -116,20 +117,21 @@ void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
     const Shape q{s.samples * s.queries, s.row()}, kv{s.samples * s.keys, s.kv_row()};
     const Shape out{s.samples * s.queries, s.out_width()};
     const Shape lse{s.samples, s.heads, s.queries};
-    const std::string shape =
-        absl::StrCat(s.samples, "x", s.queries, "x", s.keys, "x", s.heads, "x", s.head_size,
-                     s.causal                ? absl::StrCat("/causal", s.first_query)
-                     : s.key_lengths.empty() ? "/full"
-                                             : "/padded",
-                     s.kv_heads > 0 ? absl::StrCat("/shared", s.kv_heads) : "",
-                     s.q_row > 0 ? absl::StrCat("/row", s.q_row) : "", s.adds_keys ? "/adds" : "",
-                     s.window > 0 ? absl::StrCat("/window", s.window) : "",
-                     s.value_size > 0 ? absl::StrCat("/values", s.value_size) : "",
-                     s.key_tile > 0 ? absl::StrCat("/tile", s.key_tile) : "");
-    const double pairs = double(s.samples) * s.heads * s.queries *
-                         (s.window > 0 ? double(std::min(s.window, s.keys))
-                          : s.causal   ? s.first_query + 0.5 * double(s.queries + 1)
-                                       : double(s.keys));
+    const std::string shape = absl::StrCat(
+        s.samples, "x", s.queries, "x", s.keys, "x", s.heads, "x", s.head_size,
+        s.causal                ? absl::StrCat("/causal", s.first_query)
+        : s.key_lengths.empty() ? "/full"
+                                : "/padded",
+        s.kv_heads > 0 ? absl::StrCat("/shared", s.kv_heads) : "",
+        s.q_row > 0 ? absl::StrCat("/row", s.q_row) : "", s.adds_keys ? "/adds" : "",
+        s.adds_queries ? "/to_both" : "", s.window > 0 ? absl::StrCat("/window", s.window) : "",
+        s.value_size > 0 ? absl::StrCat("/values", s.value_size) : "",
+        s.key_tile > 0 ? absl::StrCat("/tile", s.key_tile) : "");
+    const double pairs =
+        double(s.samples) * s.heads * s.queries *
+        (s.window > 0                         ? double(std::min(s.window, s.keys))
+         : s.causal && s.first_query < s.keys ? s.first_query + 0.5 * double(s.queries + 1)
+                                              : double(s.keys));
     const int64_t columns = s.head_size + (s.value_size == 0 ? s.head_size : s.value_size);
     KernelCase c;
     c.error_terms = std::max({s.keys, s.head_size, s.value_size});
@@ -160,7 +162,7 @@ void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
                  {kv},
                  {out},
                  {lse},
-                 {q, s.q_row > 0 ? kAdded : kOut},
+                 {q, s.q_row > 0 || s.adds_queries ? kAdded : kOut},
                  {kv, s.adds_keys ? kAdded : kOut}};
     c.prepare = [s](Backend* be, const Tensors& t) {
       be->attention().CrossForward(s, t[1], t[2], t[3], t[4]);
@@ -174,6 +176,23 @@ void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
   }
 }
 
+// Two weighted numbers each, whose weights are exponentials of differences of log-sum-exps.
+void AddMerges(CaseSize size, std::vector<KernelCase>* cases) {
+  for (const auto& [n, m, heads, columns] :
+       {std::make_tuple(1, 1, 1, 1), {3, 5, 2, 3}, {70, 70, 4, 16}, {130, 200, 3, 64}}) {
+    if ((size == CaseSize::kSmall) != (n < 10)) continue;
+    KernelCase c;
+    c.name = absl::StrCat("MergeAttention/", n, "of", m, "x", heads, "x", columns);
+    c.tensors = {
+        {{n, heads * columns}}, {{heads, n}}, {{m, heads * columns}, kAdded}, {{heads, m}, kAdded}};
+    c.run = [](Backend* be, const Tensors& t) { be->attention().Merge(t[0], t[1], t[2], t[3]); };
+    c.error_terms = 16;  // exponents of some units, whose roundings are relative errors
+    c.bytes = Floats(3.0 * n * heads * columns);
+    c.in_bfloat16 = CaseInBFloat16{{1, 3}};
+    cases->push_back(c);
+  }
+}
+
 }  // namespace
 
 void AddAttentionCases(CaseSize size, std::vector<KernelCase>* cases) {
@@ -181,6 +200,7 @@ void AddAttentionCases(CaseSize size, std::vector<KernelCase>* cases) {
   AddRotations(size, cases);
   AddSharedHeads(size, cases);
   AddCrossAttentions(size, cases);
+  AddMerges(size, cases);
 }
 
 }  // namespace pipelab

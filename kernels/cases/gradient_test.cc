@@ -296,6 +296,60 @@ TEST(Gradient, CrossAttention) {
   }
 }
 
+// Pieces of the keys one by one: what they give merged is the whole, and their gradients with the
+// whole's output and sums add up to its own.
+TEST(Gradient, AttentionInPieces) {
+  constexpr int64_t kHeads = 2, kQueries = 5, kSize = 3, kPiece = 4, kPieces = 3;
+  constexpr int64_t kWidth = kHeads * kSize;
+  for (const int64_t window : {0, 6}) {
+    CrossAttentionShape whole{1, kQueries, kPiece * kPieces, kHeads, kSize};
+    whole.causal = true;
+    whole.first_query = 2 * kPiece;
+    whole.queries = kPiece;
+    whole.window = window;
+    const Vector q = NormalVector(kPiece * kWidth, "q");
+    const Vector kv = NormalVector(whole.keys * 2 * kWidth, "kv");
+    const Vector dout = NormalVector(kPiece * kWidth, "dout");
+    Vector out(q.size()), lse(kPiece * kHeads), dq(q.size()), dkv(kv.size());
+    reference::Attention(CallOf(whole), q, kv, absl::MakeSpan(out), absl::MakeSpan(lse));
+    reference::AttentionGradient(CallOf(whole), dout, q, kv, out, lse, absl::MakeSpan(dq),
+                                 absl::MakeSpan(dkv));
+    Vector merged(q.size()), sums(lse.size()), sum_dq(q.size()), sum_dkv(kv.size());
+    for (int64_t piece = kPieces - 1; piece >= 0; --piece) {
+      CrossAttentionShape part = whole;
+      part.keys = kPiece;
+      part.first_query = (2 - piece) * kPiece;
+      // Those that see none of the keys are not in the call.
+      if (window > 0) part.queries = std::min(kPiece, kPiece + window - 1 - part.first_query);
+      if (part.queries <= 0) continue;
+      part.adds_queries = true;
+      const int64_t n = part.queries, at = piece * kPiece * 2 * kWidth;
+      const absl::Span<const double> keys(&kv[at], kPiece * 2 * kWidth);
+      Vector out_part(n * kWidth), lse_part(n * kHeads);
+      reference::Attention(CallOf(part), q, keys, absl::MakeSpan(out_part),
+                           absl::MakeSpan(lse_part));
+      if (piece == kPieces - 1) {
+        merged = out_part;
+        sums = lse_part;
+      } else {
+        reference::Merge(n, kPiece, kHeads, out_part, lse_part, absl::MakeSpan(merged),
+                         absl::MakeSpan(sums));
+      }
+      for (int64_t i = 0; i < n * kHeads; ++i) lse_part[i] = lse[i / n * kPiece + i % n];
+      reference::AttentionGradient(CallOf(part), dout, q, keys, out, lse_part,
+                                   absl::MakeSpan(sum_dq),
+                                   absl::MakeSpan(sum_dkv).subspan(at, keys.size()));
+    }
+    const auto expect_near = [&](const Vector& is, const Vector& should) {
+      for (size_t i = 0; i < should.size(); ++i) EXPECT_NEAR(is[i], should[i], 1e-12) << window;
+    };
+    expect_near(merged, out);
+    expect_near(sums, lse);
+    expect_near(sum_dq, dq);
+    expect_near(sum_dkv, dkv);
+  }
+}
+
 TEST(Gradient, GeluAndDropout) {
   for (int64_t n : ElementCounts(CaseSize::kSmall)) {
     const Inputs in = {NormalVector(n, "x")};

@@ -85,7 +85,11 @@ inline std::vector<CrossAttentionShape> CrossAttentionShapes(CaseSize size) {
               {2, 5, 5, 2, 3, {}, 0, true, 0, 0, false, 0, 2},
               {1, 3, 6, 3, 2, {}, 0, false, 0, 8, false, 0, 5},
               {1, 67, 70, 2, 2, {}, 0, true, 3, 0, true, 5, 1},
-              {2, 3, 7, 2, 3, {}, 0, false, 0, 0, true, 0, 2, 3}};
+              {2, 3, 7, 2, 3, {}, 0, false, 0, 0, true, 0, 2, 3},
+              // Queries that come behind the keys, and what these add to their gradient.
+              {2, 4, 5, 4, 3, {}, 2, true, 7, 20, true, 0, 0, 0, true},
+              {1, 68, 70, 1, 2, {}, 0, true, 80, 0, true, 79, 0, 0, true},
+              {1, 3, 8, 2, 3, {}, 0, false, 0, 0, true, 0, 2, 3, true}};
     case CaseSize::kMedium:
       return {{2, 70, 150, 2, 16},
               {1, 130, 65, 2, 32},
@@ -94,7 +98,8 @@ inline std::vector<CrossAttentionShape> CrossAttentionShapes(CaseSize size) {
               {1, 130, 200, 2, 32, {}, 2, true, 70, 192, true},
               {1, 130, 200, 4, 32, {}, 2, true, 70, 192, true, 50},
               {2, 130, 130, 3, 24, {}, 0, true, 0, 0, false, 0, 16},
-              {1, 70, 150, 2, 20, {}, 0, true, 80, 0, true, 33, 40}};
+              {1, 70, 150, 2, 20, {}, 0, true, 80, 0, true, 33, 40},
+              {1, 130, 150, 4, 32, {}, 2, true, 160, 192, true, 150, 0, 64, true}};
     case CaseSize::kLarge:
       return {{8, 64, 128, 4, 64}, {4, 128, 128, 4, 96, {}, 0, true, 0, 0, false, 0, 64}};
   }

@@ -119,7 +119,8 @@ void AttentionBackward(const AttentionCall& call, const float* dout,
       SoftmaxTileBackward(scores, dscores, b.rows, t.keys, t.causal_from, call.window, lse + b.lse,
                           dout + b.out, out + b.out, value_size, width);
       gemm->Run(kPlain, kPlain, b.rows, size, t.keys, scale, dscores, t.keys, in.k + t.kv,
-                call.kv_row, t.first > 0 ? 1 : 0, gradient.q + b.q, call.q_row);
+                call.kv_row, t.first > 0 || call.adds_queries ? 1 : 0, gradient.q + b.q,
+                call.q_row);
       gemm->Run(kTransposed, kPlain, t.keys, size, b.rows, scale, dscores, t.keys, in.q + b.q,
                 call.q_row, beta, gradient.k + t.kv, call.kv_row);
       gemm->Run(kTransposed, kPlain, t.keys, value_size, b.rows, 1, scores, t.keys, dout + b.out,
@@ -127,6 +128,20 @@ void AttentionBackward(const AttentionCall& call, const float* dout,
     });
     if (b.first) ClearUnseen(call, b, gradient);
   });
+}
+
+void MergeAttention(int64_t n, int64_t m, int64_t heads, int64_t size, const float* part,
+                    const float* part_lse, float* out, float* lse) {
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t h = 0; h < heads; ++h, part += size, out += size) {
+      const float other = part_lse[h * n + i], before = lse[h * m + i];
+      const float most = std::max(other, before);
+      const float after = most + std::log(std::exp(other - most) + std::exp(before - most));
+      const float keep = std::exp(before - after), add = std::exp(other - after);
+      for (int64_t d = 0; d < size; ++d) out[d] = out[d] * keep + part[d] * add;
+      lse[h * m + i] = after;
+    }
+  }
 }
 
 }  // namespace cpu

@@ -24,6 +24,9 @@ void AttentionBackward(const AttentionCall& call, const float* dout_MC,
                        const AttentionData<const float>& in, const float* out_MC,
                        const float* lse_SHQ, Sgemm* gemm, float* scores, float* dscores,
                        const AttentionData<float>& gradient);
+// N of M queries of so many heads, each with `size` values.
+void MergeAttention(int64_t n, int64_t m, int64_t heads, int64_t size, const float* part_NC,
+                    const float* part_lse_HN, float* out_MC, float* lse_HM);
 
 }  // namespace cpu
 }  // namespace pipelab

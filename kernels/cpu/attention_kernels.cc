@@ -69,6 +69,13 @@ class CpuAttentionKernels final : public AttentionKernels {
                        const Tensor& dq_MC, const Tensor& dkv_N2C) override {
     RunGradient(CallOf(shape), dout_MC, q_MC, kv_N2C, out_MC, lse_SHQ, dq_MC, dkv_N2C);
   }
+  void DoMerge(const Tensor& part_NC, const Tensor& part_lse_HN, const Tensor& out_MC,
+               const Tensor& lse_HM) override {
+    const RowsSize part = RowsOf(part_lse_HN);
+    MergeAttention(part.columns, RowsOf(lse_HM).columns, part.rows,
+                   RowsOf(out_MC).columns / part.rows, Data(part_NC), Data(part_lse_HN),
+                   Data(out_MC), Data(lse_HM));
+  }
 
  private:
   void RunForward(const AttentionCall& call, const Tensor& q, const Tensor& kv, const Tensor& out,

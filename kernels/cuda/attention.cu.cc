@@ -150,7 +150,9 @@ void QueryGradient(Queue& queue, const AttentionNumbers& call, const T* dout, co
              c.queries, rows, c.size, pitch, own_q);
         Load(block, dout + tile.sample * c.queries * width + value_column, width, tile.first,
              c.queries, rows, c.value_size, pitch, own_dout);
-        block.ForEach(rows * pitch, [&](int64_t at) { own_dq[at] = 0.0f; });
+        T* const to = dq + c.q_offset + tile.sample * c.q_sample + column;
+        Load(block, to, c.q_row, tile.first, c.adds_queries ? c.queries : tile.first, rows, c.size,
+             pitch, own_dq);
         const int64_t last = tile.first + rows < c.queries ? tile.first + rows : c.queries;
         const int64_t keys = KeysOf(c, tile.sample, last - 1);
         for (int64_t first_key = FirstTileOf(c, tile.first, rows); first_key < keys;
@@ -177,7 +179,6 @@ void QueryGradient(Queue& queue, const AttentionNumbers& call, const T* dout, co
             own_dq[r * pitch + d] += sum;
           });
         }
-        T* const to = dq + c.q_offset + tile.sample * c.q_sample + column;
         block.ForEach(rows * c.size, [&](int64_t at) {
           const int64_t r = at / c.size, d = at % c.size;
           if (tile.first + r < c.queries) {
@@ -194,8 +195,7 @@ template <class T>
 void KeyValueGradient(Queue& queue, const AttentionNumbers& call, const T* dout, const T* q,
                       const T* kv, const float* lse, const float* delta, T* dkv) {
   const AttentionNumbers c = call;
-  // All keys where they are written; else those that the queries read.
-  const int64_t keys = c.writes_all_keys || !c.causal ? c.keys : c.first_query + c.queries;
+  const int64_t keys = KeysOfGradient(c);
   const int64_t pitch = PitchOf(c), width = c.heads * c.value_size;
   const int64_t rows = TileRows(pitch - 1, 6), tiles = (keys + rows - 1) / rows;
   const int64_t query_tiles = (c.queries + rows - 1) / rows, score_pitch = rows + 1;
@@ -353,11 +353,31 @@ void AttentionGradient(Queue& queue, const AttentionNumbers& call, const T* dout
   KeyValueGradient(queue, call, dout, q, kv, lse, delta, dkv);
 }
 
+// Outputs by the log-sum-exps as they were, and then these.
+template <class T>
+void MergeAttention(Queue& queue, int64_t n, int64_t m, int64_t heads, int64_t size, const T* part,
+                    const float* part_lse, T* out, float* lse) {
+  ForEach(queue, "MergeOutputs", n * heads * size, [=] PIPELAB_DEVICE(int64_t i) {
+    const int64_t query = i / size / heads, head = i / size % heads;
+    const float other = part_lse[head * n + query], before = lse[head * m + query];
+    const float most = fmaxf(other, before);
+    const float keep = expf(before - most), add = expf(other - most);
+    out[i] = (static_cast<float>(out[i]) * keep + static_cast<float>(part[i]) * add) / (keep + add);
+  });
+  ForEach(queue, "MergeSums", n * heads, [=] PIPELAB_DEVICE(int64_t i) {
+    float* const at = lse + i / n * m + i % n;
+    const float most = fmaxf(part_lse[i], *at);
+    *at = most + logf(expf(part_lse[i] - most) + expf(*at - most));
+  });
+}
+
 // The types of activations.
-#define PIPELAB_MAKE(T)                                                                          \
-  template void Attention(Queue&, const AttentionNumbers&, const T*, const T*, T*, float*);      \
-  template void AttentionGradient(Queue&, const AttentionNumbers&, const T*, const T*, const T*, \
-                                  const T*, const float*, T*, T*);
+#define PIPELAB_MAKE(T)                                                                            \
+  template void Attention(Queue&, const AttentionNumbers&, const T*, const T*, T*, float*);        \
+  template void AttentionGradient(Queue&, const AttentionNumbers&, const T*, const T*, const T*,   \
+                                  const T*, const float*, T*, T*);                                 \
+  template void MergeAttention(Queue&, int64_t, int64_t, int64_t, int64_t, const T*, const float*, \
+                               T*, float*);
 PIPELAB_MAKE(float)
 PIPELAB_MAKE(BFloat16)
 #undef PIPELAB_MAKE

@@ -54,6 +54,26 @@ struct Call {
   }
 };
 
+// What is there already of a gradient, as sums.
+template <class Head>
+PIPELAB_DEVICE inline void StageRows(const Block& block, HeadRows<BFloat16> from, int64_t rows,
+                                     int64_t size, float* to) {
+  block.ForEach(kTileRows * Head::kWidth, [&](int64_t at) {
+    const int r = static_cast<int>(at) / Head::kWidth, d = static_cast<int>(at) % Head::kWidth;
+    to[r * Head::kSumPitch + d] =
+        r < rows && d < size ? static_cast<float>(from.first[r * from.row + d]) : 0.0f;
+  });
+}
+
+// Sums that go on with what is there of a gradient, and what becomes of them; `room` is scratch.
+template <class Head>
+PIPELAB_DEVICE inline void LoadGradient(const Block& block, HeadRows<BFloat16> from, int64_t rows,
+                                        int64_t size, float* room,
+                                        OfWarps<typename Head::Sums>* sums) {
+  StageRows<Head>(block, from, rows, size, room);
+  block.ForEachWarp([&](int warp) { LoadSums<Head>(room, warp, &(*sums)[warp]); });
+}
+
 template <class Head>
 void QueryGradient(Queue& queue, const Call& of, BFloat16* dq) {
   const Call call = of;
@@ -79,8 +99,9 @@ void QueryGradient(Queue& queue, const Call& of, BFloat16* dq) {
         block.ForEachWarp([&](int warp) {
           TakeRows<Head>(k, warp, &queries[warp]);
           TakeRows<Head>(v, warp, &douts[warp]);
-          ClearSums<Head>(&sums[warp]);
         });
+        BFloat16* const to = dq + (call.Queries(sample, head).first - call.q) + first * c.q_row;
+        LoadGradient<Head>(block, {to, c.q_row}, c.adds_queries ? rows : 0, c.size, scores, &sums);
         call.LoadStatistics(block, sample, head, first, lse, delta);
         const int64_t keys = KeysOf(c, sample, first + rows - 1);
         for (int64_t first_key = FirstTileOf(c, first, kTileRows); first_key < keys;
@@ -107,31 +128,10 @@ void QueryGradient(Queue& queue, const Call& of, BFloat16* dq) {
           });
         }
         block.ForEachWarp([&](int warp) { StoreSums<Head>(sums[warp], warp, scores); });
-        BFloat16* const to = dq + (call.Queries(sample, head).first - call.q);
-        WriteRows<Head>(block, scores, {to + first * c.q_row, c.q_row}, rows, c.size,
-                        [](int) { return 1.0f; });
+        WriteRows<Head>(block, scores, {to, c.q_row}, rows, c.size, [](int) { return 1.0f; });
       });
 }
 
-// What is there already of a gradient, as sums.
-template <class Head>
-PIPELAB_DEVICE inline void StageRows(const Block& block, HeadRows<BFloat16> from, int64_t rows,
-                                     int64_t size, float* to) {
-  block.ForEach(kTileRows * Head::kWidth, [&](int64_t at) {
-    const int r = static_cast<int>(at) / Head::kWidth, d = static_cast<int>(at) % Head::kWidth;
-    to[r * Head::kSumPitch + d] =
-        r < rows && d < size ? static_cast<float>(from.first[r * from.row + d]) : 0.0f;
-  });
-}
-
-// Sums that go on with what is there of a gradient, and what becomes of them; `room` is scratch.
-template <class Head>
-PIPELAB_DEVICE inline void LoadGradient(const Block& block, HeadRows<BFloat16> from, int64_t rows,
-                                        int64_t size, float* room,
-                                        OfWarps<typename Head::Sums>* sums) {
-  StageRows<Head>(block, from, rows, size, room);
-  block.ForEachWarp([&](int warp) { LoadSums<Head>(room, warp, &(*sums)[warp]); });
-}
 template <class Head>
 PIPELAB_DEVICE inline void StoreGradient(const Block& block, OfWarps<typename Head::Sums>* sums,
                                          int64_t rows, int64_t size, float* room,
@@ -170,9 +170,7 @@ PIPELAB_DEVICE inline void ScoreGradients(const Block& block, const Call& call, 
 template <class Head>
 void KeyValueGradient(Queue& queue, const Call& of, BFloat16* dkv) {
   const Call call = of;
-  // All keys where they are written; else those that the queries read.
-  const int64_t keys =
-      call.c.writes_all_keys || !call.c.causal ? call.c.keys : call.c.first_query + call.c.queries;
+  const int64_t keys = KeysOfGradient(call.c);
   const int64_t tiles = (keys + kTileRows - 1) / kTileRows;
   const int64_t query_tiles = (call.c.queries + kTileRows - 1) / kTileRows;
   ForEachBlock(

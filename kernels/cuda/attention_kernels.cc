@@ -61,6 +61,15 @@ class CudaAttentionKernels final : public AttentionKernels {
     const auto scratch = Scratch(2, call);
     RunGradient(call, dout_MC, q_MC, kv_N2C, out_MC, lse_SHQ, dq_MC, dkv_N2C);
   }
+  void DoMerge(const Tensor& part_NC, const Tensor& part_lse_HN, const Tensor& out_MC,
+               const Tensor& lse_HM) override {
+    const RowsSize part = RowsOf(part_lse_HN);
+    ByType(out_MC, [&](auto at) {
+      MergeAttention(*device_, part.columns, RowsOf(lse_HM).columns, part.rows,
+                     RowsOf(out_MC).columns / part.rows, at(part_NC), Data(part_lse_HN), at(out_MC),
+                     Data(lse_HM));
+    });
+  }
 
  private:
   void Run(const AttentionCall& call, const Tensor& q, const Tensor& kv, const Tensor& out,
@@ -92,6 +101,7 @@ class CudaAttentionKernels final : public AttentionKernels {
     n.first_query = c.first_query;
     n.window = c.window;
     n.writes_all_keys = c.writes_all_keys;
+    n.adds_queries = c.adds_queries;
     n.key_lengths = device_->Upload(c.key_lengths);
     n.q_offset = c.q_offset;
     n.q_row = c.q_row;

@@ -38,12 +38,20 @@ PIPELAB_DEVICE inline int64_t FirstKeyOf(const AttentionNumbers& c, int64_t quer
   return c.window == 0 || first < 0 ? 0 : first;
 }
 PIPELAB_DEVICE inline int64_t KeysOf(const AttentionNumbers& c, int64_t sample, int64_t query) {
-  if (c.causal) return c.first_query + query + 1;
+  if (c.causal) {
+    const int64_t own = c.first_query + query + 1;
+    return own < c.keys ? own : c.keys;
+  }
   return c.key_lengths == nullptr ? c.keys : c.key_lengths[sample];
 }
 PIPELAB_DEVICE inline bool Sees(const AttentionNumbers& c, int64_t sample, int64_t query,
                                 int64_t key) {
   return FirstKeyOf(c, query) <= key && key < KeysOf(c, sample, query);
+}
+// Keys whose gradients a call touches: all where they are written; else those that queries read.
+inline int64_t KeysOfGradient(const AttentionNumbers& c) {
+  const int64_t read = c.first_query + c.queries;
+  return c.writes_all_keys || !c.causal || read > c.keys ? c.keys : read;
 }
 // Whether one of the queries [first, last) sees one of the keys [first_key, end_key).
 PIPELAB_DEVICE inline bool SeesSome(const AttentionNumbers& c, int64_t sample, int64_t first,

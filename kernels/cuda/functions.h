@@ -199,7 +199,7 @@ struct AttentionNumbers {
   int64_t samples, heads, group, size, value_size, queries, keys;
   bool causal;
   int64_t first_query, window;
-  bool writes_all_keys;
+  bool writes_all_keys, adds_queries;
   const int32_t* key_lengths;  // [samples], in the device's memory; null: all
   int64_t q_offset, q_row, q_sample;
   int64_t k_offset, v_offset, kv_row, kv_sample, kv_head;
@@ -212,6 +212,10 @@ void Attention(Queue& queue, const AttentionNumbers& call, const T* q, const T* 
 template <class T>
 void AttentionGradient(Queue& queue, const AttentionNumbers& call, const T* dout, const T* q,
                        const T* kv, const T* out, const float* lse, T* dq, T* dkv);
+// N of M queries of so many heads, each with `size` values.
+template <class T>
+void MergeAttention(Queue& queue, int64_t n, int64_t m, int64_t heads, int64_t size,
+                    const T* part_NC, const float* part_lse_HN, T* out_MC, float* lse_HM);
 
 // --- causal_softmax.cu.cc: between batched products, which have tensor cores (bf16_block.h).
 // Scores [matrices, tokens, tokens], in place: row i sees its first i + 1 columns, the rest is 0.

@@ -82,6 +82,11 @@ class RecordedAttention final : public AttentionKernels {
                   {&dx}, [&] { of_->ShareHeadGradient(dy, dx); });
     record_->AddNumbers(RowsOf(dy).rows * RowsOf(dx).columns);
   }
+  void DoMerge(const Tensor& part, const Tensor& part_lse, const Tensor& out,
+               const Tensor& lse) override {
+    record_->Note("MergeAttention", absl::StrCat(RowsOf(part).rows, "x", RowsOf(part).columns), 0,
+                  {&part, &out}, [&] { of_->Merge(part, part_lse, out, lse); });
+  }
   void DoCrossForward(const CrossAttentionShape& s, const Tensor& q, const Tensor& kv,
                       const Tensor& out, const Tensor& lse) override {
     record_->Note("CrossAttention", Text(s), ProductFlops(s, 1, 1), {&q, &kv, &out},

@@ -41,13 +41,13 @@ void ForEachQuery(const AttentionCall& call, Body body) {
   }
 }
 
-// What a call does not add to starts at 0: its q, and all k and v where it writes those.
+// What a call does not add to starts at 0: its q, and all k and v, where it writes those.
 void ClearGradient(const AttentionCall& call, Out dq, Out dkv) {
   const auto clear = [&](Out rows, int64_t from, int64_t width) {
     std::fill_n(rows.begin() + from, width, 0.0);
   };
   for (int64_t s = 0; s < call.samples; ++s) {
-    for (int64_t i = 0; i < call.queries; ++i) {
+    for (int64_t i = 0; !call.adds_queries && i < call.queries; ++i) {
       clear(dq, call.q_offset + s * call.q_sample + i * call.q_row, call.width());
     }
     for (int64_t i = 0; call.writes_all_keys && i < call.keys; ++i) {
@@ -109,6 +109,23 @@ void ShareHeadGradient(int64_t rows, int64_t size, int64_t heads, int64_t column
     dx_MD[i] = 0;
     for (int64_t h = 0; h < heads; ++h) {
       dx_MD[i] += dy[(i / size * heads + h) * columns + i % size];
+    }
+  }
+}
+
+void Merge(int64_t n, int64_t m, int64_t heads, In part_NC, In part_lse_HN, Out out_MC,
+           Out lse_HM) {
+  const int64_t size = static_cast<int64_t>(out_MC.size()) / (m * heads);
+  for (int64_t h = 0; h < heads; ++h) {
+    for (int64_t i = 0; i < n; ++i) {
+      const double part = part_lse_HN[h * n + i], most = std::max(part, lse_HM[h * m + i]);
+      const double before = lse_HM[h * m + i];
+      const double lse = most + std::log(std::exp(part - most) + std::exp(before - most));
+      for (int64_t d = 0; d < size; ++d) {
+        const int64_t at = (i * heads + h) * size + d;
+        out_MC[at] = out_MC[at] * std::exp(before - lse) + part_NC[at] * std::exp(part - lse);
+      }
+      lse_HM[h * m + i] = lse;
     }
   }
 }

@@ -59,6 +59,12 @@ class ReferenceAttentionKernels final : public AttentionKernels {
     AttentionGradient(call, Wide(dout_MC), Wide(q_MC), Wide(kv_N2C), Wide(out_MC), Wide(lse_SHQ),
                       WideResult(dq_MC), WideResult(dkv_N2C));
   }
+  void DoMerge(const Tensor& part_NC, const Tensor& part_lse_HN, const Tensor& out_MC,
+               const Tensor& lse_HM) override {
+    const RowsSize part = RowsOf(part_lse_HN);
+    reference::Merge(part.columns, RowsOf(lse_HM).columns, part.rows, Wide(part_NC),
+                     Wide(part_lse_HN), WideResult(out_MC), WideResult(lse_HM));
+  }
 
  private:
   std::shared_ptr<Charge> Scratch(int64_t blocks, const AttentionCall& call) {

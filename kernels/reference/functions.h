@@ -49,6 +49,8 @@ void Rotate(const RotaryShape& shape, bool back, int64_t columns, Out x_MC);
 void ShareHead(int64_t rows, int64_t size, int64_t heads, int64_t columns, In x_MD, Out y);
 void ShareHeadGradient(int64_t rows, int64_t size, int64_t heads, int64_t columns, In dy,
                        Out dx_MD);
+// N of M queries of so many heads.
+void Merge(int64_t n, int64_t m, int64_t heads, In part_NC, In part_lse_HN, Out out_MC, Out lse_HM);
 void AttentionGradient(const AttentionCall& call, In dout_MC, In q, In kv, In out_MC, In lse_SHQ,
                        Out dq, Out dkv);
 

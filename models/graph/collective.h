@@ -8,8 +8,9 @@
 
 namespace pipelab {
 
-// kAllToAll: each device has a part of its tensor for each other one, in equal shares here.
-enum class Collective : uint8_t { kAllReduce, kReduceScatter, kAllGather, kAllToAll };
+// kAllToAll: each device has a part of its tensor for each other one, in equal shares here. kHop:
+// each sends a tensor to its neighbour in a ring.
+enum class Collective : uint8_t { kAllReduce, kReduceScatter, kAllGather, kAllToAll, kHop };
 
 // What each of d devices sends in a ring, of a tensor of `whole` bytes: an all-reduce goes around
 // twice, a reduce-scatter or all-gather once. An all-to-all sends as much as one of these.

@@ -17,9 +17,15 @@
 
 namespace pipelab {
 
+// How attention gets at the others' keys and values. kGather: all of them at once (Llama 3). kRing:
+// they travel from device to device beside the attention to those at hand (Liu et al., "Ring
+// attention with blockwise transformers", 2023; context_ring.h).
+enum class ContextExchange : uint8_t { kGather, kRing };
+
 struct ContextPart {
   int64_t parts = 1, part = 0;
   bool balanced = false;
+  ContextExchange exchange = ContextExchange::kGather;
 
   bool whole() const { return parts == 1; }
   int64_t chunks() const { return balanced ? 2 : 1; }

@@ -86,7 +86,8 @@ ModelGraph MemberGraph(const ModelGraph& graph, TensorParallel split, int64_t me
   ModelGraph part;
   part.name = graph.name;
   part.width = graph.width;
-  const ContextPart tokens = ContextPartOf(graph, split.context, context);
+  ContextPart tokens = ContextPartOf(graph, split.context, context);
+  tokens.exchange = split.exchange;
   for (const LayerSpec& layer : graph.layers) {
     part.layers.push_back(MemberLayer(layer, split, member, tokens));
   }

@@ -19,7 +19,8 @@
 // With `context` C devices divide each sample's tokens as well (context_part.h): all have the same
 // weights, or the same part of them, and every layer works on its device's rows. Attention alone
 // needs the others': their keys and values are gathered forward, and again backward, whose
-// gradients are reduce-scattered (LayerSplit::context_collectives).
+// gradients are reduce-scattered, or all of these travel round a ring (ContextExchange;
+// LayerSplit::context_collectives).
 //
 // With `experts` E devices divide the routed experts of a layer: each token's rows go to the devices
 // that have its experts, and come back, by one all-to-all each, forward and backward. They are E of
@@ -39,6 +40,7 @@
 #include <vector>
 
 #include "models/graph/collective.h"
+#include "models/graph/context_part.h"
 #include "models/graph/layer_costs.h"
 #include "models/graph/operation.h"
 #include "models/graph/token_slice.h"
@@ -52,6 +54,7 @@ struct TensorParallel {
   int64_t context = 1;    // C, devices with parts of each sample's tokens
   int64_t experts = 1;    // E, devices that divide a layer's experts
   bool whole_experts = false;
+  ContextExchange exchange = ContextExchange::kGather;
 
   // Whether a device has less than the whole layer.
   bool divides() const { return degree > 1 || context > 1 || experts > 1; }
@@ -71,10 +74,12 @@ struct TensorDimension {
 };
 
 // Bytes of the whole tensor: before a reduce-scatter, after an all-gather. What a device has for
-// all devices, itself too, before an all-to-all, which is among those that divide experts.
+// all devices, itself too, before an all-to-all, which is among those that divide experts. What a
+// device sends in a hop, which runs beside so large a part of the pass's attention.
 struct TensorCollective {
   Collective kind;
   Bytes bytes;
+  double beside = 0;
 };
 
 // What the group does in each pass, one after the other; a recompute does the forward's again.

@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "glog/logging.h"
+#include "kernels/tensor/arena.h"
+#include "kernels/tensor/tensor.h"
 #include "models/graph/collective.h"
 
 namespace pipelab {
@@ -44,6 +47,34 @@ void CommunicatorPeers::ScatterSums(const Tensor& all, const Tensor& own, int64_
   ForEachSample(own, all, samples, [&](const Tensor& part, const Tensor& whole) {
     return communicator_->ReduceScatter(whole, part, ranks_, limit_);
   });
+}
+
+std::function<Tensor()> CommunicatorPeers::Shift(Tensor sent, int64_t places, Arena* arena) {
+  const DataType type = sent.type();
+  const Shape shape = sent.shape();
+  const auto any = [=] { return arena->Allocate(type, shape, MemoryKind::kActivation); };
+  if (!status_.ok()) return any;
+  const auto at = [&](int64_t place) { return ranks_[(place % size() + size()) % size()]; };
+  constexpr uint64_t kTag = 0x52494e47;
+  const Bytes bytes(sent.bytes());
+  const absl::StatusOr<Ticket> sending =
+      communicator_->Send(std::move(sent), at(member_ + places), kTag);
+  status_ = sending.status();
+  if (!status_.ok()) return any;
+  const absl::StatusOr<Ticket> receiving = communicator_->Receive(
+      {type, shape}, at(member_ - places), kTag, arena->Reserve(bytes, MemoryKind::kActivation));
+  status_ = receiving.status();
+  if (!status_.ok()) return any;
+  traffic_ += bytes;
+  return [=, first = *receiving, second = *sending] {
+    absl::StatusOr<Tensor> arrived = communicator_->Wait(first, limit_);
+    if (arrived.ok() && status_.ok()) {
+      status_ = communicator_->Wait(second, limit_).status();
+    } else if (status_.ok()) {
+      status_ = arrived.status();
+    }
+    return arrived.ok() ? *std::move(arrived) : any();
+  };
 }
 
 }  // namespace pipelab

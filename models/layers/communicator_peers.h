@@ -9,6 +9,7 @@
 #define PIPELAB_MODELS_LAYERS_COMMUNICATOR_PEERS_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,6 +31,7 @@ class CommunicatorPeers final : public TensorPeers {
   void Largest(const Tensor& data) override { AllReduce(data, ReduceOp::kMax); }
   void GatherRows(const Tensor& own, const Tensor& all, int64_t samples) override;
   void ScatterSums(const Tensor& all, const Tensor& own, int64_t samples) override;
+  std::function<Tensor()> Shift(Tensor sent, int64_t places, Arena* arena) override;
   absl::Status status() const override { return status_; }
   Bytes traffic() const { return traffic_; }
 

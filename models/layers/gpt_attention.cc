@@ -12,7 +12,6 @@ namespace pipelab {
 
 GptAttention::GptAttention(const LayerSpec& spec)
     : rows_(spec),
-      context_(spec.context),
       tokens_(rows_.all(spec.output_shape[0])),
       hidden_(spec.output_shape[1]),
       heads_(WholeAttribute(spec, "heads")),
@@ -25,6 +24,7 @@ GptAttention::GptAttention(const LayerSpec& spec)
       rotary_base_(Attribute(spec, "rotary_base")),
       window_(WholeAttribute(spec, "window")),
       key_tile_(WholeAttribute(spec, "key_tile")),
+      context_(spec.context, tokens_, Heads(spec), has_key_lengths_),
       residual_(spec),
       all_(spec, {"gamma", "beta", "wqkv", "bqkv", "wo", "bo", "qgamma", "kgamma"}) {}
 
@@ -90,23 +90,10 @@ Tensor GptAttention::NormHeadsGradient(const LayerContext& ctx, absl::Span<const
 void GptAttention::Rotate(const LayerContext& ctx, bool back, const Tensor& qkv_MQ) const {
   if (rotary_base_ == 0) return;
   RotaryShape shape;
-  shape.samples = ctx.samples;
-  shape.tokens = ctx.slice.CountOf(tokens_);
-  shape.first_token = ctx.slice.first;
   shape.heads = heads_ + kv_heads_;  // of q, then of k
   shape.head_size = head_size_;
   shape.base = rotary_base_;
-  if (context_.whole()) {
-    ctx.backend->attention().Rotate(shape, back, qkv_MQ);
-    return;
-  }
-  shape.samples = 1;
-  ForEachChunk(ctx, [&](int64_t, int64_t place, const TokenSlice& chunk) {
-    shape.tokens = chunk.count;
-    shape.first_token = chunk.first;
-    ctx.backend->attention().Rotate(shape, back,
-                                    qkv_MQ.Rows(place * chunk.count, (place + 1) * chunk.count));
-  });
+  context_.Rotate(ctx, shape, back, qkv_MQ);
 }
 
 Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
@@ -121,16 +108,14 @@ Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash
   std::vector<Tensor> heads;
   if (has_norms()) heads = NormHeads(ctx, qkv_MQ);
   Rotate(ctx, /*back=*/false, qkv_MQ);
-  if (!ctx.slice.whole()) qkv_MQ = JoinSequence(ctx, std::move(qkv_MQ));
-  Tensor keys_NK;  // of all devices with context parallelism
-  if (!context_.whole()) keys_NK = GatherKeys(ctx, qkv_MQ);
-  Tensor mix_MW = b.Allocate({m, width_});
-  const int64_t queries = ctx.slice.CountOf(tokens_) / context_.chunks();
-  Tensor lse_SHT = b.AllocateFloats({ctx.samples * context_.chunks(), heads_, queries});
-  if (context_.whole()) {
-    b.attention().Forward(ShapeFor(ctx), qkv_MQ, mix_MW, lse_SHT);
+  if (!ctx.slice.whole()) qkv_MQ = JoinSequence(ctx, qkv_MQ);
+  Tensor keys_NK;  // with context parallelism
+  if (context_.parts()) keys_NK = context_.Keys(ctx, OwnKeys(ctx, qkv_MQ));
+  Tensor mix_MW = b.Allocate({m, width_}), lse_SHT = b.AllocateFloats(context_.SumsShape(ctx));
+  if (context_.parts()) {
+    context_.Forward(ctx, qkv_MQ, std::move(keys_NK), mix_MW, lse_SHT);
   } else {
-    AttendToAll(ctx, qkv_MQ, std::exchange(keys_NK, Tensor()), mix_MW, lse_SHT);
+    b.attention().Forward(ShapeFor(ctx), qkv_MQ, mix_MW, lse_SHT);
   }
   Tensor branch_MC = b.Allocate({m, hidden_});
   b.Linear(mix_MW, At(P::kWo).value, BiasOfOne(ctx, At(P::kBo)), branch_MC);
@@ -150,8 +135,8 @@ Tensor GptAttention::InputGradient(const LayerContext& ctx, const Tensor& x_MC, 
   Tensor dbranch_MC = rows_.Gather(ctx, residual_.BranchGradient(ctx, dy));
   Tensor dmix_MW = b.Allocate({m, width_});
   b.LinearInputGradient(dbranch_MC, At(P::kWo).value, dmix_MW);
-  if (!context_.whole()) {
-    kept[kQkv] = GradientOfAll(ctx, std::move(dmix_MW), &kept);
+  if (context_.parts()) {
+    kept[kQkv] = PartGradient(ctx, std::move(dmix_MW), &kept);
   } else if (ctx.slice.whole()) {
     Tensor dqkv_MQ = AllocateLike(ctx, kept[kQkv]);
     b.attention().Gradient(ShapeFor(ctx), dmix_MW, kept[kQkv], kept[kMix], kept[kLse], dqkv_MQ);

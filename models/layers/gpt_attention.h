@@ -1,6 +1,6 @@
 // The layer that gpt_attention_spec.h describes. x_MC, y_MC; M = samples * tokens, of a slice where
 // it works on slices. Its passes are in gpt_attention.cc; what slices of the tokens, and devices
-// with parts of them, need besides is in gpt_attention_parts.cc.
+// with parts of them (parted_attention.h), need besides is in gpt_attention_parts.cc.
 //
 //   std::unique_ptr<Layer> layer = MakeGptAttention(graph.layers[1]);    // makers.h
 #ifndef PIPELAB_MODELS_LAYERS_GPT_ATTENTION_H_
@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "models/layers/block_parts.h"
 #include "models/layers/layer.h"
+#include "models/layers/parted_attention.h"
 #include "models/specs/gpt_attention_spec.h"
 
 namespace pipelab {
@@ -54,48 +55,28 @@ class GptAttention : public UnaryLayer {
   void CopySlice(const LayerContext& ctx, Copying way, const Tensor& slice_MC,
                  const Tensor& sequence_MC) const;
   // Slices: puts q, k, v of the slice in their places among the samples', which it returns.
-  Tensor JoinSequence(const LayerContext& ctx, Tensor qkv_MQ) const;
+  Tensor JoinSequence(const LayerContext& ctx, const Tensor& qkv_MQ) const;
   // Slices: the gradient of the slice's q, k, v, complete once it is the slice's turn. Gives up
   // dmix and lse.
   Tensor SliceGradient(const LayerContext& ctx, Tensor dmix_MW, std::vector<Tensor>* kept) const;
 
-  // Context parallelism. Calls fn(sample, place of its chunk, the chunk's tokens) for the device's
-  // chunks, each of which is a call of the kernel; of a sample the last tokens first.
-  template <typename Fn>
-  void ForEachChunk(const LayerContext& ctx, Fn&& fn) const;
-  CrossAttentionShape ChunkShape(const LayerContext& ctx, int64_t sample,
-                                 const TokenSlice& chunk) const;
-  // Between k and v of all tokens as the devices have them, part after part, and in their order.
-  void CopyParts(const LayerContext& ctx, Copying way, const Tensor& parts_NK,
-                 const Tensor& keys_NK) const;
-  // The keys and values of all tokens of the samples, side by side.
-  Tensor GatherKeys(const LayerContext& ctx, const Tensor& qkv_MQ) const;
-  // Sums the devices' gradients of these, and puts those of the own tokens into dqkv.
-  void ScatterKeys(const LayerContext& ctx, Tensor dkeys_NK, const Tensor& dqkv_MQ) const;
-  void AttendToAll(const LayerContext& ctx, const Tensor& qkv_MQ, const Tensor& keys_NK,
-                   const Tensor& mix_MW, const Tensor& lse) const;
+  // The heads of devices with parts of the tokens.
+  static CrossAttentionShape Heads(const LayerSpec& spec);
+  // Of q, k, v, those that the others need, in a new tensor.
+  Tensor OwnKeys(const LayerContext& ctx, const Tensor& qkv_MQ) const;
   // The gradient of the own q, k, v. Gives up dmix and lse.
-  Tensor GradientOfAll(const LayerContext& ctx, Tensor dmix_MW, std::vector<Tensor>* kept) const;
+  Tensor PartGradient(const LayerContext& ctx, Tensor dmix_MW, std::vector<Tensor>* kept) const;
 
   ProductRows rows_;
-  ContextPart context_;
   int64_t tokens_, hidden_, heads_, kv_heads_, head_size_;
   int64_t width_, qkv_width_;  // of all heads; of q, k and v
   bool causal_, has_key_lengths_;
   double rotary_base_;
   int64_t window_, key_tile_;  // 0: none
+  PartedAttention context_;
   ResidualDropout residual_;
   PresentParameters all_;
 };
-
-template <typename Fn>
-void GptAttention::ForEachChunk(const LayerContext& ctx, Fn&& fn) const {
-  const std::vector<TokenSlice> chunks = context_.Tokens(tokens_ * context_.parts);
-  const auto count = static_cast<int64_t>(chunks.size());
-  for (int64_t sample = 0; sample < ctx.samples; ++sample) {
-    for (int64_t i = count - 1; i >= 0; --i) fn(sample, sample * count + i, chunks[i]);
-  }
-}
 
 }  // namespace pipelab
 

@@ -8,6 +8,7 @@
 #include "models/layers/block_parts.h"
 #include "models/layers/layer.h"
 #include "models/layers/makers.h"
+#include "models/layers/parted_attention.h"
 #include "models/layers/tensor_peers.h"
 #include "models/specs/gpt_latent_attention_spec.h"
 
@@ -30,6 +31,7 @@ class GptLatentAttention : public UnaryLayer {
   bool narrow() const { return latent_.query_rank > 0; }  // q's product is of low rank
   int64_t head_row() const { return latent_.head_size() + latent_.value_size; }
 
+  static CrossAttentionShape Heads(const LayerSpec& spec);
   CrossAttentionShape ShapeFor(const LayerContext& ctx) const;
   // Turns the first numbers of each of so many heads, or their gradients back.
   void Rotate(const LayerContext& ctx, bool back, int64_t heads, int64_t stride,
@@ -49,8 +51,9 @@ class GptLatentAttention : public UnaryLayer {
   Tensor JoinKeys(const LayerContext& ctx, const Tensor& up_MU, const Tensor& rope_MR) const;
 
   ProductRows rows_;
-  int64_t tokens_, heads_, key_tile_;
+  int64_t tokens_, heads_;
   LatentHeads latent_;
+  PartedAttention context_;
   double rotary_base_;
   ResidualDropout residual_;
   PresentParameters all_;
@@ -84,35 +87,38 @@ GptLatentAttention::GptLatentAttention(const LayerSpec& spec)
     : rows_(spec),
       tokens_(rows_.all(spec.output_shape[0])),
       heads_(WholeAttribute(spec, "heads")),
-      key_tile_(WholeAttribute(spec, "key_tile")),
       latent_(LatentHeadsOf(spec)),
+      context_(spec.context, tokens_, Heads(spec), /*padded=*/false),
       rotary_base_(Attribute(spec, "rotary_base")),
       residual_(spec),
       all_(spec, {"gamma", "beta", "wqa", "qgamma", "wqb", "wkva", "wkr", "kgamma", "wkvb", "wo"}) {
 }
 
-CrossAttentionShape GptLatentAttention::ShapeFor(const LayerContext& ctx) const {
+CrossAttentionShape GptLatentAttention::Heads(const LayerSpec& spec) {
   CrossAttentionShape shape;
+  shape.heads = WholeAttribute(spec, "heads");
+  shape.head_size = LatentHeadsOf(spec).head_size();
+  shape.value_size = LatentHeadsOf(spec).value_size;
+  shape.causal = true;
+  shape.key_tile = WholeAttribute(spec, "key_tile");
+  return shape;
+}
+
+CrossAttentionShape GptLatentAttention::ShapeFor(const LayerContext& ctx) const {
+  CrossAttentionShape shape = context_.heads();
   shape.samples = ctx.samples;
   shape.queries = shape.keys = tokens_;
-  shape.heads = heads_;
-  shape.head_size = latent_.head_size();
-  shape.value_size = latent_.value_size;
-  shape.causal = true;
-  shape.key_tile = key_tile_;
   return shape;
 }
 
 void GptLatentAttention::Rotate(const LayerContext& ctx, bool back, int64_t heads, int64_t stride,
                                 const Tensor& x) const {
   RotaryShape shape;
-  shape.samples = ctx.samples;
-  shape.tokens = tokens_;
   shape.heads = heads;
   shape.head_size = latent_.rope_size;
   shape.stride = stride;
   shape.base = rotary_base_;
-  ctx.backend->attention().Rotate(shape, back, x);
+  context_.Rotate(ctx, shape, back, x);
 }
 
 Tensor GptLatentAttention::Product(const LayerContext& ctx, const Tensor& x, int weights) const {
@@ -184,9 +190,15 @@ Tensor GptLatentAttention::Run(const LayerContext& ctx, const Tensor& x_MC, Laye
   Rotate(ctx, /*back=*/false, 1, 0, rope_MR);
   kept[kKv] = JoinKeys(ctx, up_MU, rope_MR);
   up_MU = rope_MR = Tensor();
+  Tensor keys_NK;
+  if (context_.parts()) keys_NK = context_.Keys(ctx, kept[kKv]);
   kept[kMix] = b.Allocate({m, heads_ * latent_.value_size});
-  kept[kLse] = b.AllocateFloats({ctx.samples, heads_, tokens_});
-  b.attention().CrossForward(ShapeFor(ctx), kept[kQ], kept[kKv], kept[kMix], kept[kLse]);
+  kept[kLse] = b.AllocateFloats(context_.SumsShape(ctx));
+  if (context_.parts()) {
+    context_.Forward(ctx, kept[kQ], std::move(keys_NK), kept[kMix], kept[kLse]);
+  } else {
+    b.attention().CrossForward(ShapeFor(ctx), kept[kQ], kept[kKv], kept[kMix], kept[kLse]);
+  }
   return residual_.Join(ctx, x_MC, rows_.Sum(ctx, Product(ctx, kept[kMix], P::kWo)));
 }
 
@@ -198,9 +210,18 @@ Tensor GptLatentAttention::InputGradient(const LayerContext& ctx, const Tensor& 
   const int64_t m = rows_.all(x_MC.dim(0));
   kept[kDbranch] = rows_.Gather(ctx, residual_.BranchGradient(ctx, dy));
   Tensor dmix_MV = ProductGradient(ctx, kept[kDbranch], P::kWo);
-  Tensor dq_MQ = AllocateLike(ctx, kept[kQ]), dkv_MK = AllocateLike(ctx, kept[kKv]);
-  b.attention().CrossGradient(ShapeFor(ctx), dmix_MV, kept[kQ], kept[kKv], kept[kMix], kept[kLse],
-                              dq_MQ, dkv_MK);
+  Tensor dq_MQ, dkv_MK;
+  if (context_.parts()) {
+    Tensor keys_NK = context_.Keys(ctx, std::move(kept[kKv]));
+    dq_MQ = AllocateLike(ctx, kept[kQ]);
+    dkv_MK = context_.Gradient(ctx, dmix_MV, kept[kQ], std::move(keys_NK), kept[kMix], kept[kLse],
+                               dq_MQ);
+  } else {
+    dq_MQ = AllocateLike(ctx, kept[kQ]);
+    dkv_MK = AllocateLike(ctx, kept[kKv]);
+    b.attention().CrossGradient(ShapeFor(ctx), dmix_MV, kept[kQ], kept[kKv], kept[kMix], kept[kLse],
+                                dq_MQ, dkv_MK);
+  }
   dmix_MV = kept[kLse] = kept[kKv] = Tensor();
   Rotate(ctx, /*back=*/true, heads_, latent_.head_size(), dq_MQ);
   kept[kQ] = std::move(dq_MQ);

@@ -403,6 +403,49 @@ TEST(CommunicatorPeers, KeepTheFirstError) {
   EXPECT_TRUE(IsFollowUp(second.status())) << second.status();
 }
 
+// Round a ring, either way and straight home, while the sender reads what it has sent.
+TEST(CommunicatorPeers, ShiftsGoRound) {
+  constexpr int kRanks = 3;
+  auto ranks = MakeInProcessCommunicators(kRanks, {});
+  std::vector<std::thread> threads;
+  for (int r = 0; r < kRanks; ++r) {
+    threads.emplace_back([&, r] {
+      Arena arena;
+      const auto backend = MakeReferenceBackend(&arena);
+      CommunicatorPeers peers(ranks[r].get(), {0, 1, 2}, absl::Seconds(20));
+      const Tensor own = RandomTensor(backend.get(), {2, 2}, absl::StrCat("x", r), 1);
+      for (const int64_t places : {1, -1, 2, -2}) {
+        const auto arrival = peers.Shift(own, places, &arena);
+        EXPECT_EQ(arena.current_transient(), Bytes(2 * 16));  // what comes is paid for already
+        const Tensor other = arrival();
+        const int64_t from = (r - places + kRanks) % kRanks;
+        EXPECT_EQ(Values(other),
+                  Values(RandomTensor(backend.get(), {2, 2}, absl::StrCat("x", from), 1)));
+      }
+      EXPECT_THAT(peers.status(), IsOk());
+      EXPECT_EQ(peers.traffic(), Bytes(4 * 16));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// A device that does not come: the first one that waits for it says so, the others follow, and all
+// have tensors to go on with to where they are asked.
+TEST(CommunicatorPeers, ShiftsEndWithOneError) {
+  Arena arena;  // pays for what never comes until its rank is gone
+  auto ranks = MakeInProcessCommunicators(3, {});
+  const auto backend = MakeReferenceBackend(&arena);
+  const Tensor own = RandomTensor(backend.get(), {2, 2}, "x", 1);
+  CommunicatorPeers first(ranks[0].get(), {0, 1, 2}, absl::Milliseconds(20));
+  CommunicatorPeers second(ranks[1].get(), {0, 1, 2}, absl::Seconds(20));
+  const auto from_second = second.Shift(own, 1, &arena), from_first = first.Shift(own, 1, &arena);
+  EXPECT_EQ(from_first().size(), 4);
+  EXPECT_THAT(first.status(), StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("rank 2")));
+  EXPECT_EQ(from_second().size(), 4);
+  EXPECT_TRUE(IsFollowUp(second.status())) << second.status();
+  EXPECT_EQ(second.Shift(own, 1, &arena)().size(), 4);
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, TensorLayers,
                          testing::Values(&MakeReferenceBackend, &MakeCpuBackend),
                          [](const auto& info) { return info.index == 0 ? "reference" : "cpu"; });

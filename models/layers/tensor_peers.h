@@ -12,8 +12,10 @@
 #define PIPELAB_MODELS_LAYERS_TENSOR_PEERS_H_
 
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/status.h"
+#include "kernels/tensor/arena.h"
 #include "kernels/tensor/tensor.h"
 #include "models/layers/layer.h"
 
@@ -31,6 +33,10 @@ class TensorPeers {
   // the rows of `all`. Everybody's rows; and of the sums over the devices the own rows.
   virtual void GatherRows(const Tensor& own, const Tensor& all, int64_t samples) = 0;
   virtual void ScatterSums(const Tensor& all, const Tensor& own, int64_t samples) = 0;
+  // `sent` goes to the device so many places on, round the ring of all of them, from now on; nobody
+  // writes to it any more. What comes from the device so many places back, a tensor alike that
+  // `arena` pays for from now on, is what the result gives when it is called, once.
+  virtual std::function<Tensor()> Shift(Tensor sent, int64_t places, Arena* arena) = 0;
   virtual absl::Status status() const = 0;
 };
 

@@ -6,6 +6,7 @@
 #include "glog/logging.h"
 #include "models/graph/attention_workspace.h"
 #include "models/graph/cost_math.h"
+#include "models/specs/context_attention_spec.h"
 #include "models/specs/own_operations.h"
 
 namespace pipelab {
@@ -27,32 +28,15 @@ struct Sizes {
   SplitRows Rows(TokenSlice slice) const {
     return SplitRows(samples * slice.CountOf(tokens), split);
   }
-  // Context parallelism: the device's tokens are two chunks where causal, else one; each is a call
-  // of the kernel, with the keys and values of all.
-  bool parts() const { return split.context > 1; }
-  int64_t chunk() const { return tokens / split.context / (parts() && causal ? 2 : 1); }
-  Bytes KeysAndValues(int64_t rows) const { return width(rows * 2 * k); }
-  Bytes AllKeysAndValues() const { return KeysAndValues(samples * tokens); }
+  ContextAttention Context() const {
+    return {samples, tokens,   heads,           2 * k, w,    causal,
+            window,  key_tile, /*apart=*/false, split, width};
+  }
 };
 
-// Chunks i and 2C - 1 - i begin after 2C - 1 chunks together, whichever they are: without a window
-// all devices have as many pairs, with one the first device has fewest.
-int64_t PairsOfParts(const Sizes& s) {
-  const int64_t h = s.chunk(), parts = s.split.context;
-  if (!s.causal) return h * s.tokens;
-  int64_t most = 0;
-  for (int64_t i = 0; i < parts; ++i) {
-    most = std::max(most, CausalAttentionPairs(i * h, h, s.window) +
-                              CausalAttentionPairs((2 * parts - 1 - i) * h, h, s.window));
-  }
-  return most;
-}
-
 Flops ScoreFlops(const Sizes& s, TokenSlice slice) {  // all heads together
-  const int64_t pairs = s.parts() ? PairsOfParts(s)
-                        : s.causal
-                            ? CausalAttentionPairs(slice.first, slice.CountOf(s.tokens), s.window)
-                            : s.tokens * s.tokens;
+  const int64_t pairs = slice.whole() ? s.Context().Pairs()
+                                      : CausalAttentionPairs(slice.first, slice.count, s.window);
   return MatmulFlops(s.samples, pairs, s.w);
 }
 
@@ -79,8 +63,7 @@ LayerCosts AttentionCosts(const Sizes& s) {
   const Bytes mc = s.width(m * s.c), own = s.width(rows.own * s.c);
   const Bytes qkv_mix = s.width(m * (s.qkv() + s.w));
   const Bytes statistics = FloatBytes(s.statistics * rows.own), lse = FloatBytes(m * s.heads), none;
-  const Bytes scratch =
-      FloatBytes(AttentionWorkspaceFloats(s.chunk(), s.tokens, s.window, s.key_tile));
+  const ContextMemory core = s.Context().Memory();
   // The latter: their gammas' gradients, of the micro-batch.
   const Bytes normed = NormedBytes(s, m), dgammas = FloatBytes(2 * s.normed_size);
   const Bytes turned = s.normed_size > 0 ? dgammas + s.width(2 * m * s.w) : none;
@@ -95,21 +78,12 @@ LayerCosts AttentionCosts(const Sizes& s) {
   // output, and its sums.
   costs.forward_peak =
       statistics +
-      std::max(lse + qkv_mix + normed + std::max(scratch, mc + (rows.scattered() ? own : none)),
-               rows.scattered() ? mc + own : none);
+      std::max(
+          {lse + qkv_mix + normed + std::max(core.forward, mc + (rows.scattered() ? own : none)),
+           rows.scattered() ? mc + own : none, s.width(m * s.qkv()) + normed + core.gathers});
   // The attention's gradient in and out; the gradient of q behind its norm and in front; or the
   // norm's gradient and dx. With dropout the branch's gradient is not dy itself.
-  Bytes kernel = qkv_mix + FloatBytes(AttentionGradientWorkspaceFloats(s.chunk(), s.tokens,
-                                                                       s.window, s.key_tile));
-  if (s.parts()) {
-    // The keys and values of all tokens beside q, k and v, and once more while they are put in
-    // order; then beside what the kernel has. Backward, these and their gradient.
-    const Bytes all = s.AllKeysAndValues();
-    costs.forward_peak = std::max(
-        costs.forward_peak,
-        statistics + normed + all + std::max(s.width(m * s.qkv()) + all, lse + qkv_mix + scratch));
-    kernel += all * 2;
-  }
+  const Bytes kernel = qkv_mix + core.backward;
   if (rows.scattered()) {
     // Beside all rows of the branch's gradient; the sums of the norm's gradient, and dx.
     costs.backward_input_peak = mc + std::max({s.dropout ? own : none, kernel, turned - lse,
@@ -162,14 +136,11 @@ LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
 LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
   const SplitRows rows = s.Rows(slice);
   const int64_t count = slice.CountOf(s.tokens), m = rows.all, own = rows.own * s.c;
-  // Keys and values are those of the earlier slices too, in a causal mask; of both chunks.
-  const int64_t seen = s.parts() && s.causal ? (2 * s.split.context + 1) * s.chunk()
-                       : s.causal            ? slice.first + count
-                                             : s.tokens;
-  const int64_t most = s.window == 0 ? seen
-                       : s.parts()   ? 2 * (s.chunk() + s.window - 1)
-                                     : count + s.window - 1;
-  const int64_t keys = s.samples * std::min(seen, most);
+  const ContextAttention context = s.Context();
+  // Keys and values are those of the earlier slices too, in a causal mask.
+  const int64_t seen = s.causal ? slice.first + count : s.tokens;
+  const int64_t most = s.window == 0 ? seen : count + s.window - 1;
+  const int64_t keys = s.samples * (context.parts() ? context.KeysRead() : std::min(seen, most));
   const Flops scores = ScoreFlops(s, slice);
   LayerOperations ops;
   AddMemory(OperationKind::kLayerNorm, 2 * own, 4 * own, &ops);
@@ -188,13 +159,7 @@ LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
     ops.forward.push_back(ElementwiseOperation(2 * m * (s.w + s.k)));
     ops.backward_input.push_back(ElementwiseOperation(2 * m * (s.w + s.k)));
   }
-  if (s.parts()) {
-    // Ours: k and v are copied out of q, k and v, and into the order of tokens; backward again,
-    // and so are their gradients.
-    const int64_t copies = 2 * (m + s.samples * s.tokens) * 2 * s.k;
-    ops.forward.push_back(OwnOperation(OperationKind::kElementwise, copies));
-    ops.backward_input.push_back(OwnOperation(OperationKind::kElementwise, 2 * copies));
-  }
+  if (context.parts()) context.AddOperations(&ops);
   AddMatmul(m, s.c, s.w, &ops);
   if (s.residual) AddElementwise(3 * own, 0, &ops);
   AddOwnNormAndResidual(own, &ops, s.residual);
@@ -312,12 +277,7 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
     };
     l->split.context_collectives = [part, bytes](int64_t samples, TokenSlice,
                                                  TensorParallel split) {
-      const Bytes all = part(samples, split, bytes).AllKeysAndValues();
-      TensorCollectives collectives;
-      collectives.forward = {{Collective::kAllGather, all}};
-      collectives.backward_input = {{Collective::kAllGather, all},
-                                    {Collective::kReduceScatter, all}};
-      return collectives;
+      return part(samples, split, bytes).Context().Collectives();
     };
     SetWholeCosts(l);
     if (whole_samples) l->slice_costs = nullptr;

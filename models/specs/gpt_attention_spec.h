@@ -24,10 +24,8 @@
 // read them; room for their gradient by the last slice's backward. A slice's flops grow with the
 // tokens before it.
 //
-// Devices with parts of the tokens (TensorParallel::context) gather the keys and values of all in
-// each pass and keep their own alone; the gradients of all are reduce-scattered. Their own tokens
-// are one or two chunks (context_part.h), and each sample and chunk is a call of the kernel, whose
-// scratch is of all tokens' keys.
+// Devices with parts of the tokens (TensorParallel::context) get the keys and values of all in each
+// pass and keep their own alone: context_attention_spec.h.
 #ifndef PIPELAB_MODELS_SPECS_GPT_ATTENTION_SPEC_H_
 #define PIPELAB_MODELS_SPECS_GPT_ATTENTION_SPEC_H_
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "glog/logging.h"
-#include "models/graph/attention_workspace.h"
 #include "models/graph/cost_math.h"
+#include "models/specs/context_attention_spec.h"
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/own_operations.h"
 
@@ -35,7 +35,11 @@ struct Sizes {
   Flops KeyFlops() const { return PairFlops(q()); }
   Flops ValueFlops() const { return PairFlops(v()); }
   Flops PairFlops(int64_t columns) const {
-    return MatmulFlops(samples, CausalAttentionPairs(0, tokens), columns);
+    return MatmulFlops(samples, Context().Pairs(), columns);
+  }
+  ContextAttention Context() const {
+    return {samples,        tokens, heads, kv(), v(), /*causal=*/true, /*window=*/0, key_tile,
+            /*apart=*/true, split,  width};
   }
 };
 
@@ -95,11 +99,14 @@ void HoldForward(const Sizes& s, const RowBytes& b, Held* h) {
   h->Turn(b.All(l.rank), b.All(s.up()));
   b.Gather(l.rope_size, h);
   h->Turn(b.All(s.up()) + b.All(l.rope_size), b.All(s.kv()));
+  const ContextMemory core = s.Context().Memory();
+  h->Take(core.gathers);
+  h->Free(core.gathers);
   h->Take(b.All(s.v()) + FloatBytes(b.rows.all * s.heads));
-  const Bytes scratch =
-      FloatBytes(AttentionWorkspaceFloats(s.tokens, s.tokens, /*window=*/0, s.key_tile));
-  h->Take(scratch);
-  h->Free(scratch);
+  // Round a ring the own keys, which stay, are those of the first step.
+  const Bytes kernel = core.forward - (s.Context().ring() ? b.All(s.kv()) : Bytes(0));
+  h->Take(kernel);
+  h->Free(kernel);
   h->Take(b.All(s.c));
   b.Scatter(s.c, h);
 }
@@ -108,11 +115,14 @@ void HoldInputGradient(const Sizes& s, const RowBytes& b, Held* h) {
   const LatentHeads& l = s.latent;
   if (s.dropout) h->Take(b.Own(s.c));  // else the branch's gradient is dy
   if (b.rows.scattered()) h->Turn(s.dropout ? b.Own(s.c) : Bytes(0), b.All(s.c));
-  const Bytes scratch =
-      FloatBytes(AttentionGradientWorkspaceFloats(s.tokens, s.tokens, /*window=*/0, s.key_tile));
+  // The gradient of keys and values takes their place; gathered ones and the ring's are in the
+  // kernel's memory, which then has the own ones too.
+  const ContextAttention context = s.Context();
+  const Bytes core = context.Memory().backward,
+              kernel = context.parts() ? core - b.All(s.kv()) : core + b.All(s.kv());
   h->Take(b.All(s.v()));
-  h->Take(b.All(s.q()) + b.All(s.kv()) + scratch);
-  h->Free(scratch + b.All(s.v()) + FloatBytes(b.rows.all * s.heads) + b.All(s.q()) + b.All(s.kv()));
+  h->Take(b.All(s.q()) + kernel);
+  h->Free(kernel + b.All(s.v()) + FloatBytes(b.rows.all * s.heads) + b.All(s.q()));
   h->Take(b.All(s.q_in()));
   b.Scatter(s.q_in(), h);
   h->Take(b.All(l.rope_size));
@@ -193,11 +203,14 @@ LayerOperations Operations(const Sizes& s) {
   // The key that all heads share to each of them, and a head's numbers beside it.
   const int64_t joined = m * (s.up() + l.rope_size + s.kv());
   AddElementwise(joined, joined, &ops);
-  const int64_t moved = m * (s.q() + s.kv() + s.v());
+  const ContextAttention context = s.Context();
+  const int64_t keys = context.parts() ? s.samples * context.KeysRead() : m;
+  const int64_t moved = m * (s.q() + s.v()) + keys * s.kv();
   ops.forward.push_back(
       AttentionOperation(s.KeyFlops() + s.ValueFlops(), moved, s.latent.head_size()));
   ops.backward_input.push_back(AttentionOperation(3.0 * s.KeyFlops() + 2.0 * s.ValueFlops(),
                                                   2 * moved, s.latent.head_size()));
+  if (context.parts()) context.AddOperations(&ops);
   AddMatmul(m, s.c, s.v(), &ops);
   AddElementwise(3 * own * s.c, 0, &ops);
   // The parts of the norm's output's gradient are added.
@@ -288,12 +301,17 @@ LayerSpec GptLatentAttentionSpec(const GptLatentAttentionSizes& s) {
     return Operations(part(samples, split));
   };
   layer.split.dimensions = {{"heads", s.heads, false, "heads"}, {"tokens", s.tokens, true}};
+  layer.split.context = ContextUse::kCausalKeys;
   SetCosts(&layer, [part](NumberWidth bytes, LayerSpec* spec) {
     spec->split.costs = [part, bytes](int64_t samples, TokenSlice, TensorParallel split) {
       return Costs(part(samples, split, bytes));
     };
     spec->split.collectives = [part, bytes](int64_t samples, TokenSlice, TensorParallel split) {
       return Collectives(part(samples, split, bytes));
+    };
+    spec->split.context_collectives = [part, bytes](int64_t samples, TokenSlice,
+                                                    TensorParallel split) {
+      return part(samples, split, bytes).Context().Collectives();
     };
     SetWholeCosts(spec);
     spec->slice_costs = nullptr;

@@ -115,12 +115,13 @@ LayerOperations UnfusedKernels(const AttentionSizes& s, int64_t samples, TensorP
   return ops;
 }
 
-// The fused kernels of the model's own operations.
+// The fused kernels of the model's own operations, and what merges their results round a ring.
 void AddCore(const LayerOperations& core, LayerOperations* ops) {
   for (const auto& [from, to] : {std::make_pair(&core.forward, &ops->forward),
                                  std::make_pair(&core.backward_input, &ops->backward_input)}) {
-    std::copy_if(from->begin(), from->end(), std::back_inserter(*to),
-                 [](const Operation& o) { return o.kind == OperationKind::kAttention; });
+    std::copy_if(from->begin(), from->end(), std::back_inserter(*to), [](const Operation& o) {
+      return o.kind == OperationKind::kAttention || o.kind == OperationKind::kGelu;
+    });
   }
 }
 

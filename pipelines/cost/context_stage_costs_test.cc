@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "models/graph/context_part.h"
 #include "models/specs/gpt_attention_spec.h"
+#include "models/specs/gpt_latent_attention_spec.h"
 #include "models/specs/kept_activations.h"
 #include "models/specs/megatron_kernels.h"
 #include "models/zoo/gpt.h"
@@ -64,9 +65,11 @@ TEST(ContextStageCosts, WorkAndActivationsAreDivided) {
       SCOPED_TRACE(stage);
       const StageCost &w = whole.stages[stage], &p = part.stages[stage];
       const int64_t gathers = stage == 1 ? 1 : 0;
-      EXPECT_NEAR(p.forward.value(), w.forward.value() / c + gathers * gather, 1);
-      EXPECT_NEAR(p.backward_input.value(), w.backward_input.value() / c + 2 * gathers * gather, 1);
-      EXPECT_NEAR(p.backward_weight.value(), w.backward_weight.value() / c, 1);
+      EXPECT_NEAR(p.forward.value(), static_cast<double>(w.forward.value()) / c + gathers * gather,
+                  1);
+      EXPECT_NEAR(p.backward_input.value(),
+                  static_cast<double>(w.backward_input.value()) / c + 2 * gathers * gather, 1);
+      EXPECT_NEAR(p.backward_weight.value(), static_cast<double>(w.backward_weight.value()) / c, 1);
       EXPECT_EQ(p.tensor_traffic.forward, Bytes(gathers * keys / c * (c - 1)));
       EXPECT_EQ(p.tensor_traffic.backward_input, Bytes(2 * gathers * keys / c * (c - 1)));
       EXPECT_EQ(p.memory.kept * c, w.memory.kept);
@@ -136,6 +139,40 @@ TEST(ContextStageCosts, WindowsCountThePairsOfTheFullestDevice) {
   }
 }
 
+// Attention of 1024 tokens on 4 devices has 128 x 128 pairs a chunk, on diagonals those of blocks of
+// 64 rows: 40960 in the first step, then 32768 in each. Keys and values take 3 hops, their gradients
+// 2 beside the last steps and one home.
+TEST(ContextStageCosts, HopsRunBesideTheirStepsAttention) {
+  constexpr int64_t kTokens = 1024, kParts = 4, kPairs[] = {40960, 32768, 32768, 32768};
+  constexpr int64_t kSent = 4 * kSamples * kTokens / kParts * 2 * kHidden;
+  const ModelGraph graph = Gpt(kTokens);
+  const CostTable whole = CostsOf(graph, Options(1));
+  for (const double bandwidth : {1e9, 12e6, 4e6, 1e5}) {
+    StageCostOptions options = Options(kParts);
+    options.tensor.split.exchange = ContextExchange::kRing;
+    options.tensor.context_hop = {Microseconds(1), BytesPerSecond(bandwidth)};
+    const StageCost part = CostsOf(graph, options).stages[1];
+    const double hop = 1000 + kSent * 1e9 / bandwidth;  // ns
+    const auto attention = [&](int step, int products) {
+      return products * MatmulFlops(kSamples, kPairs[step], kHidden).value();
+    };
+    double forward = static_cast<double>(whole.stages[1].forward.value()) / kParts;
+    double backward = static_cast<double>(whole.stages[1].backward_input.value()) / kParts + hop;
+    for (const int step : {0, 1, 2, 3}) {
+      const double left = hop - 1000 - attention(step, 5);
+      if (step < 3) forward += std::max(0.0, hop - attention(step, 2));
+      if (step < 2) backward += std::max(0.0, left + 1000);
+      if (step == 2) backward += std::max(0.0, 2 * left + 1000 + attention(step, 5));
+      if (step == 3) backward += std::max(0.0, left + 1000);
+    }
+    EXPECT_NEAR(part.forward.value(), forward, 5) << bandwidth;
+    EXPECT_NEAR(part.backward_input.value(), backward, 10) << bandwidth;
+    EXPECT_EQ(part.tensor_traffic.forward, Bytes(3 * kSent));
+    EXPECT_EQ(part.tensor_traffic.backward_input, Bytes(6 * kSent));
+    EXPECT_EQ(CostsOf(graph, options).stages[1].memory.kept * kParts, whole.stages[1].memory.kept);
+  }
+}
+
 // Forward and backward of attention at their fullest, by hand: 16 tokens, two devices.
 TEST(ContextStageCosts, PeaksByHand) {
   const ModelGraph graph = Gpt(16);
@@ -149,6 +186,41 @@ TEST(ContextStageCosts, PeaksByHand) {
   EXPECT_EQ(layer.backward_input_peak, Bytes(4 * (4 * mc + 2 * scratch + 2 * keys)));
   EXPECT_EQ(layer.kept, Bytes(4 * (statistics + lse + 4 * mc)));
   EXPECT_EQ(layer.output, Bytes(4 * mc));
+
+  // Round a ring of four: 8 tokens of 32, chunks of 4. Two parts of keys and values, the part of a
+  // chunk's output that is merged, its sums and scores; backward three gradients more.
+  TensorParallel split = {1, false, 4};
+  split.exchange = ContextExchange::kRing;
+  const auto ring = ShareOf(Gpt(32).layers[1], kSamples, TokenSlice(), split).costs;
+  const int64_t own = m * 2 * kHidden, scores = 4 * 4;
+  EXPECT_EQ(ring.forward_peak,
+            Bytes(4 * (statistics + lse + 4 * mc + 2 * own + 4 * kHidden + 4 * 4 + scores)));
+  EXPECT_EQ(ring.backward_input_peak, Bytes(4 * (4 * mc + 2 * scores + 5 * own)));
+  EXPECT_EQ(ring.kept, layer.kept);
+}
+
+// Latent attention exchanges the keys and values of all its heads, and keeps its own.
+TEST(ContextStageCosts, LatentAttention) {
+  GptLatentAttentionSizes sizes;
+  sizes.name = "attention";
+  sizes.tokens = 1024;
+  sizes.hidden = kHidden;
+  sizes.heads = 4;
+  sizes.latent = {12, 8, 6, 4, 10};
+  const LayerSpec layer = GptLatentAttentionSpec(sizes);
+  const Bytes keys(4 * kSamples * sizes.tokens * sizes.heads * (6 + 4 + 10));
+  const TensorShare whole = ShareOf(layer, kSamples, TokenSlice(), {});
+  for (const ContextExchange exchange : {ContextExchange::kGather, ContextExchange::kRing}) {
+    TensorParallel split = {1, false, 4};
+    split.exchange = exchange;
+    const TensorShare part = ShareOf(layer, kSamples, TokenSlice(), split);
+    EXPECT_EQ(part.costs.kept * 4, whole.costs.kept);
+    EXPECT_NEAR(part.costs.forward.value(), whole.costs.forward.value() / 4, 1);
+    EXPECT_NEAR(part.costs.backward_input.value(), whole.costs.backward_input.value() / 4, 1);
+    const bool ring = exchange == ContextExchange::kRing;
+    ASSERT_EQ(part.context.forward.size(), ring ? 3 : 1);
+    EXPECT_EQ(part.context.forward[0].bytes * (ring ? 4 : 1), keys);
+  }
 }
 
 // Both divisions together, with rows split by tokens too.

@@ -1,6 +1,7 @@
 #include "pipelines/cost/layer_times.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,6 +17,7 @@ Nanoseconds OverheadOf(const DeviceSpec& device, const std::vector<TensorCollect
   const Nanoseconds whole = device.collective_overhead.value_or(Sourced<Nanoseconds>()).value;
   Nanoseconds sum;
   for (const TensorCollective& c : collectives) {
+    if (c.kind == Collective::kHop) continue;
     const bool half = c.kind == Collective::kReduceScatter || c.kind == Collective::kAllGather;
     sum += half ? Nanoseconds(whole.value() / 2) : whole;
   }
@@ -31,26 +33,43 @@ absl::StatusOr<Nanoseconds> PassTime(const LayerSpec& layer, const Machine& mach
                                      const std::vector<TensorCollective>& context,
                                      bool beside = false) {
   const int64_t count = static_cast<int64_t>(collectives.size() + context.size());
-  const Nanoseconds exchange =
-      group.TimeOf(collectives, machine.type) + OverheadOf(machine.device, collectives) +
-      group.ContextGroup().TimeOf(context, machine.type) + OverheadOf(machine.device, context);
+  const auto named = [&](const absl::Status& status) {
+    return absl::Status(status.code(),
+                        absl::StrCat("layer \"", layer.name, "\": ", status.message()));
+  };
+  Nanoseconds attention;
+  for (const Operation& o : operations) {
+    if (o.kind != OperationKind::kAttention || context.empty()) continue;
+    const absl::StatusOr<Nanoseconds> time = OperationTime(machine.device, machine.type, o);
+    if (!time.ok()) return named(time.status());
+    attention += *time;
+  }
+  const Nanoseconds exchange = group.TimeOf(collectives, machine.type) +
+                               OverheadOf(machine.device, collectives) +
+                               group.ContextGroup().TimeOf(context, machine.type, attention) +
+                               OverheadOf(machine.device, context);
   absl::StatusOr<Nanoseconds> time =
       RunTime(machine.device, machine.type, operations, count, beside ? Nanoseconds(0) : exchange);
   if (time.ok()) return beside ? std::max(*time, exchange) : *time;
-  return absl::Status(time.status().code(),
-                      absl::StrCat("layer \"", layer.name, "\": ", time.status().message()));
+  return named(time.status());
 }
 
 }  // namespace
 
-Nanoseconds TensorGroup::TimeOf(const std::vector<TensorCollective>& collectives,
-                                NumberType type) const {
+Nanoseconds TensorGroup::TimeOf(const std::vector<TensorCollective>& collectives, NumberType type,
+                                Nanoseconds attention) const {
   Nanoseconds sum;
   for (const TensorCollective& c : collectives) {
     // Bytes are counted with 4 a number.
     const Bytes bytes(c.bytes.value() / 4 * BytesOf(type));
-    sum += c.kind == Collective::kAllToAll ? expert_path.latency + expert_path.TransferTime(bytes)
-                                           : RingTime(hop, split.degree, c.kind, bytes);
+    if (c.kind == Collective::kHop) {
+      const Nanoseconds beside(std::llround(c.beside * static_cast<double>(attention.value())));
+      sum += std::max(Nanoseconds(0), hop.latency + hop.TransferTime(bytes) - beside);
+    } else if (c.kind == Collective::kAllToAll) {
+      sum += expert_path.latency + expert_path.TransferTime(bytes);
+    } else {
+      sum += RingTime(hop, split.degree, c.kind, bytes);
+    }
   }
   return sum;
 }
@@ -59,9 +78,11 @@ Bytes TensorGroup::TrafficOf(const std::vector<TensorCollective>& collectives,
                              NumberType type) const {
   Bytes sum;
   for (const TensorCollective& c : collectives) {
-    sum += RingTraffic(Bytes(c.bytes.value() / 4 * BytesOf(type)),
-                       c.kind == Collective::kAllToAll ? split.experts : split.degree,
-                       c.kind == Collective::kAllReduce);
+    const Bytes bytes(c.bytes.value() / 4 * BytesOf(type));
+    sum += c.kind == Collective::kHop
+               ? bytes
+               : RingTraffic(bytes, c.kind == Collective::kAllToAll ? split.experts : split.degree,
+                             c.kind == Collective::kAllReduce);
   }
   return sum;
 }

@@ -13,6 +13,9 @@
 // An all-to-all of expert parallelism (Collective::kAllToAll) takes the time of its slowest link, with
 // all transfers at once (ExchangePath), and a call's overhead; nothing runs beside it.
 //
+// Hops of ring attention run beside their step's attention, and a step takes the longer of the two
+// (Liu et al. 2023, section 3.1). They are messages: a call's overhead is not counted for them.
+//
 // A reduce-scatter and an all-gather are the two halves of an all-reduce: its ring, its bytes, and
 // half of its call's overhead each, since what was calibrated on all-reduces is mostly that members
 // wait for one another, and after a scatter and a norm of own rows they are in step (a bare call of
@@ -49,8 +52,10 @@ struct TensorGroup {
   // Of an all-to-all of the devices that divide experts, by what one has for all of them.
   PathCost expert_path = {};
 
-  // Of one pass's collectives, one after the other and beside nothing else.
-  Nanoseconds TimeOf(const std::vector<TensorCollective>& collectives, NumberType type) const;
+  // Of one pass's collectives, one after the other and beside nothing else, but hops, of which what
+  // is left counts when they run beside their parts of the pass's `attention`.
+  Nanoseconds TimeOf(const std::vector<TensorCollective>& collectives, NumberType type,
+                     Nanoseconds attention = Nanoseconds(0)) const;
   // What each device sends for them.
   Bytes TrafficOf(const std::vector<TensorCollective>& collectives, NumberType type) const;
   // For all of a layer's passes.

@@ -60,8 +60,13 @@ StageCost PlainTimes(const ModelGraph& graph, const std::vector<int>& layers, in
     const auto beside = [&](const std::vector<Operation>& operations,
                             const std::vector<TensorCollective>& collectives,
                             const std::vector<TensorCollective>& context) {
+      Flops attention;
+      for (const Operation& o : operations) {
+        if (o.kind == OperationKind::kAttention) attention += o.flops;
+      }
       return MeasuredTime(operations) + group.TimeOf(collectives, NumberType::kFp32) +
-             group.ContextGroup().TimeOf(context, NumberType::kFp32);
+             group.ContextGroup().TimeOf(context, NumberType::kFp32,
+                                         pipelab::TimeOf(attention, options.rate));
     };
     cost.forward += beside(share.operations.forward, share.forward, share.context.forward);
     cost.backward_input +=

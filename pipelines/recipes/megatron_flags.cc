@@ -91,7 +91,8 @@ class MegatronReader {
                       parts, " equal parts; nearest: --seq-length ",
                       NearestMultiple(r_.model.tokens, parts));
     }
-    if (context > 1 && comm != "all_gather") {
+    if (context > 1 && comm == "p2p") r_.config.context_exchange = ContextExchange::kRing;
+    if (context > 1 && comm != "p2p" && comm != "all_gather") {
       Assume(absl::StrCat("--cp-comm-type ", comm,
                           ": keys and values are gathered in front of attention (all_gather)"));
     }

@@ -143,10 +143,18 @@ TEST(ReadMegatronFlags, ContextParallelism) {
                                Read("--context-parallel-size 4 --pipeline-model-parallel-size 2"));
   EXPECT_EQ(r.config.context, 4);
   EXPECT_EQ(r.config.devices(), Read("")->config.devices());
-  EXPECT_THAT(r.assumptions, ElementsAre(HasSubstr("--cp-comm-type p2p: keys and values are")));
+  EXPECT_EQ(r.config.context_exchange, ContextExchange::kRing);  // p2p, by default
+  EXPECT_THAT(r.assumptions, ElementsAre());
   const std::string written = MegatronSettings(r)->Text();
   EXPECT_THAT(written, HasSubstr("--context-parallel-size 4"));
-  EXPECT_THAT(written, HasSubstr("--cp-comm-type all_gather"));
+  EXPECT_THAT(written, HasSubstr("--cp-comm-type p2p"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe all,
+                               Read("--context-parallel-size 4 --cp-comm-type all_gather"));
+  EXPECT_EQ(all.config.context_exchange, ContextExchange::kGather);
+  EXPECT_THAT(MegatronSettings(all)->Text(), HasSubstr("--cp-comm-type all_gather"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe heads,
+                               Read("--context-parallel-size 4 --cp-comm-type a2a"));
+  EXPECT_THAT(heads.assumptions, ElementsAre(HasSubstr("--cp-comm-type a2a: keys and values are")));
 }
 
 TEST(ReadMegatronFlags, RecomputationDependsOnTheAttention) {
@@ -208,6 +216,7 @@ TEST(MegatronSettings, ReadBackOverAGrid) {
   for (const char* parallelism :
        {"", "--tensor-model-parallel-size 2", "--tensor-model-parallel-size 8 --sequence-parallel",
         "--tensor-model-parallel-size 2 --context-parallel-size 4 --cp-comm-type all_gather",
+        "--context-parallel-size 2 --cp-comm-type p2p",
         "--use-tp-pp-dp-mapping --tensor-model-parallel-size 2 --sequence-parallel"}) {
     for (const char* stages :
          {"", "--pipeline-model-parallel-size 4",
@@ -245,7 +254,7 @@ TEST(MegatronSettings, ReadBackOverAGrid) {
       }
     }
   }
-  EXPECT_EQ(read, 480);
+  EXPECT_EQ(read, 576);
 }
 
 TEST(MegatronSettings, RefusesByName) {

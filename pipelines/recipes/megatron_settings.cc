@@ -176,7 +176,7 @@ absl::Status AddParallelism(const Recipe& r, Settings* s) {
   s->Add("--pipeline-model-parallel-size", c.pipeline);
   if (c.context > 1) {
     s->Add("--context-parallel-size", c.context);
-    s->Add("--cp-comm-type", "all_gather");
+    s->Add("--cp-comm-type", c.context_exchange == ContextExchange::kRing ? "p2p" : "all_gather");
   }
   if (HasExperts(r.model)) {
     if (c.tensor > 1 && !c.sequence_parallel) {
@@ -239,7 +239,8 @@ void AddTypes(const Recipe& r, Settings* s) {
 
 absl::StatusOr<Settings> MegatronSettings(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem, {"C", "E", "whole_experts", "rebuilt"}));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckExportable(c, kSystem, {"C", "context_exchange", "E", "whole_experts", "rebuilt"}));
   Settings s(SettingsForm::kFlags);
   PIPELAB_RETURN_IF_ERROR(AddModel(r, &s));
   PIPELAB_RETURN_IF_ERROR(AddParallelism(r, &s));

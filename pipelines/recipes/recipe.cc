@@ -90,9 +90,11 @@ absl::Status CheckExportable(const StepConfig& config, absl::string_view system,
   const auto is_in = [](const auto& keys, absl::string_view key) {
     return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
   };
-  constexpr absl::string_view kSome[] = {
-      "batch_norm", "local_heads", "C",      "E",         "whole_experts", "shards",
-      "rebuilt",    "replicas",    "slices", "execution", "update",        "concatenation"};
+  constexpr absl::string_view kSome[] = {"batch_norm",       "local_heads", "C",
+                                         "context_exchange", "E",           "shards",
+                                         "rebuilt",          "replicas",    "whole_experts",
+                                         "slices",           "update",      "execution",
+                                         "concatenation"};
   const StepConfig defaults;
   for (const StepField& f : StepFields()) {
     if (!is_in(kSome, f.key) || is_in(writes, f.key)) continue;

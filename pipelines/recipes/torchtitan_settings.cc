@@ -124,6 +124,9 @@ absl::Status AddData(const StepConfig& c, Settings* s) {
   s->Add("parallelism.data_parallel_replicate_degree", sharded ? c.copies() / c.sharing() : c.data);
   s->Add("parallelism.data_parallel_shard_degree", sharded ? c.sharing() / c.context : 1);
   if (c.context > 1) s->Add("parallelism.context_parallel_degree", c.context);
+  if (c.context_exchange == ContextExchange::kRing) {
+    s->Add("parallelism.context_parallel_rotate_method", Quoted("alltoall"));
+  }
   const bool kept = c.sharding == Sharding::kGradients;
   if (sharded && kept != (c.pipeline > 1)) {
     s->Add("parallelism.fsdp_reshard_after_forward", Quoted(kept ? "never" : "always"));
@@ -144,7 +147,8 @@ std::vector<std::string> TorchtitanSchemes() {
 
 absl::StatusOr<Settings> TorchtitanSettings(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem, {"C", "E", "whole_experts", "shards"}));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckExportable(c, kSystem, {"C", "context_exchange", "E", "whole_experts", "shards"}));
   if (c.recompute == Recompute::kSelective) {
     return Error("recompute=selective: ", kSystem,
                  " rebuilds other parts under that name; recompute=blocks would do");

@@ -138,8 +138,10 @@ TEST(TorchtitanSettings, ReadBackOverAGrid) {
          {"", "data_parallel_shard_degree = 1\ndata_parallel_replicate_degree = ",
           "data_parallel_replicate_degree = 2", "fsdp_reshard_after_forward = \"never\"",
           "fsdp_reshard_after_forward = \"always\""}) {
-      for (const char* tensor : {"", "tensor_parallel_degree = 4",
-                                 "tensor_parallel_degree = 4\ncontext_parallel_degree = 2"}) {
+      for (const char* tensor :
+           {"", "tensor_parallel_degree = 4",
+            "tensor_parallel_degree = 4\ncontext_parallel_degree = 2",
+            "context_parallel_degree = 8\ncontext_parallel_rotate_method = \"alltoall\""}) {
         for (const char* mode : {"mode = \"none\"", "mode = \"full\""}) {
           const int pipelines = pipeline[0] == 0 ? 1 : pipeline[27] - '0';
           const bool replicates = absl::EndsWith(data, "= ");
@@ -163,7 +165,7 @@ TEST(TorchtitanSettings, ReadBackOverAGrid) {
       }
     }
   }
-  EXPECT_EQ(read, 210);
+  EXPECT_EQ(read, 280);
 }
 
 TEST(TorchtitanSettings, RefusesByName) {

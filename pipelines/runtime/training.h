@@ -70,6 +70,7 @@ struct TrainingOptions {
   // C: of the devices of each group of the schedule, C that follow one another have the same
   // samples, and each a part of their tokens (models/graph/context_part.h).
   int64_t context_parallel = 1;
+  ContextExchange context_exchange = ContextExchange::kGather;  // of attention among them
   // Layers of each stage, "3,2,2,3" or "0-2,6;3-5" (cost/chain_partition.h); empty: ranges balanced
   // by flops.
   std::string layout;

@@ -103,6 +103,7 @@ absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
   parts.partition = &partition;
   parts.slices = plan->slices;
   parts.config.context = parts.members = static_cast<int>(options.context_parallel);
+  parts.config.context_exchange = options.context_exchange;
   parts.micro_batch_size = options.micro_batch_size * options.context_parallel;
   parts.config.tensor = static_cast<int>(plan->split.degree);
   parts.config.sequence_parallel = plan->split.sequence;
@@ -148,6 +149,7 @@ absl::StatusOr<TrainingPlan> PlanTraining(const ModelGraph& graph, const BatchSo
                                           const TrainingOptions& options) {
   TrainingPlan plan;
   plan.split = {options.tensor_parallel, options.sequence_parallel, options.context_parallel};
+  plan.split.exchange = options.context_exchange;
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, plan.split));
   PIPELAB_RETURN_IF_ERROR(CheckContextParallel(graph, plan.split));
   const NumberWidth width{SizeOf(options.devices.activations())};

@@ -63,6 +63,7 @@ class SearchSpace {
     c.pipeline = pipeline;
     c.tensor = tensor;
     c.context = context;
+    if (context > 1) c.context_exchange = search_.exchange;
     c.experts = experts;
     c.whole_experts = search_.whole_experts && tensor > 1 && experts > 1;
     c.data = static_cast<int>(search_.devices / pipeline / tensor / context);

@@ -40,10 +40,11 @@ std::string ScheduleKey(const StepConfig& c, bool timed) {
                    c.slices, "/", c.update_interval, "/", ConcatenationName(c.concatenation), "/",
                    SchemeSizes(c).forwards_first);
   if (!timed) return key;
-  absl::StrAppend(&key, "/", c.tensor, "/", c.context, "/", c.experts, c.whole_experts ? "w/" : "/",
-                  c.data, "/", c.sequence_parallel, "/", c.micro_batch_size, "/",
-                  CutRuleName(c.cut), "/", c.layout, "/", RecomputeName(c.recompute), "/",
-                  c.rebuilt_blocks, "/", c.whole_messages, "/", RankOrderName(c.ranks));
+  absl::StrAppend(&key, "/", c.tensor, "/", c.context, "/", ContextExchangeName(c.context_exchange),
+                  "/", c.experts, c.whole_experts ? "w/" : "/", c.data, "/", c.sequence_parallel,
+                  "/", c.micro_batch_size, "/", CutRuleName(c.cut), "/", c.layout, "/",
+                  RecomputeName(c.recompute), "/", c.rebuilt_blocks, "/", c.whole_messages, "/",
+                  RankOrderName(c.ranks));
   return key;
 }
 

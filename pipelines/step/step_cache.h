@@ -51,19 +51,17 @@ class StepCache {
   // Where the devices are that divide experts: E, whether whole ones, and what is between them.
   using ExpertKey = std::tuple<int, bool, int, RankOrder>;
   // What the times of a unit depend on: tensor-parallel degree, sequence parallelism,
-  // context-parallel degree, experts, samples, rule of the cut, and recomputation where stages cost
+  // context-parallel degree and exchange, experts, samples, rule of the cut, and recomputation where stages cost
   // something else.
-  using SizeKey = std::tuple<int, bool, int, ExpertKey, int64_t, CutRule, Recompute>;
+  using SizeKey =
+      std::tuple<int, bool, int, ContextExchange, ExpertKey, int64_t, CutRule, Recompute>;
   static SizeKey SizeOf(const StepConfig& c) {
     ExpertKey experts = {1, false, 1, RankOrder()};
     if (c.experts > 1) experts = {c.experts, c.whole_experts, c.pipeline, c.ranks};
-    return {c.tensor,
-            c.sequence_parallel,
-            c.context,
-            experts,
-            c.micro_batch_size,
-            c.cut,
-            c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute};
+    return {c.tensor,  c.sequence_parallel,
+            c.context, c.context_exchange,
+            experts,   c.micro_batch_size,
+            c.cut,     c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute};
   }
 
   const StepModel& model() const { return model_; }

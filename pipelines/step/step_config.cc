@@ -34,6 +34,8 @@ constexpr std::array<std::pair<RankOrder, const char*>, 3> kRankOrders = {
     {{RankOrder::kTensorDataPipeline, "tp-dp-pp"},
      {RankOrder::kTensorPipelineData, "tp-pp-dp"},
      {RankOrder::kTensorDataMirrored, "tp-dp-mirror"}}};
+constexpr std::array<std::pair<ContextExchange, const char*>, 2> kExchanges = {
+    {{ContextExchange::kGather, "gather"}, {ContextExchange::kRing, "ring"}}};
 constexpr absl::string_view kFileEndings[] = {".csv", ".json", ".txt"};
 
 absl::Status Invalid(absl::string_view option, absl::string_view text, absl::string_view word,
@@ -84,6 +86,12 @@ absl::StatusOr<CutRule> FindCutRule(absl::string_view name) { return FindInTable
 const char* RankOrderName(RankOrder order) { return NameInTable(kRankOrders, order); }
 absl::StatusOr<RankOrder> FindRankOrder(absl::string_view name) {
   return FindInTable(kRankOrders, name);
+}
+const char* ContextExchangeName(ContextExchange exchange) {
+  return NameInTable(kExchanges, exchange);
+}
+absl::StatusOr<ContextExchange> FindContextExchange(absl::string_view name) {
+  return FindInTable(kExchanges, name);
 }
 
 bool StepConfig::has_schedule_file() const {

@@ -10,6 +10,9 @@
 //
 //   P, T, D         devices of the pipeline, of a tensor-parallel group, data-parallel copies (1)
 //   C               devices that divide each sample's tokens, in each copy (1)
+//   context_exchange
+//                   gather: attention gathers the keys and values of all tokens; ring: they travel
+//                   from device to device beside it (models/graph/context_ring.h)
 //   E               of these C x D, so many that follow one another divide the experts of a layer (1)
 //   whole_experts   tensor-parallel groups do not split experts: E are of T x C x D devices, a
 //                   multiple of T (Megatron-LM's expert tensor parallel size of 1)
@@ -56,6 +59,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "models/graph/batch_norm_copies.h"
+#include "models/graph/context_part.h"
 #include "models/graph/tensor_parallel.h"
 #include "models/zoo/local_heads.h"
 #include "pipelines/cluster/rank_network.h"
@@ -81,6 +85,9 @@ absl::StatusOr<CutRule> FindCutRule(absl::string_view name);
 const char* RankOrderName(RankOrder order);  // "tp-dp-pp"
 absl::StatusOr<RankOrder> FindRankOrder(absl::string_view name);
 
+const char* ContextExchangeName(ContextExchange exchange);  // "gather", "ring"
+absl::StatusOr<ContextExchange> FindContextExchange(absl::string_view name);
+
 struct StepConfig {
   std::string scheme = "1f1b";
   int pipeline = 1, tensor = 1, context = 1, data = 1, experts = 1;
@@ -92,6 +99,7 @@ struct StepConfig {
   Recompute recompute = Recompute::kNone;
   int rebuilt_blocks = 0;
   bool sequence_parallel = false, whole_experts = false;
+  ContextExchange context_exchange = ContextExchange::kGather;
   BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
   LocalHead local_heads = LocalHead::kLinear;
   CutRule cut = CutRule::kBlocks;
@@ -112,7 +120,7 @@ struct StepConfig {
   // Of these, those that divide what is sharded.
   int sharing() const { return shards == 0 ? copies() : shards; }
   TensorParallel split() const {
-    return {tensor, sequence_parallel, context, experts, whole_experts};
+    return {tensor, sequence_parallel, context, experts, whole_experts, context_exchange};
   }
   // The ranks of a tensor-parallel group have the same rows, and send a part of a message each.
   bool divided_messages() const { return tensor > 1 && !sequence_parallel && !whole_messages; }

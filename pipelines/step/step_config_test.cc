@@ -20,6 +20,7 @@ StepConfig Everything() {
   c.pipeline = 8;
   c.tensor = 4;
   c.context = 3;
+  c.context_exchange = ContextExchange::kRing;
   c.experts = 6;
   c.whole_experts = true;
   c.data = 2;

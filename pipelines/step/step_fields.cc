@@ -87,6 +87,8 @@ std::vector<StepField> MakeFields() {
       IntegerField("b", "micro_batch_size", &StepConfig::micro_batch_size, 1, true),
       IntegerField("M", "micro_batches", &StepConfig::micro_batches, 1, true),
       IntegerField("C", "context", &StepConfig::context, 1),
+      NamedField<ContextExchange>("context_exchange", &StepConfig::context_exchange,
+                                  ContextExchangeName, FindContextExchange),
       IntegerField("E", "experts", &StepConfig::experts, 1),
       SwitchField("whole_experts", &StepConfig::whole_experts, true, false),
       NamedField<Sharding>("sharding", &StepConfig::sharding, ShardingName, FindSharding),
