@@ -217,6 +217,7 @@ check no_folder refused "rank 0 of 4: --checkpoint=/proc/x" of 4 "$pipelab" run 
 check sharded same breadth_first --devices=2 --micro_batches=8 --data_parallel=2 --sharding=fully --steps=3
 check tensor_parallel same 1f1b --devices=2 --micro_batches=4 --tensor_parallel=2 --sequence_parallel --steps=3
 check context_parallel same 1f1b --devices=2 --micro_batches=4 --context_parallel=2 --steps=3
+check divided_experts same 1f1b:P=2,D=2,E=2,M=4 --model=mixtral-small --steps=2
 check three_processes three_processes
 check bad_option bad_option
 check unknown_option unknown_option

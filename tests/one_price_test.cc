@@ -37,11 +37,10 @@ struct Place {
   const char* dtype;
 };
 
-constexpr Place kPlaces[] = {{1200, "gpt-6.6b", "dgx-a100", "bf16"},
-                             {1200, "gpt-6.6b", "dgx1-v100", "fp16"},
-                             {1000, "bert-64", "p3.16xlarge", "fp16"},
-                             {1000, "gpt-52b", "summit", "fp32"},
-                             {150, "resnet-small", "dgx-a100", "fp32"}};
+constexpr Place kPlaces[] = {
+    {1200, "gpt-6.6b", "dgx-a100", "bf16"},    {1200, "gpt-6.6b", "dgx1-v100", "fp16"},
+    {1000, "bert-64", "p3.16xlarge", "fp16"},  {1000, "gpt-52b", "summit", "fp32"},
+    {150, "resnet-small", "dgx-a100", "fp32"}, {150, "mixtral-8x7b", "dgx-h100", "bf16"}};
 
 // What a user reads off a command.
 struct Answer {
@@ -81,8 +80,9 @@ Answer AnswerOf(const absl::StatusOr<StepPrediction>& p) {
   return {true, "", ToSeconds(p->step_time) * 1e3, p->largest_device.value()};
 }
 
-// All ways to run each scheme on several grids; every third sharding and recomputation.
-std::vector<StepConfig> ConfigsOf(int max_stages) {
+// All ways to run each scheme on several grids; every third sharding and recomputation. With
+// experts some of them, which copies divide, and ranks too where they split rows.
+std::vector<StepConfig> ConfigsOf(int max_stages, bool experts) {
   std::vector<StepConfig> configs;
   const std::vector<Sharding> shardings = {Sharding::kReplicated, Sharding::kOptimizer,
                                            Sharding::kGradients, Sharding::kFully};
@@ -116,6 +116,9 @@ std::vector<StepConfig> ConfigsOf(int max_stages) {
             c.overlap_data = turn % 5 != 0;
             c.sequence_parallel = t > 1 && turn % 7 == 0;
             c.micro_batch_size = 1 + static_cast<int64_t>(turn % 2);
+            if (experts && turn / 8 % 3 != 0) continue;
+            c.whole_experts = experts && c.sequence_parallel;
+            c.experts = !experts ? 1 : c.whole_experts ? t * d : d;
             configs.push_back(c);
             // Refused alike where its calls do not suit the sizes.
             if (turn % 4 != 1 || (c.scheme != "1f1b" && c.scheme != "interleaved")) continue;
@@ -174,7 +177,8 @@ TEST_P(OnePrice, EveryWayGivesTheSame) {
   every.fold_data = false;
   int priced = 0, refused = 0;
   std::string last;
-  for (const StepConfig& c : ConfigsOf(on_->model().num_groups())) {
+  for (const StepConfig& c :
+       ConfigsOf(on_->model().num_groups(), std::string(GetParam().model) == "mixtral-8x7b")) {
     const std::string text = c.ToString();
     SCOPED_TRACE(text);
     const Answer study = AnswerOf(PredictStep(&cache, c));

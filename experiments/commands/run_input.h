@@ -40,8 +40,12 @@ struct RunInput {
   int tensor_parallel = 1;
   bool sequence_parallel = false;
   int context_parallel = 1;
+  int expert_parallel = 1;
+  bool whole_experts = false;
 
-  TensorParallel split() const { return {tensor_parallel, sequence_parallel, context_parallel}; }
+  TensorParallel split() const {
+    return {tensor_parallel, sequence_parallel, context_parallel, expert_parallel, whole_experts};
+  }
 
   LoweringOptions lowering;
   BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;

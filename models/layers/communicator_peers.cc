@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 
 #include "glog/logging.h"
@@ -44,6 +45,14 @@ void CommunicatorPeers::ScatterSums(const Tensor& all, const Tensor& own, int64_
   ForEachSample(own, all, samples, [&](const Tensor& part, const Tensor& whole) {
     return communicator_->ReduceScatter(whole, part, ranks_, limit_);
   });
+}
+
+void CommunicatorPeers::Exchange(const Tensor& data, absl::Span<const int64_t> to,
+                                 const Tensor& result, absl::Span<const int64_t> from) {
+  if (!status_.ok()) return;
+  status_ = communicator_->AllToAll(data, to, result, from, ranks_, limit_);
+  const int64_t all = std::accumulate(to.begin(), to.end(), int64_t{0});
+  traffic_ += Bytes((all - to[member_]) * SizeOf(data.type()));
 }
 
 }  // namespace pipelab

@@ -1,7 +1,8 @@
 // What a layer asks of the devices that compute it together (models/graph/tensor_parallel.h), or
 // that have other rows of its micro-batch (models/graph/batch_norm_copies.h): sums of partial
 // results. The parts of a layer call these in one order on all devices, with tensors of
-// equal size, and all devices get the same bits.
+// equal size, and all devices get the same bits. Devices that divide experts exchange rows, as many
+// as the tokens choose (expert_exchange.h).
 //
 //   b.Linear(mix_MW, wo, BiasOfOne(ctx, bo), branch_MC);   // a product divided by rows
 //   SumOverPeers(ctx, branch_MC);                          // nothing, where the device is alone
@@ -14,6 +15,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "kernels/tensor/tensor.h"
 #include "models/layers/layer.h"
 
@@ -31,6 +33,9 @@ class TensorPeers {
   // the rows of `all`. Everybody's rows; and of the sums over the devices the own rows.
   virtual void GatherRows(const Tensor& own, const Tensor& all, int64_t samples) = 0;
   virtual void ScatterSums(const Tensor& all, const Tensor& own, int64_t samples) = 0;
+  // Communicator::AllToAll: numbers for each device, and from each.
+  virtual void Exchange(const Tensor& data, absl::Span<const int64_t> to, const Tensor& result,
+                        absl::Span<const int64_t> from) = 0;
   virtual absl::Status status() const = 0;
 };
 

@@ -44,6 +44,7 @@ const char* OpCodeName(OpCode op) {
 Shard ShardOf(const Program& program, const StageCopy& copy) {
   Shard shard;
   shard.sharding = program.sharding;
+  shard.expert_copies = program.expert_copies;
   if (program.sharding == Sharding::kReplicated) return shard;
   const Placement& placement = program.schedule.placement;
   std::vector<int> devices;  // ascending, as communicators number a group's parts
@@ -60,12 +61,24 @@ Shard ShardOf(const Program& program, const StageCopy& copy) {
   std::sort(devices.begin(), devices.end());
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
   shard.parts = static_cast<int>(devices.size()) * program.devices_per_member;
-  shard.expert_copies = program.expert_copies;
   if (shard.index == 0) {
     const auto own = std::lower_bound(devices.begin(), devices.end(), copy.device);
     shard.index = static_cast<int>(own - devices.begin());
   }
   return shard;
+}
+
+std::vector<int> ExpertDevices(const Program& program, const std::vector<int>& devices, int device,
+                               bool equal_parts) {
+  if (equal_parts) return devices;
+  const size_t copies = program.expert_copies;
+  const auto own = std::lower_bound(devices.begin(), devices.end(), device);
+  std::vector<int> same;
+  for (size_t i = static_cast<size_t>(own - devices.begin()) % copies; i < devices.size();
+       i += copies) {
+    same.push_back(devices[i]);
+  }
+  return same;
 }
 
 NormShare NormShareOf(const Program& program, const StageCopy& copy) {
@@ -74,16 +87,20 @@ NormShare NormShareOf(const Program& program, const StageCopy& copy) {
            other.stage == copy.stage;
   };
   NormShare share;
+  const std::vector<int>& first = program.schedule.placement.groups[0][copy.stage];
   switch (program.sharding) {
     case Sharding::kReplicated:
-      share.own = is_copy({program.schedule.placement.groups[0][copy.stage][0], 0, copy.stage});
+      share.own = is_copy({first[0], 0, copy.stage});
+      for (int e = 0; e < program.expert_copies && e < static_cast<int>(first.size()); ++e) {
+        share.experts |= is_copy({first[e], 0, copy.stage});
+      }
       break;
     case Sharding::kOptimizer:
-      share.own = ShardOf(program, copy).index >= 0;
+      share.own = share.experts = ShardOf(program, copy).index >= 0;
       break;
     case Sharding::kGradients:
     case Sharding::kFully:
-      share.own = copy.replica == 0;  // every replica's group has all parts
+      share.own = share.experts = copy.replica == 0;  // every replica's group has all parts
       break;
   }
   for (const Reduction& r : program.reductions) {
