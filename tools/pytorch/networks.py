@@ -218,8 +218,8 @@ def experts(w: Weights, name: str, x: Tensor, s: Settings) -> Tensor:
         y = (F.silu(gate) * value) @ w2[e]
         x = x + weights[..., e:e + 1] * y
     if f"{name}/w1_shared" in w:
-        gate, value = (h @ w[f"{name}/w1_shared"]).chunk(2, dim=-1)
-        x = x + (F.silu(gate) * value) @ w[f"{name}/w2_shared"]
+        gate, value = F.linear(h, w[f"{name}/w1_shared"]).chunk(2, dim=-1)
+        x = x + F.linear(F.silu(gate) * value, w[f"{name}/w2_shared"])
     return x
 
 
