@@ -252,6 +252,32 @@ TEST_F(MpiTrainingTest, ContextParallelAttentionTrainsAsInOneProcess) {
   graph_ = small;
 }
 
+// Rows go between processes to their experts, as many as the tokens choose.
+TEST_F(MpiTrainingTest, DividedExpertsTrainAsInOneProcess) {
+  GptConfig config = LlamaConfig(/*layers=*/3, /*hidden=*/16, /*heads=*/4, /*feed_forward=*/24,
+                                 kSmallTokens, (batches_->vocabulary() + 3) / 4 * 4);
+  config.dropout = 0.1;
+  config.experts.experts = 4;
+  config.experts.chosen = 2;
+  config.experts.shared = 1;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(graph_, BuildGpt(config));
+  for (const Sharding sharding : {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kFully}) {
+    for (const auto& [pipeline, tensor, data, experts] :
+         {std::make_tuple(2, 1, 2, 2), std::make_tuple(1, 1, 4, 4), std::make_tuple(1, 1, 4, 2),
+          std::make_tuple(2, 1, 4, 2), std::make_tuple(1, 2, 2, 2), std::make_tuple(1, 2, 2, 4)}) {
+      TrainingOptions options = SmallTraining(pipeline == 2 ? "zb_h1" : "1f1b", pipeline, 8);
+      options.micro_batch_size = 4;
+      options.sizes.data_parallel = data;
+      options.tensor_parallel = tensor;
+      options.expert_parallel = experts;
+      options.whole_experts = options.sequence_parallel = experts > data;
+      options.lowering.sharding = sharding;
+      options.optimizer.clip_norm = 0.5;
+      ExpectEqual(options);
+    }
+  }
+}
+
 TEST_F(MpiTrainingTest, DevicesThatDoNotDivideAreRefused) {
   TrainingOptions options = SmallTraining("1f1b", 5, 10);
   options.transport = &TestTransport();

@@ -37,11 +37,10 @@ struct Place {
   const char* dtype;
 };
 
-constexpr Place kPlaces[] = {{1200, "gpt-6.6b", "dgx-a100", "bf16"},
-                             {1200, "gpt-6.6b", "dgx1-v100", "fp16"},
-                             {1000, "bert-64", "p3.16xlarge", "fp16"},
-                             {1000, "gpt-52b", "summit", "fp32"},
-                             {150, "resnet-small", "dgx-a100", "fp32"}};
+constexpr Place kPlaces[] = {
+    {1200, "gpt-6.6b", "dgx-a100", "bf16"},    {1200, "gpt-6.6b", "dgx1-v100", "fp16"},
+    {1000, "bert-64", "p3.16xlarge", "fp16"},  {1000, "gpt-52b", "summit", "fp32"},
+    {150, "resnet-small", "dgx-a100", "fp32"}, {150, "mixtral-8x7b", "dgx-h100", "bf16"}};
 
 // What a user reads off a command.
 struct Answer {
@@ -82,8 +81,8 @@ Answer AnswerOf(const absl::StatusOr<StepPrediction>& p) {
 }
 
 // All ways to run each scheme on several grids; every third sharding and recomputation, and some in
-// sets.
-std::vector<StepConfig> ConfigsOf(int max_stages) {
+// sets. With experts some of them, which copies divide, and ranks too where they split rows.
+std::vector<StepConfig> ConfigsOf(int max_stages, bool experts) {
   std::vector<StepConfig> configs;
   const std::vector<Sharding> shardings = {Sharding::kReplicated, Sharding::kOptimizer,
                                            Sharding::kGradients, Sharding::kFully};
@@ -117,8 +116,11 @@ std::vector<StepConfig> ConfigsOf(int max_stages) {
             c.overlap_data = turn % 5 != 0;
             c.sequence_parallel = t > 1 && turn % 7 == 0;
             c.micro_batch_size = 1 + static_cast<int64_t>(turn % 2);
+            if (experts && turn / 8 % 3 != 0) continue;
+            c.whole_experts = experts && c.sequence_parallel;
+            c.experts = !experts ? 1 : c.whole_experts ? t * d : d;
             const bool sets = d % 4 == 0 && c.sharding != Sharding::kReplicated && turn % 2 == 1;
-            c.shards = sets ? d / 2 : 0;
+            c.shards = sets && !experts ? d / 2 : 0;
             configs.push_back(c);
             if (turn % 12 == 7 && c.slices == 0) {
               StepConfig& parts = configs.emplace_back(c);
@@ -183,7 +185,8 @@ TEST_P(OnePrice, EveryWayGivesTheSame) {
   every.fold_data = false;
   int priced = 0, refused = 0;
   std::string last;
-  for (const StepConfig& c : ConfigsOf(on_->model().num_groups())) {
+  for (const StepConfig& c :
+       ConfigsOf(on_->model().num_groups(), std::string(GetParam().model) == "mixtral-8x7b")) {
     const std::string text = c.ToString();
     SCOPED_TRACE(text);
     const Answer study = AnswerOf(PredictStep(&cache, c));

@@ -64,8 +64,17 @@ check "data without a model" refused 2 "--data=x.csv: requires --model" run 1f1b
 check "heads that no group divides" refused 2 '--tensor_parallel=4: must divide the 2 heads of layer "block0/attention"' run 1f1b --tensor_parallel=4
 check "no group" refused 2 "--tensor_parallel=0: must be at least 1" run 1f1b --tensor_parallel=0
 check "tokens in parts" refused 2 '--context_parallel=3: twice it must divide the 16 tokens of layer "embedding"' run 1f1b --context_parallel=3
-check "experts in parts" refused 2 "E=2: what runs has all experts on each device; E must be 1" \
-  run 1f1b --expert_parallel=2
+check "no experts" refused 2 "has no layer with experts; --expert_parallel must be 1" run 1f1b --expert_parallel=2
+check "experts and other sizes" refused 2 "E=3: must divide the 8 experts of layer" \
+  run 1f1b:P=2,D=3,E=3 --model=mixtral-small
+check "experts and other copies" refused 2 "E=4: must divide the 2 devices of C x D; the nearest that does is 2" \
+  run 1f1b:P=2,D=2,E=4 --model=mixtral-small
+divided_experts() {
+  "$pipelab" run 1f1b:P=2,D=2,E=2,M=4,sharding=optimizer --model=mixtral-small --steps=2 --json_out=e.json >out || { cat out; return 1; }
+  grep -q 'losses: within' out && grep -q '^experts: the fullest of a layer has [1-8]\.[0-9]* times' out || { cat out; return 1; }
+  grep -q '"largest_expert_load"' e.json && grep -q '"dropped_choices": 0' e.json || { cat e.json; return 1; }
+}
+check "divided experts" divided_experts
 check "no parts" refused 2 "--context_parallel=0: must be at least 1" run 1f1b --context_parallel=0
 check "sets of no size" refused 2 "shards=3: must be at least 2 and divide the 4 data-parallel copies" \
   run 1f1b:P=2,D=4,sharding=fully,shards=3

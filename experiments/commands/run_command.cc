@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -53,6 +54,9 @@ struct Trained {
   Nanoseconds measured;    // of a step, the median of those that are replayed
   Nanoseconds replayed;    // of a step, with a core for each device
   std::string batch_norm;  // a line about copies
+  // By step, as TrainingStep has them; loads are 0 in a model without experts.
+  std::vector<double> largest_loads;
+  std::vector<int64_t> dropped_choices;
 };
 
 absl::StatusOr<std::vector<double>> TrainSerially(const RunInput& study, int micro_batches,
@@ -109,6 +113,8 @@ absl::Status TrainSteps(const RunInput& study, ProcessGroup* group, PipelineTrai
   for (int64_t step = trained->from.step + 1; step <= study.steps; ++step) {
     PIPELAB_ASSIGN_OR_RETURN(TrainingStep done, training->Step());
     trained->result.losses.push_back(done.loss);
+    trained->largest_loads.push_back(done.largest_load);
+    trained->dropped_choices.push_back(done.dropped_choices);
     if (step + kReplayedSteps > study.steps) {
       times.push_back(done.trace.makespan);
       trained->result.traces.push_back(TraceOfMember(done.trace, study.tensor_parallel, 0));
@@ -139,6 +145,8 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   options.sequence_parallel = study.sequence_parallel;
   options.context_parallel = study.context_parallel;
   options.context_exchange = study.context_exchange;
+  options.expert_parallel = study.expert_parallel;
+  options.whole_experts = study.whole_experts;
   options.lowering = study.lowering;
   options.batch_norm = study.batch_norm;
   options.local_heads = study.local_heads;
@@ -156,7 +164,7 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   trained.result.must_be_bit_equal = KeepsMicroBatchOrder(schedule) &&
                                      SumsInLayerOrder(trained.graph, training->partition()) &&
                                      !study.split().divides();
-  if (study.tensor_parallel > 1) {
+  if (study.tensor_parallel * study.expert_parallel > 1) {
     trained.result.tensor_terms = SplitTerms(study.graph);
     if (study.devices.activations() == DataType::kBFloat16) {
       trained.result.rounded_parts = SplitParts(study.graph, study.tensor_parallel);
@@ -232,6 +240,16 @@ std::string Counts(const std::vector<ComputeDevice::Counts>& counts) {
   return text;
 }
 
+// Of the whole run, where there are experts.
+std::string Loads(const Trained& trained) {
+  const auto most = std::max_element(trained.largest_loads.begin(), trained.largest_loads.end());
+  if (most == trained.largest_loads.end() || *most == 0) return "";
+  return absl::StrFormat(
+      "experts: the fullest of a layer has %.2f times its mean rows, at most; %d choices dropped\n",
+      *most,
+      std::accumulate(trained.dropped_choices.begin(), trained.dropped_choices.end(), int64_t{0}));
+}
+
 // How far what was held and sent is from the simulator's prediction: "to the byte", or the largest
 // difference and whose it is.
 std::string Prediction(const Trained& trained, int tensor_parallel) {
@@ -297,6 +315,9 @@ nlohmann::json AsJson(const RunInput& study, const Trained& trained,
     losses.push_back({{"step", trained.from.step + static_cast<int64_t>(i) + 1},
                       {"serial", serial[i]},
                       {"schedule", trained.result.losses[i]}});
+    if (trained.largest_loads[i] == 0) continue;
+    losses.back()["largest_expert_load"] = trained.largest_loads[i];
+    losses.back()["dropped_choices"] = trained.dropped_choices[i];
   }
   for (const DeviceTrace& t : trained.trace.devices) {
     ranks.push_back({{"peak_activation_bytes", t.peak_activation.value()},
@@ -369,7 +390,7 @@ absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
             Devices(trained.trace, study.split().divides()),
             absl::StrCat("bytes held and sent: as predicted ",
                          Prediction(trained, study.tensor_parallel), "\n"),
-            absl::StrCat(StepTimes(trained), Counts(trained.counts))) +
+            absl::StrCat(Loads(trained), StepTimes(trained), Counts(trained.counts))) +
             Checkpoints(study, trained)));
   }
   if (equality.ok) return absl::OkStatus();

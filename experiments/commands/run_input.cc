@@ -19,6 +19,7 @@
 #include "models/data/text_batches.h"
 #include "models/data/text_corpus.h"
 #include "models/graph/context_parallel.h"
+#include "models/graph/expert_parallel.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cost/model_partition.h"
@@ -180,7 +181,8 @@ absl::Status MakeSmallGpt(RunInput* study) {
   config.dropout = 0.1;
   PIPELAB_ASSIGN_OR_RETURN(study->graph, BuildGpt(config));
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(study->graph, study->split()));
-  return CheckContextParallel(study->graph, study->split());
+  PIPELAB_RETURN_IF_ERROR(CheckContextParallel(study->graph, study->split()));
+  return CheckExpertParallel(study->graph, study->split(), study->schedule.GroupSize(0));
 }
 
 // The user's own data, or generated data for any network.
@@ -246,13 +248,10 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
   PIPELAB_ASSIGN_OR_RETURN(RunInput study, EmptyStudy());
   study.source = input.source;
   StepConfig config = input.config;
-  if (config.experts > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("E=", config.experts, ": what runs has all experts on each device; E must ",
-                     "be 1, or simulate it"));
-  }
   study.context_parallel = config.context;
   study.context_exchange = config.context_exchange;
+  study.expert_parallel = config.experts;
+  study.whole_experts = config.whole_experts;
   if (words.size() > 1) PIPELAB_RETURN_IF_ERROR(TakeConfig(words[1], config, &study));
   config.tensor = study.tensor_parallel;
   config.sequence_parallel = study.sequence_parallel;

@@ -41,9 +41,12 @@ struct RunInput {
   bool sequence_parallel = false;
   int context_parallel = 1;
   ContextExchange context_exchange = ContextExchange::kGather;
+  int expert_parallel = 1;
+  bool whole_experts = false;
 
   TensorParallel split() const {
-    TensorParallel all = {tensor_parallel, sequence_parallel, context_parallel};
+    TensorParallel all = {tensor_parallel, sequence_parallel, context_parallel, expert_parallel,
+                          whole_experts};
     all.exchange = context_exchange;
     return all;
   }

@@ -108,10 +108,14 @@ class PartTrainer {
     return absl::OkStatus();
   }
 
-  std::string Note(double loss) const {
+  std::string Note(const TrainingStep& step) const {
     const double seconds = absl::ToDoubleSeconds(done_.time);
     const auto samples = static_cast<double>(done_.steps_here * settings_.batch_samples());
-    std::string note = absl::StrFormat("loss %.4f, %.0f samples/s", loss, samples / seconds);
+    std::string note = absl::StrFormat("loss %.4f, %.0f samples/s", step.loss, samples / seconds);
+    if (step.largest_load > 0) {
+      absl::StrAppendFormat(&note, ", fullest expert %.2f x the mean, %d choices dropped",
+                            step.largest_load, step.dropped_choices);
+    }
     if (!done_.held_out.values.empty()) {
       absl::StrAppendFormat(&note, ", %s %.4f", done_.held_out.name, done_.held_out.values.back());
     }
@@ -140,7 +144,7 @@ class PartTrainer {
       if (last || done_.steps % settings_.evaluate_every == 0) {
         PIPELAB_RETURN_IF_ERROR(EvaluateHeldOut());
       }
-      progress.Update(done_.steps - first, Note(step.loss));
+      progress.Update(done_.steps - first, Note(step));
       if (!last && settings_.checkpoint_every > 0 &&
           done_.steps % settings_.checkpoint_every == 0) {
         PIPELAB_RETURN_IF_ERROR(Save());

@@ -78,10 +78,13 @@ std::vector<WeightRule> QwenExperts() {
       {"block#/experts/router", "layers.#.mlp.gate.weight", kTurned},
       {"block#/experts/w1", "layers.#.mlp.experts.*.{gate,up}_proj.weight", kTurned},
       {"block#/experts/w2", "layers.#.mlp.experts.*.down_proj.weight", kTurned, kStream},
+      {"block#/experts/w1_shared", "layers.#.mlp.shared_experts.{gate,up}_proj.weight", kTurned},
+      {"block#/experts/w2_shared", "layers.#.mlp.shared_experts.down_proj.weight", kTurned,
+       kStream},
   };
 }
 
-// A latent row in front of q, or none; the shared experts are one tensor, as wide as all of them.
+// A latent row in front of q, or none.
 std::vector<WeightRule> DeepSeekV3() {
   constexpr WeightScale kNormed = WeightScale::kLatentNorm;
   const std::vector<WeightRule> latent = {

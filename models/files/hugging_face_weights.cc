@@ -130,7 +130,8 @@ class Reader {
     std::vector<float> value(collecting_ ? 0 : p.size());
     for (int64_t expert = 0; expert < count; ++expert) {
       TensorPart part = PartOf(*rule, layer, p, rows, cols);
-      const std::vector<std::string> names = PartsOf(ExpertName(theirs, layer, p, expert, &part));
+      const std::vector<std::string> names =
+          PartsOf(absl::StrReplaceAll(theirs, {{"*", absl::StrCat(expert)}}));
       for (size_t i = 0; i < names.size(); ++i) {
         // As a tensor-parallel group sees them: q is as wide as its heads of k.
         if (names.size() > 1) part.width = cols / p.split_units() * (i == 0 ? p.split_lead : 1);
@@ -173,26 +174,6 @@ class Reader {
       part.first_output = latent;
     }
     return part;
-  }
-
-  // With the expert's number; the shared ones, which are behind the others here, are one tensor.
-  static std::string ExpertName(const std::string& theirs, const LayerSpec& layer,
-                                const ParameterSpec& p, int64_t expert, TensorPart* part) {
-    const auto it = layer.attributes.find("experts");
-    const int64_t routed = it == layer.attributes.end() ? 0 : static_cast<int64_t>(it->second);
-    if (!absl::StrContains(theirs, "*") || expert < routed) {
-      return absl::StrReplaceAll(theirs, {{"*", absl::StrCat(expert)}});
-    }
-    const int64_t shared = p.shape[0] - routed, place = expert - routed;
-    if (absl::EndsWith(p.name, "/w1")) {
-      const int64_t inner = part->width / 2;
-      part->outputs = shared * inner;
-      part->first_output = place * inner;
-    } else {
-      part->inputs = shared * part->rows;
-      part->first_input = place * part->rows;
-    }
-    return absl::StrReplaceAll(theirs, {{"experts.*", "shared_experts"}});
   }
 
   absl::Status Place(TensorPart part, const ParameterSpec& p, int64_t cols,

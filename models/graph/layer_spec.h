@@ -33,25 +33,29 @@ inline constexpr char kProfiled[] = "profiled";  // LayerSpec::kind of layers fr
 // How a parameter starts.
 enum class InitKind : uint8_t { kZeros, kOnes, kNormal };
 
-// Which elements of a parameter one device of a tensor-parallel group has: run `part` of each
+// Which elements of a parameter one device has: of a tensor-parallel group, run `part` of each
 // `parts` runs of the whole. A device's runs come in periods: a leading one of lead * run elements,
-// then `others` of `run` elements.
+// then `others` of `run` elements. With the experts divided, one of so many equal slices alone,
+// which begins at `offset`.
 struct ParameterCut {
   int64_t parts = 1, part = 0, run = 1, lead = 1, others = 0;
+  int64_t slices = 1, offset = 0;
 
-  bool whole() const { return parts == 1; }
+  bool whole() const { return parts == 1 && slices == 1; }
+  int64_t shares() const { return parts * slices; }  // of the whole, each as large
   int64_t period() const { return (lead + others) * run; }
   // The place in the whole of the device's element i.
   int64_t WholeIndex(int64_t i) const {
-    if (whole()) return i;
-    const int64_t first = lead * run, begin = i / period() * period() * parts, at = i % period();
+    if (parts == 1) return offset + i;
+    const int64_t first = lead * run, at = i % period();
+    const int64_t begin = offset + i / period() * period() * parts;
     if (at < first) return begin + part * first + at;
     const int64_t behind = at - first;
     return begin + first * parts + (behind / run * parts + part) * run + behind % run;
   }
   friend bool operator==(const ParameterCut& a, const ParameterCut& b) {
     return a.parts == b.parts && a.part == b.part && a.run == b.run && a.lead == b.lead &&
-           a.others == b.others;
+           a.others == b.others && a.slices == b.slices && a.offset == b.offset;
   }
 };
 
@@ -76,8 +80,8 @@ struct ParameterSpec {
   int64_t split_lead = 1;
   // In the layers of one device (tensor_member.h), whose shape is that of its part.
   ParameterCut cut = {};
-  // Of the first dimension, how many experts are divided among devices (TensorParallel::experts);
-  // the ones behind them all have.
+  // How many experts, the first dimension, are divided among devices (TensorParallel::experts); 0:
+  // all devices have the parameter.
   int64_t experts = 0;
 
   int64_t split_units() const {
@@ -85,14 +89,13 @@ struct ParameterSpec {
   }                                                     // in blocks behind the first
   int64_t size() const;                                 // elements
   int64_t size_on(const TensorParallel& split) const {  // elements on one device of the group
-    const int64_t common = size() - experts * expert_size();
-    return experts_on(split) + (split_dimension < 0 ? common : common / split.degree);
+    if (experts > 0) return experts_on(split);
+    return split_dimension < 0 ? size() : size() / split.degree;
   }
   // Of these, those of the device's experts.
   int64_t experts_on(const TensorParallel& split) const {
-    return experts * expert_size() / split.experts / split.expert_degree();
+    return experts == 0 ? 0 : size() / split.experts / split.expert_degree();
   }
-  int64_t expert_size() const { return experts == 0 ? 0 : size() / shape[0]; }
 };
 
 // How long a layer's inputs must stay.

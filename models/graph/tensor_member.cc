@@ -11,7 +11,8 @@ namespace {
 // Elements that follow one another in the whole are those of one block of the divided dimension,
 // and of all dimensions behind it.
 void Cut(TensorParallel split, int64_t member, ParameterSpec* p) {
-  if (p->split_dimension < 0) return;
+  if (p->split_dimension < 0 || split.degree == 1) return;
+  if (p->experts > 0 && split.expert_degree() == 1) return;
   int64_t behind = 1;
   for (size_t d = static_cast<size_t>(p->split_dimension) + 1; d < p->shape.size(); ++d) {
     behind *= p->shape[d];
@@ -21,9 +22,22 @@ void Cut(TensorParallel split, int64_t member, ParameterSpec* p) {
       << p->name << ": " << split.degree << " devices divide " << p->split_units() << " blocks of "
       << size;
   size /= split.degree;
-  p->cut = {split.degree, member, size / p->split_units() * behind, p->split_lead,
-            p->split_blocks - 1};
+  p->cut.parts = split.degree;
+  p->cut.part = member;
+  p->cut.run = size / p->split_units() * behind;
+  p->cut.lead = p->split_lead;
+  p->cut.others = p->split_blocks - 1;
   p->split_dimension = -1;
+}
+
+// One share of the experts, which follow one another; before each of these is cut.
+void CutExperts(TensorParallel split, int64_t share, ParameterSpec* p) {
+  if (p->experts == 0 || split.experts == 1) return;
+  CHECK_EQ(p->shape[0] % split.experts, 0)
+      << p->name << ": " << split.experts << " devices divide " << p->shape[0] << " experts";
+  p->shape[0] /= split.experts;
+  p->cut.slices = split.experts;
+  p->cut.offset = share * p->size();
 }
 
 void CutTokens(int64_t parts, LayerSpec* layer) {
@@ -38,10 +52,10 @@ void CutTokens(int64_t parts, LayerSpec* layer) {
 }  // namespace
 
 LayerSpec MemberLayer(const LayerSpec& layer, TensorParallel split, int64_t member,
-                      ContextPart context) {
+                      ContextPart context, int64_t experts) {
+  CHECK(0 <= experts && experts < split.experts) << experts << " of " << split.experts;
   CHECK(0 <= member && member < split.degree) << member << " of " << split.degree;
   CHECK_EQ(context.parts, split.context) << layer.name;
-  CHECK_EQ(split.experts, 1) << layer.name << ": layers that run have all experts";
   LayerSpec part = layer;
   if (!context.whole()) {
     part.context = context;
@@ -54,8 +68,12 @@ LayerSpec MemberLayer(const LayerSpec& layer, TensorParallel split, int64_t memb
     };
     part.slice_costs = nullptr;
   }
-  if (split.degree == 1 || layer.split.empty()) return part;
-  for (ParameterSpec& p : part.parameters) Cut(split, member, &p);
+  if ((split.degree == 1 && split.experts == 1) || layer.split.empty()) return part;
+  for (ParameterSpec& p : part.parameters) {
+    CutExperts(split, experts, &p);
+    Cut(split, member, &p);
+    p.experts = 0;
+  }
   for (const TensorDimension& d : layer.split.dimensions) {
     if (d.attribute.empty()) continue;
     CHECK_EQ(d.size % split.degree, 0) << layer.name << ": " << d.name;
@@ -73,7 +91,7 @@ LayerSpec MemberLayer(const LayerSpec& layer, TensorParallel split, int64_t memb
                                                                  TokenSlice slice) {
     return operations(samples, slice, split);
   };
-  if (split.sequence) {
+  if (split.scatters_rows()) {
     part.rows = {split.degree, member};
     CutTokens(split.degree, &part);
   }
@@ -82,14 +100,14 @@ LayerSpec MemberLayer(const LayerSpec& layer, TensorParallel split, int64_t memb
 }
 
 ModelGraph MemberGraph(const ModelGraph& graph, TensorParallel split, int64_t member,
-                       int64_t context) {
+                       int64_t context, int64_t experts) {
   ModelGraph part;
   part.name = graph.name;
   part.width = graph.width;
   ContextPart tokens = ContextPartOf(graph, split.context, context);
   tokens.exchange = split.exchange;
   for (const LayerSpec& layer : graph.layers) {
-    part.layers.push_back(MemberLayer(layer, split, member, tokens));
+    part.layers.push_back(MemberLayer(layer, split, member, tokens, experts));
   }
   return part;
 }

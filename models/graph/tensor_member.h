@@ -1,6 +1,7 @@
 // A model as one device of a tensor-parallel group has it: parameters, and attributes such as the
 // number of heads, are those of its part; shapes of inputs and outputs are the whole layer's, or
 // with sequence or context parallelism those of its tokens (LayerSpec::rows, LayerSpec::context).
+// With expert parallelism it has one of E equal shares of each layer's experts.
 //
 //   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, {/*degree=*/2}));
 //   const ModelGraph mine = MemberGraph(graph, {/*degree=*/2}, /*member=*/1);
@@ -17,12 +18,12 @@
 
 namespace pipelab {
 
-// The degree divides what is divided: CHECKed.
+// The degrees divide what is divided: CHECKed. `experts`: which share of them, 0 to E - 1.
 LayerSpec MemberLayer(const LayerSpec& layer, TensorParallel split, int64_t member,
-                      ContextPart context = ContextPart());
+                      ContextPart context = ContextPart(), int64_t experts = 0);
 // With context parallelism of the device with tokens of part `context` as well.
 ModelGraph MemberGraph(const ModelGraph& graph, TensorParallel split, int64_t member,
-                       int64_t context = 0);
+                       int64_t context = 0, int64_t experts = 0);
 
 }  // namespace pipelab
 

@@ -28,8 +28,8 @@
 // `whole_experts`, E of all devices, the T of a group too, whose rows are then split by tokens, each
 // with whole experts. Everything else is as without.
 //
-// Papers: Lepikhin et al., "GShard", ICLR 2021, for experts; Shoeybi et al., "Megatron-LM", 2019; Narayanan et al., SC 2021; Korthikanti et al.,
-// "Reducing activation recomputation in large Transformer models", 2022; Dubey et al., "The Llama 3
+// Papers: Lepikhin et al., "GShard", ICLR 2021, for experts; Shoeybi et al., "Megatron-LM", 2019;
+// Narayanan et al., SC 2021; Korthikanti et al., "Reducing activation recomputation in large Transformer models", 2022; Dubey et al., "The Llama 3
 // Herd of Models", 2024.
 #ifndef PIPELAB_MODELS_GRAPH_TENSOR_PARALLEL_H_
 #define PIPELAB_MODELS_GRAPH_TENSOR_PARALLEL_H_
@@ -63,6 +63,11 @@ struct TensorParallel {
   // another and have different experts.
   int64_t expert_degree() const { return whole_experts ? 1 : degree; }
   int64_t expert_copies() const { return whole_experts ? experts / degree : experts; }
+  // Which share of the experts rank t of a group has, of the copies of a stage the one of this
+  // number.
+  int64_t ShareOfExperts(int64_t copy, int64_t t) const {
+    return whole_experts ? copy % expert_copies() * degree + t : copy % experts;
+  }
 };
 
 // A size that the degree must divide: 32 "heads".

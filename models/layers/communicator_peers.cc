@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -75,6 +76,14 @@ std::function<Tensor()> CommunicatorPeers::Shift(Tensor sent, int64_t places, Ar
     }
     return arrived.ok() ? *std::move(arrived) : any();
   };
+}
+
+void CommunicatorPeers::Exchange(const Tensor& data, absl::Span<const int64_t> to,
+                                 const Tensor& result, absl::Span<const int64_t> from) {
+  if (!status_.ok()) return;
+  status_ = communicator_->AllToAll(data, to, result, from, ranks_, limit_);
+  const int64_t all = std::accumulate(to.begin(), to.end(), int64_t{0});
+  traffic_ += Bytes((all - to[member_]) * SizeOf(data.type()));
 }
 
 }  // namespace pipelab

@@ -4,7 +4,8 @@
 //   CommunicatorPeers peers(communicator, /*ranks=*/{4, 5}, /*limit=*/absl::Seconds(60));
 //   ctx.peers = &peers;  ...  PIPELAB_RETURN_IF_ERROR(peers.status());
 //
-// Used by the communicator's own thread. `traffic` is what this device has sent so far, by rings.
+// Used by the communicator's own thread. `traffic` is what this device has sent so far: by rings,
+// and in exchanges what goes to others.
 #ifndef PIPELAB_MODELS_LAYERS_COMMUNICATOR_PEERS_H_
 #define PIPELAB_MODELS_LAYERS_COMMUNICATOR_PEERS_H_
 
@@ -14,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "kernels/comm/communicator.h"
 #include "models/layers/tensor_peers.h"
 #include "tools/base/units.h"
@@ -32,6 +34,8 @@ class CommunicatorPeers final : public TensorPeers {
   void GatherRows(const Tensor& own, const Tensor& all, int64_t samples) override;
   void ScatterSums(const Tensor& all, const Tensor& own, int64_t samples) override;
   std::function<Tensor()> Shift(Tensor sent, int64_t places, Arena* arena) override;
+  void Exchange(const Tensor& data, absl::Span<const int64_t> to, const Tensor& result,
+                absl::Span<const int64_t> from) override;
   absl::Status status() const override { return status_; }
   Bytes traffic() const { return traffic_; }
 

@@ -62,6 +62,24 @@ struct Result {
   std::vector<Numbers> gradients;
 };
 
+// The first expert's parameters, as often as there are shared ones.
+void CopyToShared(const std::vector<Parameter>& parameters) {
+  const Tensor w1 = parameters[2].value.Rows(0, 1).Reshape({kHidden, 2 * kInner});
+  const Tensor w2 = parameters[3].value.Rows(0, 1).Reshape({kInner, kHidden});
+  const Tensor &shared_w1 = parameters[4].value, &shared_w2 = parameters[5].value;
+  const int64_t all = shared_w2.dim(0);
+  for (int64_t s = 0; s < all; ++s) {
+    const int64_t f = s % kInner;
+    for (int64_t c = 0; c < kHidden; ++c) {
+      for (const int64_t half : {0, 1}) {
+        shared_w1.f32()[c * 2 * all + half * all + s] =
+            w1.f32()[c * 2 * kInner + half * kInner + f];
+      }
+      shared_w2.f32()[s * kHidden + c] = w2.f32()[f * kHidden + c];
+    }
+  }
+}
+
 // With as many copies of the first expert's parameters as there are experts.
 Result RunPasses(const LayerSpec& spec, MakeBackend make) {
   Arena arena;
@@ -73,6 +91,7 @@ Result RunPasses(const LayerSpec& spec, MakeBackend make) {
       backend->Copy(p.value.Rows(0, 1), p.value.Rows(g, g + 1));
     }
   }
+  if (rig.parameters.size() > 4) CopyToShared(rig.parameters);
   const Tensor x = RandomTensor(backend.get(), {kSamples * kTokens, kHidden}, "x", 1);
   Result result;
   result.y = Values(rig.layer->Forward(rig.ctx, {x}, &rig.stash));

@@ -11,6 +11,7 @@
 #ifndef PIPELAB_MODELS_LAYERS_LAYER_H_
 #define PIPELAB_MODELS_LAYERS_LAYER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -44,6 +45,12 @@ struct BatchView {
   }
 };
 
+// Where a router's choices go: rows of each expert, and choices that a capacity drops.
+struct ExpertLoads {
+  std::vector<int64_t> rows;
+  int64_t dropped = 0;
+};
+
 struct LayerStash;
 class TensorPeers;  // tensor_peers.h
 
@@ -64,6 +71,8 @@ struct LayerContext {
   TensorPeers* peers = nullptr;  // that compute the layer with this device; null: it does alone
   // That have the other tokens of the same samples (LayerSpec::context); null: all are here.
   TensorPeers* context = nullptr;
+  // That have other shares of the layers' experts, in the order of shares; null: all are here.
+  TensorPeers* experts = nullptr;
   // That have the other rows of the micro-batch, where batch normalisation is to use the statistics
   // of all of them; null: of the rows that are here.
   TensorPeers* copies = nullptr;
@@ -71,6 +80,8 @@ struct LayerContext {
   // with statistics of their own compute, on one device.
   int64_t norm_parts = 1;
   double* loss_sum = nullptr;  // a loss layer adds its sum over targets here
+  // A layer with experts adds its choices' here, where somebody asks and the host knows them.
+  ExpertLoads* loads = nullptr;
   // What a loss layer predicts, row by row, is added here, where somebody asks for it in an
   // evaluation: logits [rows, classes], or an element loss's inputs (before the sigmoid).
   std::vector<float>* predictions = nullptr;
@@ -81,6 +92,12 @@ inline void AddPredictions(const LayerContext& ctx, const Tensor& y) {
   if (ctx.predictions == nullptr) return;
   const std::vector<float> values = HostValues(y);
   ctx.predictions->insert(ctx.predictions->end(), values.begin(), values.end());
+}
+
+inline void AddLoads(const ExpertLoads& more, ExpertLoads* sum) {
+  sum->rows.resize(std::max(sum->rows.size(), more.rows.size()));
+  for (size_t e = 0; e < more.rows.size(); ++e) sum->rows[e] += more.rows[e];
+  sum->dropped += more.dropped;
 }
 
 // What a layer leaves from one pass to the next, for one micro-batch or slice.

@@ -1,7 +1,8 @@
 // What a layer asks of the devices that compute it together (models/graph/tensor_parallel.h), or
 // that have other rows of its micro-batch (models/graph/batch_norm_copies.h): sums of partial
 // results. The parts of a layer call these in one order on all devices, with tensors of
-// equal size, and all devices get the same bits.
+// equal size, and all devices get the same bits. Devices that divide experts exchange rows, as many
+// as the tokens choose (expert_exchange.h).
 //
 //   b.Linear(mix_MW, wo, BiasOfOne(ctx, bo), branch_MC);   // a product divided by rows
 //   SumOverPeers(ctx, branch_MC);                          // nothing, where the device is alone
@@ -16,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/tensor/arena.h"
+#include "absl/types/span.h"
 #include "kernels/tensor/tensor.h"
 #include "models/layers/layer.h"
 
@@ -37,6 +39,9 @@ class TensorPeers {
   // writes to it any more. What comes from the device so many places back, a tensor alike that
   // `arena` pays for from now on, is what the result gives when it is called, once.
   virtual std::function<Tensor()> Shift(Tensor sent, int64_t places, Arena* arena) = 0;
+  // Communicator::AllToAll: numbers for each device, and from each.
+  virtual void Exchange(const Tensor& data, absl::Span<const int64_t> to, const Tensor& result,
+                        absl::Span<const int64_t> from) = 0;
   virtual absl::Status status() const = 0;
 };
 

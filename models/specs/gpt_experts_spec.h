@@ -7,9 +7,10 @@
 //                                     .hidden = 256, .inner = 256, .choice = {8, 2}});
 //
 // Flops count what a token takes, parameters all there are. Rows of M tokens with K choices are
-// R = M K whatever the tokens choose, and also where a capacity drops some, so nothing that the
-// layer holds depends on data. It keeps the norm's statistics, the logits [M, E], where the choices
-// go, and the gates and values [R, 2 inner]; the rest is computed again, as in gpt_mlp.
+// R = M K whatever the tokens choose, and also where a capacity drops some, so nothing that one
+// device holds of all experts depends on data. It keeps the norm's statistics, the logits [M, E],
+// where the choices go, and the gates and values [R, 2 inner]; the rest is computed again, as in
+// gpt_mlp. S shared experts, which all tokens take, are one feed-forward of S inner columns.
 //
 // The balancing loss is one for each sample (ExpertKernels::RouteGradient), averaged over the
 // batch's samples as if each token had one target. Its gradient is added in the layer's backward;
@@ -19,10 +20,11 @@
 // A group splits it as gpt_mlp: each expert's inner columns. The router is whole on all devices;
 // they sum the gradient of the weights besides.
 //
-// Expert parallelism (TensorParallel::experts) is priced, for an even load, as the layer would do
-// it: rows go to the devices of their experts and stay there for the weight gradient, with the
-// gradients of rows; so two all-to-alls forward and two backward. Shared experts are on every
-// device.
+// Expert parallelism (TensorParallel::experts): rows go to the devices of their experts and stay
+// there for the weight gradient, with the gradients of rows; so two all-to-alls of rows forward and
+// two backward. Besides these go how many rows each expert gets from each device, the weights of
+// rows, and their gradients. Shared experts are on every device. Costs are of an even load;
+// GptExpertsCosts has the memory of any.
 #ifndef PIPELAB_MODELS_SPECS_GPT_EXPERTS_SPEC_H_
 #define PIPELAB_MODELS_SPECS_GPT_EXPERTS_SPEC_H_
 
@@ -47,13 +49,17 @@ struct GptExpertsSizes {
   double stddev = 0.02, projection_stddev = 0.02;  // of the router and w1, of w2
 };
 
-// In the order of LayerSpec::parameters, which lacks an RMS norm's beta: [C], [C], [C, E],
-// [G, C, 2F], [G, F, C], for G experts with the shared ones last.
+// In the order of LayerSpec::parameters, which lacks an RMS norm's beta and what no shared experts
+// have: [C], [C], [C, E], [E, C, 2F], [E, F, C], [C, 2SF], [SF, C].
 struct GptExpertsParameter {
-  enum { kGamma, kBeta, kRouter, kW1, kW2 };
+  enum { kGamma, kBeta, kRouter, kW1, kW2, kSharedW1, kSharedW2 };
 };
 
 LayerSpec GptExpertsSpec(const GptExpertsSizes& sizes);
+
+// Where the device's experts get `came` rows of all devices that divide them.
+LayerCosts GptExpertsCosts(const GptExpertsSizes& sizes, int64_t samples, TensorParallel split,
+                           int64_t came, NumberWidth width = NumberWidth());
 
 }  // namespace pipelab
 

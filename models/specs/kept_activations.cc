@@ -62,8 +62,8 @@ void KeepAsMegatron(LayerSpec* layer, ProductInputs inputs) {
     const SplitRows rows(samples * tokens, split);
     const int64_t own = rows.own * hidden;
     // The norm's output and the GELU's serve weight gradients. With expert parallelism ours keep
-    // all rows that experts take already.
-    const int64_t taken = !experts ? 0 : split.experts > 1 ? -shared : chosen;
+    // the rows that experts take already.
+    const int64_t taken = !experts || split.experts > 1 ? 0 : chosen;
     const int64_t numbers =
         own + rows.own * latent + rows.all * (inner / split.degree + taken * hidden);
     const Bytes products = FloatBytes(inputs == ProductInputs::kHalfAsWide ? numbers / 2 : numbers);

@@ -58,19 +58,23 @@ TEST(ExpertStageCosts, RowsGoAndComeBack) {
         SCOPED_TRACE(stage);
         const StageCost &w = whole.stages[stage], &p = part.stages[stage];
         const int64_t two = stage == 2 ? 2 : 0, rows = 4 * kRows * kChosen * kHidden;
-        EXPECT_EQ(p.forward.value() - w.forward.value(), two * (2000 + rows));
-        EXPECT_EQ(p.backward_input.value() - w.backward_input.value(), two * (2000 + rows));
+        // And how many rows come, and weights of rows, whose gradients come back.
+        const int64_t weights = two / 2 * 4 * kRows * kChosen, counts = two / 2 * 4 * kExperts;
+        EXPECT_EQ(p.forward.value() - w.forward.value(),
+                  two * (2000 + rows) + two * 2000 + weights + counts);
+        EXPECT_EQ(p.backward_input.value() - w.backward_input.value(),
+                  two * (2000 + rows) + two / 2 * 2000 + weights);
         EXPECT_EQ(p.backward_weight, w.backward_weight);
-        EXPECT_EQ(p.tensor_traffic.forward, Bytes(two * rows / e * (e - 1)));
-        EXPECT_EQ(p.tensor_traffic.backward_input, Bytes(two * rows / e * (e - 1)));
+        EXPECT_EQ(p.tensor_traffic.forward, Bytes((two * rows + weights + counts) / e * (e - 1)));
+        EXPECT_EQ(p.tensor_traffic.backward_input, Bytes((two * rows + weights) / e * (e - 1)));
         const int64_t experts = stage == 2 ? 4 * kExperts * 3 * kHidden * kInner : 0;
         EXPECT_EQ(p.memory.expert_gradients, Bytes(experts / e));
         EXPECT_EQ(w.memory.expert_gradients, Bytes(0));
         EXPECT_EQ(p.memory.gradients + Bytes(experts), w.memory.gradients);
         // Value, gradient, two moments.
         EXPECT_EQ(w.memory.state - p.memory.state, Bytes(4 * (experts - experts / e)));
-        // Rows of experts are kept besides.
-        const int64_t kept = stage == 2 ? 4 * kRows * (kChosen + shared) * kHidden : 0;
+        // Rows of experts are kept besides, and how many come from where.
+        const int64_t kept = stage == 2 ? 4 * (kRows * kChosen * kHidden + kExperts) : 0;
         EXPECT_EQ(p.memory.kept - w.memory.kept, Bytes(kept));
       }
       EXPECT_EQ(part.edge_bytes, whole.edge_bytes);
@@ -104,9 +108,9 @@ TEST(ExpertStageCosts, WholeExpertsInAGroup) {
   const TensorShare split = ShareOf(layer, kSamples, TokenSlice(), Experts(4, 2, true));
   const TensorShare whole = ShareOf(layer, kSamples, TokenSlice(), Experts(4, 2, true, true));
   const Bytes rows(4 * kRows * kChosen * kHidden);
-  ASSERT_EQ(split.forward.size(), 4);  // a gather and a scatter besides
-  EXPECT_EQ(split.forward.back().bytes, rows);
-  ASSERT_EQ(whole.forward.size(), 2);
+  ASSERT_EQ(split.forward.size(), 6);  // a gather and a scatter besides
+  EXPECT_EQ(split.forward[2].bytes, rows);
+  ASSERT_EQ(whole.forward.size(), 4);
   EXPECT_EQ(whole.forward[0].kind, Collective::kAllToAll);
   EXPECT_EQ(whole.forward[0].bytes * 2, rows);
   EXPECT_TRUE(whole.backward_weight.empty());
@@ -148,7 +152,8 @@ TEST(ExpertStageCosts, MegatronsExperts) {
       EXPECT_EQ(flops, own.costs(kSamples).forward);
       EXPECT_EQ(share.forward.size(), e > 1 ? 2 : 0);
       const int64_t rows = kRows * kChosen, all = kRows * (kChosen + shared);
-      const int64_t routing = kRows + kRows * kExperts + 3 * all + kExperts + shared + 1;
+      const int64_t routing =
+          kRows + kRows * kExperts + 3 * rows + kExperts + 1 + (e > 1 ? kExperts : 0);
       const int64_t numbers =
           routing + kRows * kHidden + rows * kHidden + 3 * all * kInner + 3 * kRows * kExperts;
       EXPECT_EQ(share.costs.kept, Bytes(4 * numbers)) << e << " " << shared;

@@ -58,6 +58,7 @@ std::vector<int> SharingSetOf(const Program& program, const StageCopy& copy) {
 Shard ShardOf(const Program& program, const StageCopy& copy) {
   Shard shard;
   shard.sharding = program.sharding;
+  shard.expert_copies = program.expert_copies;
   if (program.sharding == Sharding::kReplicated) return shard;
   const Placement& placement = program.schedule.placement;
   std::vector<int> devices;  // ascending, as communicators number a group's parts
@@ -74,12 +75,24 @@ Shard ShardOf(const Program& program, const StageCopy& copy) {
     devices = SharingSetOf(program, copy);
   }
   shard.parts = static_cast<int>(devices.size()) * program.devices_per_member;
-  shard.expert_copies = program.expert_copies;
   if (shard.index == 0) {
     const auto own = std::lower_bound(devices.begin(), devices.end(), copy.device);
     shard.index = static_cast<int>(own - devices.begin());
   }
   return shard;
+}
+
+std::vector<int> ExpertDevices(const Program& program, const std::vector<int>& devices, int device,
+                               bool equal_parts) {
+  if (equal_parts) return devices;
+  const size_t copies = program.expert_copies;
+  const auto own = std::lower_bound(devices.begin(), devices.end(), device);
+  std::vector<int> same;
+  for (size_t i = static_cast<size_t>(own - devices.begin()) % copies; i < devices.size();
+       i += copies) {
+    same.push_back(devices[i]);
+  }
+  return same;
 }
 
 NormShare NormShareOf(const Program& program, const StageCopy& copy) {
@@ -91,11 +104,15 @@ NormShare NormShareOf(const Program& program, const StageCopy& copy) {
   const std::vector<int>& first = program.schedule.placement.groups[0][copy.stage];
   if (program.sharding == Sharding::kReplicated) {
     share.own = is_copy({first[0], 0, copy.stage});
+    for (int e = 0; e < program.expert_copies && e < static_cast<int>(first.size()); ++e) {
+      share.experts |= is_copy({first[e], 0, copy.stage});
+    }
   } else if (program.sharding == Sharding::kOptimizer && program.shards == 0) {
-    share.own = ShardOf(program, copy).index >= 0;
+    share.own = share.experts = ShardOf(program, copy).index >= 0;
   } else {  // every set has all parts
     const std::vector<int> set = SharingSetOf(program, copy);
-    share.own = copy.replica == 0 && set[0] == *std::min_element(first.begin(), first.end());
+    share.own = share.experts =
+        copy.replica == 0 && set[0] == *std::min_element(first.begin(), first.end());
   }
   for (const Reduction& r : program.reductions) {
     if (!r.parameter.empty() && is_copy(r.members[0])) share.ties.push_back(r.parameter);

@@ -203,9 +203,16 @@ struct LoweringOptions {
 // Which part of a stage's untied parameters the copy has.
 Shard ShardOf(const Program& program, const StageCopy& copy);
 
+// Of the devices that share a collective of the stage's parameters, ascending, those that have the
+// experts of `device` (one of them): they share one more, of these. `equal_parts`: of the sums
+// between replicas, whose members have one part of the same experts.
+std::vector<int> ExpertDevices(const Program& program, const std::vector<int>& devices, int device,
+                               bool equal_parts);
+
 // What a copy adds to the global norm: over all copies, each gradient once.
 struct NormShare {
   bool own = false;               // untied parameters; where they are sharded, the copy's part
+  bool experts = false;           // those of them that only some copies have (expert_copies)
   std::vector<std::string> ties;  // parameters that other stages have too
 };
 NormShare NormShareOf(const Program& program, const StageCopy& copy);

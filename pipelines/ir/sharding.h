@@ -72,7 +72,9 @@ struct Shard {
   int expert_copies = 1;
 
   Shard OfExperts() const {
-    return {sharding, parts / expert_copies, index < 0 ? index : index / expert_copies, 1};
+    const int copies = parts / expert_copies;  // of replicated ones less than 1
+    if (copies <= 1) return {sharding, 1, 0, 1};
+    return {sharding, copies, index < 0 ? index : index / expert_copies, 1};
   }
   // Elements of a part, of `elements` in all: the last parts may be padded.
   int64_t PartOf(int64_t elements) const { return (elements + parts - 1) / parts; }

@@ -43,6 +43,7 @@ class ChainedStage final : public StageModule {
     return stage_.Gradients(parameter);
   }
   absl::StatusOr<PartedTensor> BeginGather() override { return stage_.BeginGather(); }
+  SharedParameters* experts() override { return stage_.experts(); }
   absl::Status EndGather() override { return stage_.EndGather(); }
   absl::Status Release() override { return stage_.Release(); }
   absl::StatusOr<PartedTensor> BeginScatter() override { return stage_.BeginScatter(); }

@@ -1,5 +1,6 @@
 #include "pipelines/runtime/collective_calls.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,19 +17,18 @@ std::string SpecOf(const Tensor& t) { return SpecToString(TensorSpec{t.type(), t
 
 // What one local member brings: `part` is of a gather or reduce-scatter.
 absl::StatusOr<PartedTensor> Bring(const CollectivePlan& plan, size_t member) {
-  StageModule* module = plan.modules[member];
   PartedTensor parted;
   switch (plan.kind) {
     case CollectiveKind::kGather:
-      return module->BeginGather();
+      return plan.parameters[member]->BeginGather();
     case CollectiveKind::kReduceScatter:
-      return module->BeginScatter();
+      return plan.parameters[member]->BeginScatter();
     case CollectiveKind::kReduce: {
-      PIPELAB_ASSIGN_OR_RETURN(parted.whole, module->Gradients(plan.parameter));
+      PIPELAB_ASSIGN_OR_RETURN(parted.whole, plan.parameters[member]->Gradients(plan.parameter));
       return parted;
     }
     case CollectiveKind::kNorm: {
-      PIPELAB_ASSIGN_OR_RETURN(parted.whole, module->BeginNorm(plan.shares[member]));
+      PIPELAB_ASSIGN_OR_RETURN(parted.whole, plan.modules[member]->BeginNorm(plan.shares[member]));
       return parted;
     }
   }
@@ -38,7 +38,8 @@ absl::StatusOr<PartedTensor> Bring(const CollectivePlan& plan, size_t member) {
 // What the local members bring; the first one's part.
 absl::StatusOr<Tensor> Collect(const CollectivePlan& plan, std::vector<Tensor>* wholes) {
   Tensor part;
-  for (size_t member = 0; member < plan.modules.size(); ++member) {
+  const size_t members = std::max(plan.parameters.size(), plan.modules.size());
+  for (size_t member = 0; member < members; ++member) {
     PIPELAB_ASSIGN_OR_RETURN(PartedTensor parted, Bring(plan, member));
     if (wholes->empty()) part = std::move(parted.part);
     wholes->push_back(std::move(parted.whole));
@@ -89,19 +90,13 @@ absl::Status EndCollective(const CollectivePlan& plan, CollectiveState* state) {
     CopyTensor(first, state->wholes[k]);
   }
   state->wholes.clear();
-  for (StageModule* module : plan.modules) {
-    switch (plan.kind) {
-      case CollectiveKind::kGather:
-        PIPELAB_RETURN_IF_ERROR(module->EndGather());
-        break;
-      case CollectiveKind::kReduceScatter:
-        PIPELAB_RETURN_IF_ERROR(module->EndScatter());
-        break;
-      case CollectiveKind::kNorm:
-        PIPELAB_RETURN_IF_ERROR(module->EndNorm(first));
-        break;
-      case CollectiveKind::kReduce:
-        break;
+  if (plan.kind == CollectiveKind::kNorm) {
+    for (StageModule* module : plan.modules) PIPELAB_RETURN_IF_ERROR(module->EndNorm(first));
+  }
+  for (SharedParameters* parameters : plan.parameters) {
+    if (plan.kind == CollectiveKind::kGather) PIPELAB_RETURN_IF_ERROR(parameters->EndGather());
+    if (plan.kind == CollectiveKind::kReduceScatter) {
+      PIPELAB_RETURN_IF_ERROR(parameters->EndScatter());
     }
   }
   return absl::OkStatus();

@@ -24,8 +24,9 @@ namespace pipelab {
 
 struct CollectiveState {
   Ticket ticket = 0;
-  std::vector<Tensor> wholes;  // of the local members, in member order
-  int64_t traffic = 0;         // bytes that this device sends, by a ring
+  std::vector<Tensor> wholes;            // of the local members, in member order
+  int64_t traffic = 0;                   // bytes that this device sends, by a ring
+  std::vector<CollectiveState> experts;  // of CollectivePlan::experts
 };
 
 absl::Status BeginCollective(const CollectivePlan& plan, Communicator* communicator,

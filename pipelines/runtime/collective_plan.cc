@@ -1,11 +1,32 @@
 #include "pipelines/runtime/collective_plan.h"
 
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "pipelines/runtime/describe.h"
 
 namespace pipelab {
+
+namespace {
+
+// The same of the members' experts. Where no other device has them, nothing is divided.
+void AddExperts(const Program& program, int device, CollectivePlan* plan) {
+  if (!plan->parameter.empty() || plan->modules[0]->experts() == nullptr) return;
+  CollectivePlan experts;
+  experts.kind = plan->kind;
+  experts.devices =
+      ExpertDevices(program, plan->devices, device,
+                    plan->kind == CollectiveKind::kReduce && ShardsGradients(program.sharding));
+  if (experts.devices.size() == 1) {
+    if (plan->modules.size() == 1 || plan->kind == CollectiveKind::kGather) return;
+    experts.kind = CollectiveKind::kReduce;
+  }
+  for (StageModule* module : plan->modules) experts.parameters.push_back(module->experts());
+  plan->experts.push_back(std::move(experts));
+}
+
+}  // namespace
 
 absl::StatusOr<CollectivePlan> PlanCollective(const Program& program, int device,
                                               const HeldStages& held, const Instruction& i) {
@@ -46,6 +67,9 @@ absl::StatusOr<CollectivePlan> PlanCollective(const Program& program, int device
   }
   if (plan.modules.empty()) return error(Describe(program, i), "the device holds no member");
   plan.devices.assign(devices.begin(), devices.end());
+  if (i.op == OpCode::kNorm) return plan;
+  plan.parameters.assign(plan.modules.begin(), plan.modules.end());
+  AddExperts(program, device, &plan);
   return plan;
 }
 

@@ -22,10 +22,13 @@ enum class CollectiveKind : uint8_t { kReduce, kReduceScatter, kGather, kNorm };
 
 struct CollectivePlan {
   CollectiveKind kind = CollectiveKind::kReduce;
-  std::string parameter;              // of a reduction
-  std::vector<StageModule*> modules;  // the local members, in member order
-  std::vector<NormShare> shares;      // of a norm: theirs
-  std::vector<int> devices;           // of all members, ascending, each once
+  std::string parameter;                      // of a reduction
+  std::vector<StageModule*> modules;          // the local members, in member order
+  std::vector<SharedParameters*> parameters;  // theirs; of a norm none
+  std::vector<NormShare> shares;              // of a norm: theirs
+  std::vector<int> devices;                   // of all members, ascending, each once
+  // What comes after it of the stage's experts, among those that have the same: one or none.
+  std::vector<CollectivePlan> experts;
 };
 
 // For kReduce, kGather, kNorm and kRelease.

@@ -187,6 +187,9 @@ void MapToRanks(int tensor_parallel, int member, DevicePlan* plan) {
   for (ReceivePlan& receive : plan->receives) map(&receive.peer);
   for (CollectivePlan& collective : plan->collectives) {
     for (int& device : collective.devices) map(&device);
+    for (CollectivePlan& experts : collective.experts) {
+      for (int& device : experts.devices) map(&device);
+    }
   }
 }
 

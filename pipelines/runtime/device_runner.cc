@@ -282,17 +282,33 @@ absl::Status DeviceRunner::RunCollective(OpCode op, int32_t index) {
     case OpCode::kReduce:
     case OpCode::kGather:
     case OpCode::kNorm:
-      PIPELAB_RETURN_IF_ERROR(BeginCollective(plan, communicator_, &state));
-      collective_bytes_ += state.traffic;
-      return absl::OkStatus();
+      return Begin(plan, &state);
     case OpCode::kReduceWait:
     case OpCode::kGatherWait:
     case OpCode::kNormWait:
-      PIPELAB_RETURN_IF_ERROR(AwaitTicket(state.ticket).status());
-      return EndCollective(plan, &state);
+      return End(plan, &state);
     default:
       return plan.modules[0]->Release();  // of a group there is one
   }
+}
+
+absl::Status DeviceRunner::Begin(const CollectivePlan& plan, CollectiveState* state) {
+  PIPELAB_RETURN_IF_ERROR(BeginCollective(plan, communicator_, state));
+  collective_bytes_ += state->traffic;
+  state->experts.resize(plan.experts.size());
+  for (size_t k = 0; k < plan.experts.size(); ++k) {
+    PIPELAB_RETURN_IF_ERROR(Begin(plan.experts[k], &state->experts[k]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DeviceRunner::End(const CollectivePlan& plan, CollectiveState* state) {
+  PIPELAB_RETURN_IF_ERROR(AwaitTicket(state->ticket).status());
+  PIPELAB_RETURN_IF_ERROR(EndCollective(plan, state));
+  for (size_t k = 0; k < plan.experts.size(); ++k) {
+    PIPELAB_RETURN_IF_ERROR(End(plan.experts[k], &state->experts[k]));
+  }
+  return absl::OkStatus();
 }
 
 // Sends are not waited for where they happen; here, at the end, their memory must be free again.
@@ -320,7 +336,7 @@ std::string DeviceRunner::Doing(absl::string_view doing) const {
 
 void DeviceRunner::Clear() {
   for (Tensor& buffer : buffers_) buffer = Tensor();
-  for (CollectiveState& state : collectives_) state.wholes.clear();
+  for (CollectiveState& state : collectives_) state = CollectiveState();
 }
 
 }  // namespace pipelab

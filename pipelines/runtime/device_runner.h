@@ -74,6 +74,9 @@ class DeviceRunner {
   }
   absl::StatusOr<Tensor> GatherMessage(const TensorSpec& spec, Tensor part);
   absl::Status RunCollective(OpCode op, int32_t index);
+  // With what comes after it.
+  absl::Status Begin(const CollectivePlan& plan, CollectiveState* state);
+  absl::Status End(const CollectivePlan& plan, CollectiveState* state);
   absl::Status FinishSends();
   // The communicator's Wait. It has no limit of its own: the executor sees whether a wait is one
   // for somebody who computes, and ends the run.

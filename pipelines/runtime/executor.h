@@ -54,7 +54,8 @@ struct DeviceSetup {
   CommunicatorPeers* peers = nullptr;
   // The groups whose rows its modules normalise together. What they send counts as collectives.
   std::vector<CommunicatorPeers*> copies = {};
-  // Those whose other tokens its modules attend to. What they send counts as the group's.
+  // Those whose other tokens its modules attend to, or that have other experts. What they send
+  // counts as the group's.
   std::vector<CommunicatorPeers*> context = {};
   // Other jobs for the program's fills; null: none.
   FillRunner* fill = nullptr;

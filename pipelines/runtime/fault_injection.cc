@@ -45,6 +45,7 @@ class FaultInjector::Module : public StageModule {
     return module_->OutputSpec(edge, slice);
   }
   absl::StatusOr<Tensor> Gradients(absl::string_view p) override { return module_->Gradients(p); }
+  SharedParameters* experts() override { return module_->experts(); }
   absl::StatusOr<PartedTensor> BeginGather() override { return module_->BeginGather(); }
   absl::Status EndGather() override { return module_->EndGather(); }
   absl::Status Release() override { return module_->Release(); }

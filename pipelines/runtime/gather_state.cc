@@ -54,7 +54,7 @@ std::string PlacesToBytes(const Parts& parts) {
     for (const ParameterPart& part : of_entry) {
       out.Int(part.begin).Int(static_cast<int64_t>(part.values.size()));
       out.Int(part.cut.parts).Int(part.cut.part).Int(part.cut.run);
-      out.Int(part.cut.lead).Int(part.cut.others);
+      out.Int(part.cut.lead).Int(part.cut.others).Int(part.cut.slices).Int(part.cut.offset);
     }
   }
   return bytes;
@@ -64,9 +64,10 @@ std::string PlacesToBytes(const Parts& parts) {
 bool Fits(const ParameterPart& part, int64_t size, int64_t whole) {
   const ParameterCut& cut = part.cut;
   if (part.begin < 0 || size < 0 || cut.part < 0 || cut.part >= cut.parts) return false;
-  const int64_t of_device = whole / cut.parts;
+  if (cut.slices < 1 || cut.offset < 0 || cut.offset > whole - whole / cut.slices) return false;
+  const int64_t of_device = whole / cut.slices / cut.parts;
   if (part.begin > of_device - size) return false;
-  return cut.whole() ||
+  return cut.parts == 1 ||
          (0 < cut.run && cut.run <= of_device && 0 < cut.lead && cut.lead <= of_device / cut.run &&
           0 <= cut.others && cut.others <= of_device / cut.run && of_device % cut.period() == 0);
 }
@@ -86,6 +87,8 @@ absl::StatusOr<Parts> PlacesFromBytes(const std::string& bytes, const Entries& e
       part.cut.run = in.Int();
       part.cut.lead = in.Int();
       part.cut.others = in.Int();
+      part.cut.slices = in.Int();
+      part.cut.offset = in.Int();
       if (!in.ok() || !Fits(part, size, whole)) return NoState();
       part.values.resize(static_cast<size_t>(size));
       parts[e].push_back(std::move(part));

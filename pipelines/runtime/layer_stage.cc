@@ -148,6 +148,7 @@ LayerContext LayerStage::ContextFor(int64_t step, const Action& a) const {
   ctx.peers = options_.peers;
   ctx.copies = options_.copies;
   ctx.context = options_.context;
+  ctx.experts = options_.experts;
   return ctx;
 }
 
@@ -169,7 +170,8 @@ void LayerStage::Release(StagePass pass, int place, MicroBatch* mb) const {
 
 absl::Status LayerStage::FinishWork() const {
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
-  for (const TensorPeers* peers : {options_.peers, options_.copies, options_.context}) {
+  for (const TensorPeers* peers :
+       {options_.peers, options_.copies, options_.context, options_.experts}) {
     if (peers != nullptr) PIPELAB_RETURN_IF_ERROR(peers->status());
   }
   return absl::OkStatus();

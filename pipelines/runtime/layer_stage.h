@@ -83,6 +83,9 @@ struct LayerStageOptions {
   // The devices with the other tokens of the same samples, this one too; the graph is then the
   // device's (LayerSpec::context). Null: none.
   TensorPeers* context = nullptr;
+  // The devices that divide its layers' experts, this one too, in the order of their shares
+  // (MemberLayer). Null: none.
+  TensorPeers* experts = nullptr;
 };
 
 class LayerStage : public StageModule {
@@ -118,8 +121,11 @@ class LayerStage : public StageModule {
   absl::StatusOr<PartedTensor> BeginGather() override { return parameters_.BeginGather(); }
   absl::Status EndGather() override;
   absl::Status Release() override;
-  absl::StatusOr<PartedTensor> BeginScatter() override;
+  absl::StatusOr<PartedTensor> BeginScatter() override { return Scatter(&parameters_); }
   absl::Status EndScatter() override;
+  SharedParameters* experts() override {
+    return parameters_.experts() == nullptr ? nullptr : &experts_;
+  }
   absl::StatusOr<Tensor> BeginNorm(const NormShare& share) override;
   absl::Status EndNorm(const Tensor& squares) override;
   int64_t library_ns() const override { return backend_->library_ns(); }
@@ -134,6 +140,9 @@ class LayerStage : public StageModule {
   // Loss of each micro-batch's last forward, the sum over this member's tokens. Empty but in the
   // loss's stage.
   const std::map<int, double>& losses() const { return losses_; }
+  // Of its layers with experts, what forwards have added since the last call, by the layer's number
+  // in the graph: rows that this member routes.
+  std::map<int, ExpertLoads> TakeLoads() { return std::exchange(loads_, {}); }
   // The norm of all gradients of the model at the last step, before clipping; 0 where no norm was
   // taken.
   double gradient_norm() const { return gradient_norm_; }
@@ -151,6 +160,26 @@ class LayerStage : public StageModule {
   const StageStatistics& statistics() const { return statistics_; }
 
  private:
+  // As StageModule::experts says.
+  class Experts final : public SharedParameters {
+   public:
+    explicit Experts(LayerStage* stage) : stage_(*stage) {}
+    absl::StatusOr<Tensor> Gradients(absl::string_view parameter) override {
+      return own().Gradients(parameter);
+    }
+    absl::StatusOr<PartedTensor> BeginGather() override { return own().BeginGather(); }
+    absl::Status EndGather() override { return stage_.EndGather(); }
+    absl::StatusOr<PartedTensor> BeginScatter() override { return stage_.Scatter(&own()); }
+    absl::Status EndScatter() override {
+      own().EndScatter();
+      return stage_.backend_->Finish();
+    }
+
+   private:
+    StageParameters& own() const { return *stage_.parameters_.experts(); }
+    LayerStage& stage_;
+  };
+
   enum class Phase : uint8_t { kDropped, kReady, kInputDone };
   static constexpr int kNewest = -1;
   using Key = std::pair<int, int>;  // micro-batch, slice
@@ -180,6 +209,8 @@ class LayerStage : public StageModule {
   // Gives layers the tensors that are there now.
   void BindAgain();
   absl::Status CheckGathered(const Action& a) const;
+  // Of parameters_, or their experts.
+  absl::StatusOr<PartedTensor> Scatter(StageParameters* parameters);
   // Weight gradients come: there is room for them.
   void PrepareGradients();
   // A pass is over: a version that nobody will need again goes.
@@ -223,12 +254,14 @@ class LayerStage : public StageModule {
   int loss_place_;                              // of the model's loss; -1: it is in another stage
   std::vector<std::unique_ptr<Layer>> layers_;  // [place]
   StageParameters parameters_;
+  Experts experts_{this};
   StageStatistics statistics_;
   WeightVersions versions_;
   int bound_ = kNewest;  // the kept version that layers compute with, or kNewest
   std::map<Key, MicroBatch> in_flight_;
   std::map<int, std::vector<LayerStash>> sequences_;  // [micro-batch in slices][place]
   std::map<int, double> losses_;
+  std::map<int, ExpertLoads> loads_;
   absl::optional<double> squares_;  // of all gradients, for the next step
   bool rows_summed_ = false;        // for the next step
   double gradient_norm_ = 0;

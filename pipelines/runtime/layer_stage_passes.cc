@@ -18,9 +18,12 @@ void LayerStage::ForwardBlock(const StagePlan::Block& block, LayerContext ctx,
     ctx.batch = &view;
     ctx.sequence = sequences == nullptr ? nullptr : &(*sequences)[place];
     LayerStash stash;
+    ExpertLoads loads;
+    ctx.loads = ctx.training && pass != StagePass::kRecompute ? &loads : nullptr;
     double local_loss = 0;  // of a stage that learns locally
     ctx.loss_sum = place == loss_place_ ? loss : &local_loss;
     mb->values[plan_.output(place)] = layers_[place]->Forward(ctx, InputsOf(place, *mb), &stash);
+    if (!loads.rows.empty()) AddLoads(loads, &loads_[plan_.layers[place]]);
     if (!drop) mb->stashes[place] = std::move(stash);
     Release(pass, place, mb);
   }

@@ -25,8 +25,8 @@ absl::Status LayerStage::Release() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<PartedTensor> LayerStage::BeginScatter() {
-  PartedTensor gradients = parameters_.BeginScatter();
+absl::StatusOr<PartedTensor> LayerStage::Scatter(StageParameters* parameters) {
+  PartedTensor gradients = parameters->BeginScatter();
   BindAgain();
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
   return gradients;

@@ -29,9 +29,37 @@ struct PartedTensor {
   Tensor whole, part;
 };
 
-class StageModule {
+// Parameters that copies of a stage have in common.
+class SharedParameters {
  public:
-  virtual ~StageModule() = default;
+  virtual ~SharedParameters() = default;
+
+  // The gradients behind a reduction: all untied parameters for "", else the named tied parameter;
+  // flat. The sum is written back to the tensor that is returned, so it is a view and not a copy.
+  // Two modules that share a reduction have gradients of equal size.
+  virtual absl::StatusOr<Tensor> Gradients(absl::string_view parameter) = 0;
+
+  // Sharded parameters. A gather fills `whole` from everybody's `part`, once between BeginGather
+  // and EndGather, or another copy on the device does; StageModule::Release lets go of it until the
+  // next one.
+  virtual absl::StatusOr<PartedTensor> BeginGather() { return NotSharded(); }
+  virtual absl::Status EndGather() { return NotSharded().status(); }
+  // The gradients that have been added since the last time. Between the two calls the sum of
+  // everybody's part is put in `part`; weight gradients may go on into other memory.
+  virtual absl::StatusOr<PartedTensor> BeginScatter() { return NotSharded(); }
+  virtual absl::Status EndScatter() { return NotSharded().status(); }
+
+ protected:
+  static absl::StatusOr<PartedTensor> NotSharded() {
+    return absl::UnimplementedError("the stage's parameters cannot be sharded");
+  }
+};
+
+class StageModule : public SharedParameters {
+ public:
+  // Of its parameters, the experts that only some copies have (Program::expert_copies): they are
+  // not among its own. Null: none.
+  virtual SharedParameters* experts() { return nullptr; }
 
   // `drop`: keep the inputs only; a Recompute will come.
   virtual absl::StatusOr<std::vector<Tensor>> Forward(const Action& a, std::vector<Tensor> inputs,
@@ -50,20 +78,8 @@ class StageModule {
   virtual TensorSpec InputSpec(int in_edge, int slice) const = 0;
   virtual TensorSpec OutputSpec(int out_edge, int slice) const = 0;
 
-  // The gradients behind a reduction: all untied parameters for "", else the named tied parameter;
-  // flat. The sum is written back to the tensor that is returned, so it is a view and not a copy.
-  // Two modules that share a reduction have gradients of equal size.
-  virtual absl::StatusOr<Tensor> Gradients(absl::string_view parameter) = 0;
-
-  // Sharded parameters. A gather fills `whole` from everybody's `part`, once between BeginGather
-  // and EndGather, or another copy on the device does; Release lets go of it until the next one.
-  virtual absl::StatusOr<PartedTensor> BeginGather() { return NotSharded(); }
-  virtual absl::Status EndGather() { return NotSharded().status(); }
+  // Lets go of all values that were gathered.
   virtual absl::Status Release() { return NotSharded().status(); }
-  // The gradients that have been added since the last time. Between the two calls the sum of
-  // everybody's part is put in `part`; weight gradients may go on into other memory.
-  virtual absl::StatusOr<PartedTensor> BeginScatter() { return NotSharded(); }
-  virtual absl::Status EndScatter() { return NotSharded().status(); }
 
   // The global norm. What this copy adds to it, a float for each parameter value of the model (the
   // sum of squares of its gradient, once all gradients are summed, or 0), and what all copies
@@ -77,9 +93,6 @@ class StageModule {
  private:
   static absl::Status NoNorm() {
     return absl::UnimplementedError("the stage knows no global norm");
-  }
-  static absl::StatusOr<PartedTensor> NotSharded() {
-    return absl::UnimplementedError("the stage's parameters cannot be sharded");
   }
 };
 

@@ -34,9 +34,15 @@ Tensor StageParameters::GradientOf(const Region& r, int use) const {
   return View(r.shared ? gradients_.ties : gradients_.own, r.begin, r.size);
 }
 
-std::vector<Parameter> StageParameters::OfLayer(int layer, const State& values) const {
+std::vector<Parameter> StageParameters::OfLayer(int layer, const State& values,
+                                                std::vector<Parameter> experts) const {
   std::vector<Parameter> parameters;
+  auto next = experts.begin();
   for (const Use& use : uses_.at(layer)) {
+    if (use.region < 0) {
+      parameters.push_back(std::move(*next++));
+      continue;
+    }
     const Region& r = regions_[use.region];
     Parameter p;
     p.value = View(r.shared ? values.ties : values.own, r.begin, r.size, use.shape);
@@ -54,6 +60,7 @@ void StageParameters::KeepVersion(int version) {
     return to;
   };
   kept_[version] = {copy(values_.own), copy(values_.ties)};
+  if (experts_) experts_->KeepVersion(version);
 }
 
 PartedTensor StageParameters::BeginGather() {
@@ -65,10 +72,12 @@ PartedTensor StageParameters::BeginGather() {
 
 void StageParameters::Release() {
   if (sharded_values()) values_.own = Tensor();
+  if (experts_) experts_->Release();
 }
 
 bool StageParameters::PrepareGradients() {
-  if (!gradients_.own.empty()) return false;
+  const bool made = experts_ && experts_->PrepareGradients();
+  if (!gradients_.own.empty()) return made;
   gradients_.own = backend_->arena().Zeros(
       DataType::kFloat32, {shard_.Padded(own_size_) + later_size_}, MemoryKind::kGradient);
   return true;
@@ -122,12 +131,19 @@ std::pair<int64_t, int64_t> StageParameters::OverlapOf(const Region& r) const {
 }
 
 Tensor StageParameters::SumsOfSquares(const NormShare& share, bool whole) {
-  Fold();
   Tensor squares = backend_->AllocateFloats({num_values_});
   std::vector<float> terms(num_values_);
+  AddSquares(share, whole, &terms);
+  if (experts_) experts_->AddSquares({share.experts, false, {}}, whole, &terms);
+  SetHostValues(squares, terms);
+  return squares;
+}
+
+void StageParameters::AddSquares(const NormShare& share, bool whole, std::vector<float>* terms) {
+  Fold();
   const auto add = [&](const Region& r, const Tensor& gradient) {
     if (!whole && r.cut.whole()) return;
-    terms[r.number] = static_cast<float>(backend_->optimizer().SumOfSquares(gradient));
+    (*terms)[r.number] = static_cast<float>(backend_->optimizer().SumOfSquares(gradient));
   };
   for (const Region& r : regions_) {
     if (r.shared || !share.own || shard_.index < 0) continue;
@@ -140,8 +156,6 @@ Tensor StageParameters::SumsOfSquares(const NormShare& share, bool whole) {
     const Region& r = regions_[region_of_value_.at(tie)];
     add(r, GradientOf(r, 0));
   }
-  SetHostValues(squares, terms);
-  return squares;
 }
 
 std::vector<Tensor> StageParameters::GradientsOfUndivided() {
@@ -167,6 +181,7 @@ void StageParameters::ScaleGradients(float factor) {
   Fold();
   if (shard_.index >= 0) backend_->optimizer().Scale(part_of_gradients_, factor);
   backend_->optimizer().Scale(gradients_.ties, factor);
+  if (experts_) experts_->ScaleGradients(factor);
 }
 
 void StageParameters::Step(int64_t step) {
@@ -183,6 +198,7 @@ void StageParameters::Step(int64_t step) {
   TakeMasters();
   backend_->Fill(gradients_.ties, 0);
   backend_->Fill(sharded_gradients() ? part_of_gradients_ : gradients_.own, 0);
+  if (experts_) experts_->Step(step);
 }
 
 absl::StatusOr<const StageParameters::Region*> StageParameters::Find(absl::string_view name,
@@ -228,8 +244,15 @@ std::pair<Tensor, int64_t> StageParameters::Kept(const Region& r, StateKind kind
   return KeptIn(r, state.own, state.ties, !sharded());
 }
 
+const StageParameters& StageParameters::Having(absl::string_view name) const {
+  return experts_ && experts_->region_of_name_.count(name) > 0 ? *experts_ : *this;
+}
+
 absl::StatusOr<ParameterPart> StageParameters::CopyPart(absl::string_view name,
                                                         StateKind kind) const {
+  if (const StageParameters& having = Having(name); &having != this) {
+    return having.CopyPart(name, kind);
+  }
   PIPELAB_ASSIGN_OR_RETURN(const Region* region, Find(name, kind));
   const auto [kept, begin] = Kept(*region, kind);
   return ParameterPart{begin, HostValues(kept), region->cut};
@@ -237,9 +260,9 @@ absl::StatusOr<ParameterPart> StageParameters::CopyPart(absl::string_view name,
 
 absl::StatusOr<std::vector<float>> StageParameters::Copy(absl::string_view name,
                                                          StateKind kind) const {
-  PIPELAB_ASSIGN_OR_RETURN(const Region* region, Find(name, kind));
   PIPELAB_ASSIGN_OR_RETURN(ParameterPart part, CopyPart(name, kind));
-  const int64_t whole = region->size * region->cut.parts;
+  PIPELAB_ASSIGN_OR_RETURN(const Region* region, Having(name).Find(name, kind));
+  const int64_t whole = region->size * region->cut.shares();
   if (static_cast<int64_t>(part.values.size()) == whole) return std::move(part.values);
   return absl::FailedPreconditionError(absl::StrCat("this copy of the stage has ",
                                                     part.values.size(), " of the ", whole,
@@ -248,8 +271,9 @@ absl::StatusOr<std::vector<float>> StageParameters::Copy(absl::string_view name,
 
 absl::Status StageParameters::Set(absl::string_view name, StateKind kind,
                                   absl::Span<const float> from) {
+  if (&Having(name) != this) return experts_->Set(name, kind, from);
   PIPELAB_ASSIGN_OR_RETURN(const Region* region, Find(name, kind));
-  const int64_t whole = region->size * region->cut.parts;
+  const int64_t whole = region->size * region->cut.shares();
   if (static_cast<int64_t>(from.size()) != whole) {
     return absl::InvalidArgumentError(
         absl::StrCat("parameter \"", name, "\" has ", whole, " elements, not ", from.size()));

@@ -10,6 +10,9 @@
 // the stage's own affair: it counts as its own, and its gradients are folded into one, in layer
 // order, before anybody sees them.
 //
+// Experts that only some copies of the stage have (Shard::expert_copies) are parameters by
+// themselves: they are summed, gathered and sharded apart, and in all else belong to the others.
+//
 // Sharded (ir/sharding.h): what the stage alone has is padded to equal parts, of which this copy
 // keeps one; ties stay whole. Values that are put together, and the gradients of a run, are
 // separate tensors that come and go, so parameters are handed to layers anew after each change.
@@ -26,6 +29,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,20 +73,31 @@ class StageParameters {
 
   // In the order of LayerSpec::parameters; `layer` counts in the graph. Tensors that are not there
   // now (sharded, between gathers or runs) are empty.
-  std::vector<Parameter> OfLayer(int layer) const { return OfLayer(layer, values_); }
+  std::vector<Parameter> OfLayer(int layer) const {
+    return OfLayer(layer, values_, experts_ ? experts_->OfLayer(layer) : std::vector<Parameter>());
+  }
   // With the values of a version that is kept.
   std::vector<Parameter> OfLayer(int layer, int version) const {
-    return OfLayer(layer, kept_.at(version));
+    return OfLayer(layer, kept_.at(version),
+                   experts_ ? experts_->OfLayer(layer, version) : std::vector<Parameter>());
   }
+  // Null: none.
+  StageParameters* experts() const { return experts_.get(); }
 
   // Copies today's values, so that passes can compute with them after the next step; drops the copy
   // (its memory goes once no layer has it).
   void KeepVersion(int version);
-  void DropVersion(int version) { kept_.erase(version); }
+  void DropVersion(int version) {
+    kept_.erase(version);
+    if (experts_) experts_->DropVersion(version);
+  }
 
-  // What StageModule says of sharded parameters. Layers must have no views of values that are
+  // What StageModule says of sharded parameters; gathers and scatters are of the own ones alone, as
+  // Gradients is. Layers must have no views of values that are
   // released, or of gradients that are scattered.
-  bool resident() const { return !sharded_values() || !values_.own.empty(); }
+  bool resident() const {
+    return (!sharded_values() || !values_.own.empty()) && (!experts_ || experts_->resident());
+  }
   PartedTensor BeginGather();
   void Release();
   PartedTensor BeginScatter();
@@ -129,11 +144,19 @@ class StageParameters {
   };
   // A layer's use of a value.
   struct Use {
-    int region = 0;
+    int region = 0;  // -1: of the next of the layer's experts
     int number = 0;  // 0: the first
     Shape shape;
   };
 
+  StageParameters(const ModelGraph& graph, absl::Span<const int> layers,
+                  const OptimizerOptions& optimizer, Backend* backend, uint64_t seed,
+                  const Shard& shard, bool values_only, bool of_experts);
+  // Whether a parameter is here, and not among the others.
+  bool Takes(const ParameterSpec& p) const;
+  // Those of the parameter.
+  const StageParameters& Having(absl::string_view name) const;
+  void AddSquares(const NormShare& share, bool whole, std::vector<float>* terms);
   // Masters apart from the values.
   bool has_masters() const { return !values_only_ && is_narrow(); }
   bool is_narrow() const { return backend_->activation_type() != DataType::kFloat32; }
@@ -148,7 +171,8 @@ class StageParameters {
   void Allocate(uint64_t seed);
   void Start(uint64_t seed);
   void FindUses(const ModelGraph& graph, absl::Span<const int> layers);
-  std::vector<Parameter> OfLayer(int layer, const State& values) const;
+  std::vector<Parameter> OfLayer(int layer, const State& values,
+                                 std::vector<Parameter> experts) const;
   // Elements [begin, end) of a region that lie in this copy's part.
   std::pair<int64_t, int64_t> OverlapOf(const Region& region) const;
   // This copy's part of a whole.
@@ -166,11 +190,12 @@ class StageParameters {
   const OptimizerOptions optimizer_;
   Backend* backend_;
   const Shard shard_;
-  const bool values_only_;
+  const bool values_only_, of_experts_;
   std::vector<Region> regions_;                 // in the order of first uses
   std::map<std::string, int> region_of_value_;  // by ValueName
   std::map<std::string, int, std::less<>> region_of_name_;
   std::map<int, std::vector<Use>> uses_;  // by layer
+  std::unique_ptr<StageParameters> experts_;
   // Elements; `own` is padded where it is whole, and gradients of later uses follow it.
   int64_t own_size_ = 0, ties_size_ = 0, later_size_ = 0;
   int64_t num_values_ = 0;  // of the whole model

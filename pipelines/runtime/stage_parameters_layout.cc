@@ -38,10 +38,32 @@ std::map<std::string, int64_t> NumberValues(const ModelGraph& graph) {
 StageParameters::StageParameters(const ModelGraph& graph, absl::Span<const int> layers,
                                  const OptimizerOptions& optimizer, Backend* backend, uint64_t seed,
                                  const Shard& shard, bool values_only)
-    : optimizer_(optimizer), backend_(backend), shard_(shard), values_only_(values_only) {
+    : StageParameters(graph, layers, optimizer, backend, seed, shard, values_only,
+                      /*of_experts=*/false) {}
+
+StageParameters::StageParameters(const ModelGraph& graph, absl::Span<const int> layers,
+                                 const OptimizerOptions& optimizer, Backend* backend, uint64_t seed,
+                                 const Shard& shard, bool values_only, bool of_experts)
+    : optimizer_(optimizer),
+      backend_(backend),
+      shard_(shard),
+      values_only_(values_only),
+      of_experts_(of_experts) {
   LayOut(graph, layers);
   Allocate(seed);
   FindUses(graph, layers);
+  const bool divided = std::any_of(uses_.begin(), uses_.end(), [](const auto& layer) {
+    return std::any_of(layer.second.begin(), layer.second.end(),
+                       [](const Use& use) { return use.region < 0; });
+  });
+  if (!divided) return;
+  experts_.reset(new StageParameters(graph, layers, optimizer, backend, seed, shard.OfExperts(),
+                                     values_only, /*of_experts=*/true));
+}
+
+bool StageParameters::Takes(const ParameterSpec& p) const {
+  if (of_experts_) return p.cut.slices > 1;
+  return p.cut.slices == 1 || shard_.expert_copies == 1;
 }
 
 void StageParameters::LayOut(const ModelGraph& graph, absl::Span<const int> layers) {
@@ -51,6 +73,7 @@ void StageParameters::LayOut(const ModelGraph& graph, absl::Span<const int> laye
   std::vector<int> later_uses;  // regions, in layer order
   for (int i : layers) {
     for (const ParameterSpec& p : graph.layers[i].parameters) {
+      if (!Takes(p)) continue;
       const auto [it, first] =
           region_of_value_.emplace(ValueName(p), static_cast<int>(regions_.size()));
       if (first) {
@@ -139,6 +162,10 @@ void StageParameters::FindUses(const ModelGraph& graph, absl::Span<const int> la
   for (int i : layers) {
     std::vector<Use>& layer = uses_[i];
     for (const ParameterSpec& p : graph.layers[i].parameters) {
+      if (!Takes(p)) {
+        if (!of_experts_) layer.push_back({-1, 0, {}});
+        continue;
+      }
       const int region = region_of_value_.at(ValueName(p));
       layer.push_back({region, uses[region]++, Shape(p.shape.begin(), p.shape.end())});
     }

@@ -49,12 +49,13 @@ class DeviceTraining final : public PipelineTraining {
     for (const auto& [place, stage] : devices_->loss_stages()) {
       own.push_back({place, stage->losses(), stage->gradient_norm()});
     }
+    const LoadsOfLayers loads = devices_->TakeLoads();
     StepLoss loss;
     if (processes() == nullptr) {
-      loss = SumLosses(std::move(own));
+      loss = SumLosses(std::move(own), loads);
     } else {
-      PIPELAB_ASSIGN_OR_RETURN(loss,
-                               SumLossesOfProcesses(*processes(), own, devices_->exchange_limit()));
+      PIPELAB_ASSIGN_OR_RETURN(
+          loss, SumLossesOfProcesses(*processes(), own, loads, devices_->exchange_limit()));
       PIPELAB_ASSIGN_OR_RETURN(
           step.trace, GatherTrace(*processes(), std::move(step.trace), executor_->step_begin_ns(),
                                   devices_->exchange_limit()));
@@ -67,6 +68,8 @@ class DeviceTraining final : public PipelineTraining {
     in_step_ = false;
     step.loss = loss.sum / static_cast<double>(plan_.batch_tokens);
     step.gradient_norm = loss.gradient_norm;
+    step.largest_load = LargestLoad(loss.loads);
+    for (const auto& [layer, of_layer] : loss.loads) step.dropped_choices += of_layer.dropped;
     return step;
   }
 

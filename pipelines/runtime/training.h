@@ -71,6 +71,10 @@ struct TrainingOptions {
   // samples, and each a part of their tokens (models/graph/context_part.h).
   int64_t context_parallel = 1;
   ContextExchange context_exchange = ContextExchange::kGather;  // of attention among them
+  // E: of the devices of each group, E that follow one another divide the experts of each layer
+  // (models/specs/gpt_experts_spec.h). With `whole_experts` E are of their ranks, a multiple of T.
+  int64_t expert_parallel = 1;
+  bool whole_experts = false;
   // Layers of each stage, "3,2,2,3" or "0-2,6;3-5" (cost/chain_partition.h); empty: ranges balanced
   // by flops.
   std::string layout;
@@ -104,6 +108,11 @@ struct TrainingStep {
   double loss = 0;  // mean over the step's tokens, nats
   // Of all gradients together, before clipping; 0 where clip_norm is.
   double gradient_norm = 0;
+  // Of models with experts: the most rows of an expert over the mean of its layer, of the layer
+  // where that is most, and the choices of all layers that capacities dropped. 0 where a GPU alone
+  // knows.
+  double largest_load = 0;
+  int64_t dropped_choices = 0;
   // Of the ranks; in another process than the first, of its own ranks.
   Trace trace;
 };

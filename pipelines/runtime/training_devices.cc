@@ -1,6 +1,7 @@
 #include "pipelines/runtime/training_devices.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/cpu_devices.h"
@@ -28,6 +29,19 @@ void TrainingDevices::BeginStep() const {
   for (const auto& device : devices_) {
     if (device->begin_step) device->begin_step();
   }
+}
+
+// Ranks of a group route the same rows, unless each has whole experts and its own rows.
+LoadsOfLayers TrainingDevices::TakeLoads() const {
+  LoadsOfLayers all;
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    const bool first = (first_rank_ + static_cast<int64_t>(i)) % plan_.split.degree == 0;
+    for (const auto& stage : devices_[i]->stages) {
+      const LoadsOfLayers loads = stage->TakeLoads();
+      if (first || plan_.split.whole_experts) AddLoads(loads, &all);
+    }
+  }
+  return all;
 }
 
 std::vector<LayerStage*> TrainingDevices::Stages() const {
@@ -128,12 +142,14 @@ absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> TrainingDevices::Conn
 
 absl::Status TrainingDevices::MakeStages() {
   const Schedule& schedule = plan_.program.schedule;
+  const int each = static_cast<int>(std::lcm(plan_.split.context, plan_.split.expert_copies()));
   for (int t = 0; t < plan_.split.degree; ++t) {
-    for (int context = 0; context < plan_.split.context; ++context) {
-      const ModelGraph part = MemberGraph(plan_.graph, plan_.split, t, context);
+    for (int first = 0; first < each; ++first) {
+      const ModelGraph part = MemberGraph(plan_.graph, plan_.split, t, first % plan_.split.context,
+                                          plan_.split.ShareOfExperts(first, t));
       for (int r = 0; r < schedule.placement.num_replicas(); ++r) {
         for (int stage = 0; stage < schedule.num_stages(); ++stage) {
-          PIPELAB_RETURN_IF_ERROR(MakeStage(part, t, context, r, stage));
+          PIPELAB_RETURN_IF_ERROR(MakeStage(part, t, first, each, r, stage));
         }
       }
     }
@@ -141,12 +157,12 @@ absl::Status TrainingDevices::MakeStages() {
   return absl::OkStatus();
 }
 
-// The stage's module on rank t of those devices of its group that have part `context` of the
-// tokens; `part` is what such a rank has of the model.
-absl::Status TrainingDevices::MakeStage(const ModelGraph& part, int t, int context, int replica,
-                                        int stage) {
+// The stage's module on rank t of one of each so many devices of its group, from `first` on; `part`
+// is what such a rank has of the model.
+absl::Status TrainingDevices::MakeStage(const ModelGraph& part, int t, int first, int each,
+                                        int replica, int stage) {
   const std::vector<int>& group = plan_.program.schedule.placement.groups[replica][stage];
-  for (size_t member = context; member < group.size(); member += plan_.split.context) {
+  for (size_t member = first; member < group.size(); member += each) {
     const int rank = RankOf(group[member], t);
     Device* const device = DeviceOf(rank);
     if (device == nullptr) continue;
@@ -158,6 +174,9 @@ absl::Status TrainingDevices::MakeStage(const ModelGraph& part, int t, int conte
     }
     if (plan_.split.context > 1) {
       stage_options.context = ContextOf(device, rank, t, group, member);
+    }
+    if (plan_.split.experts > 1) {
+      stage_options.experts = ExpertsOf(device, rank, t, group, member);
     }
     PIPELAB_ASSIGN_OR_RETURN(auto module, LayerStage::Create(part, plan_.partition, stage,
                                                              device->backend.get(), stage_options));
@@ -222,10 +241,32 @@ TensorPeers* TrainingDevices::ContextOf(Device* device, int rank, int t,
   return device->context.back().get();
 }
 
+// Those that have the other experts: ranks t of devices that follow one another or, with whole
+// experts, all of their ranks.
+TensorPeers* TrainingDevices::ExpertsOf(Device* device, int rank, int t,
+                                        const std::vector<int>& group, size_t member) {
+  const size_t copies = plan_.split.expert_copies(), first = member - member % copies;
+  std::vector<int> ranks;
+  for (size_t d = first; d < first + copies; ++d) {
+    if (plan_.split.whole_experts) {
+      for (int rank_of_device : TensorRanks(group[d])) ranks.push_back(rank_of_device);
+    } else {
+      ranks.push_back(RankOf(group[d], t));
+    }
+  }
+  device->context.push_back(PeersOf(rank, std::move(ranks)));
+  setups_[rank - first_rank_].context.push_back(device->context.back().get());
+  return device->context.back().get();
+}
+
 std::unique_ptr<CommunicatorPeers> TrainingDevices::PeersOf(int rank, int t,
                                                             const std::vector<int>& devices) {
   std::vector<int> ranks;
   for (int d : devices) ranks.push_back(RankOf(d, t));
+  return PeersOf(rank, std::move(ranks));
+}
+
+std::unique_ptr<CommunicatorPeers> TrainingDevices::PeersOf(int rank, std::vector<int> ranks) {
   std::sort(ranks.begin(), ranks.end());
   return std::make_unique<CommunicatorPeers>(setups_[rank - first_rank_].communicator.get(),
                                              std::move(ranks), options_.wait_limit);

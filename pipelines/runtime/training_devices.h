@@ -26,6 +26,7 @@
 #include "pipelines/runtime/executor.h"
 #include "pipelines/runtime/fill_runner.h"
 #include "pipelines/runtime/layer_stage.h"
+#include "pipelines/runtime/step_loss.h"
 #include "pipelines/runtime/training.h"
 #include "pipelines/runtime/training_plan.h"
 
@@ -47,6 +48,9 @@ class TrainingDevices {
   const std::vector<std::pair<int64_t, const LayerStage*>>& loss_stages() const {
     return loss_stages_;
   }
+
+  // Of the last step, of the ranks here, each token's choices once.
+  LoadsOfLayers TakeLoads() const;
 
   int first_rank() const { return first_rank_; }
   void BeginStep() const;
@@ -71,7 +75,7 @@ class TrainingDevices {
     std::unique_ptr<CommunicatorPeers> peers;  // null where it computes alone
     // The groups of its stages that have batch normalisations and several devices.
     std::vector<std::unique_ptr<CommunicatorPeers>> copies;
-    // Those of its stages that have the other tokens of the same samples.
+    // Those of its stages that have the other tokens of the same samples, or the other experts.
     std::vector<std::unique_ptr<CommunicatorPeers>> context;
     std::vector<std::unique_ptr<LayerStage>> stages;
     std::vector<std::unique_ptr<ChainedStage>> chained;  // around these, where they are a chain
@@ -91,12 +95,17 @@ class TrainingDevices {
       int ranks, std::vector<ComputeDevice>* computes);
   absl::Status MakeStages();
   absl::Status MakeFills(const std::vector<ComputeDevice>& computes);
-  absl::Status MakeStage(const ModelGraph& part, int t, int context, int replica, int stage);
+  absl::Status MakeStage(const ModelGraph& part, int t, int first, int each, int replica,
+                         int stage);
   LayerStageOptions StageOptions(int replica, int stage, size_t member) const;
   TensorPeers* CopiesOf(Device* device, int rank, int t, const std::vector<int>& group);
   TensorPeers* ContextOf(Device* device, int rank, int t, const std::vector<int>& group,
                          size_t member);
+  TensorPeers* ExpertsOf(Device* device, int rank, int t, const std::vector<int>& group,
+                         size_t member);
+  // Ranks t of the devices.
   std::unique_ptr<CommunicatorPeers> PeersOf(int rank, int t, const std::vector<int>& devices);
+  std::unique_ptr<CommunicatorPeers> PeersOf(int rank, std::vector<int> ranks);
   ChainEdges ChainEdgesOf(int stage, const LayerStageOptions& options) const;
   Device* DeviceOf(int rank) const;
   std::vector<int> TensorRanks(int device) const;

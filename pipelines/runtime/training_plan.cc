@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "models/graph/context_parallel.h"
+#include "models/graph/expert_parallel.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/ir/versions.h"
 #include "pipelines/step/local_stages.h"
@@ -39,13 +40,13 @@ absl::StatusOr<Schedule> ScheduleOf(const ModelGraph& graph, const TrainingOptio
   return MakeSchedule(options.scheme, sizes);
 }
 
-// Devices with parts of the same samples meet within their passes, and rows go from each to its
-// like.
-absl::Status CheckContextGroups(const Schedule& s, const TrainingOptions& options) {
-  const int context = static_cast<int>(options.context_parallel);
-  if (context == 1) return absl::OkStatus();
+// `together` devices of each group, which share `what` of a stage, meet within their passes, and rows
+// go from each to its like.
+absl::Status CheckMeetingGroups(const Schedule& s, const TrainingOptions& options, int together,
+                                const std::string& option, const char* what) {
+  if (together == 1) return absl::OkStatus();
   const auto error = [&](const auto&... words) {
-    return absl::InvalidArgumentError(absl::StrCat("--context_parallel=", context, ": ", words...));
+    return absl::InvalidArgumentError(absl::StrCat(option, ": ", words...));
   };
   if (options.sequential || !s.micro_batches_of_stage.empty()) {
     return error("stages must be a chain with micro-batches of one size");
@@ -53,19 +54,34 @@ absl::Status CheckContextGroups(const Schedule& s, const TrainingOptions& option
   for (const auto& replica : s.placement.groups) {
     for (int stage = 0; stage < s.num_stages(); ++stage) {
       const std::vector<int>& group = replica[stage];
-      if (group.size() % context != 0 || group.size() != replica[0].size()) {
+      if (group.size() % together != 0 || group.size() != replica[0].size()) {
         return error("stage ", stage, " has ", group.size(),
-                     " devices; each stage must have as many, a multiple of it");
+                     " devices; each stage must have as many, a multiple of ", together);
       }
       for (size_t member = 0; member < group.size(); ++member) {
-        const int first = group[member - member % context];
-        const bool ascending = member % context == 0 || group[member] > group[member - 1];
+        const int first = group[member - member % together];
+        const bool ascending = member % together == 0 || group[member] > group[member - 1];
         if (!ascending || s.order[group[member]] != s.order[first]) {
-          return error("devices ", first, " and ", group[member], " share the samples of stage ",
+          return error("devices ", first, " and ", group[member], " share the ", what, " of stage ",
                        stage, ": they must be ascending and run the same actions in one order");
         }
       }
     }
+  }
+  return absl::OkStatus();
+}
+
+// Where a rank routes its own rows alone, it does not see whole samples.
+absl::Status CheckOwnRows(const ModelGraph& graph, TensorParallel split) {
+  if (!split.whole_experts || split.degree == 1) return absl::OkStatus();
+  for (const LayerSpec& layer : graph.layers) {
+    if (RoutedExperts(layer) == 0) continue;
+    const bool capacity = Attribute(layer, "capacity") > 0;
+    if (!capacity && Attribute(layer, "balance") == 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "whole_experts: layer \"", layer.name, "\" has ",
+        capacity ? "a capacity" : "a balancing loss", " for each sample, whose tokens T=",
+        split.degree, " ranks divide; leave out whole_experts"));
   }
   return absl::OkStatus();
 }
@@ -93,7 +109,12 @@ absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
   }
   PIPELAB_ASSIGN_OR_RETURN(plan->slices, ChooseSlices(graph, parts.schedule, options.slices));
   PIPELAB_RETURN_IF_ERROR(CheckBatchNorm(graph, partition, parts.schedule, options.batch_norm));
-  PIPELAB_RETURN_IF_ERROR(CheckContextGroups(parts.schedule, options));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckMeetingGroups(parts.schedule, options, static_cast<int>(options.context_parallel),
+                         absl::StrCat("--context_parallel=", options.context_parallel), "samples"));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckMeetingGroups(parts.schedule, options, static_cast<int>(plan->split.expert_copies()),
+                         absl::StrCat("--expert_parallel=", options.expert_parallel), "experts"));
   const GroupedModel model = {graph, {}};
   StepModel on;
   on.model = &model;
@@ -107,8 +128,11 @@ absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
   parts.micro_batch_size = options.micro_batch_size * options.context_parallel;
   parts.config.tensor = static_cast<int>(plan->split.degree);
   parts.config.sequence_parallel = plan->split.sequence;
+  parts.config.experts = static_cast<int>(plan->split.experts);
+  parts.config.whole_experts = plan->split.whole_experts;
   parts.config.batch_norm = options.batch_norm;
   parts.lowering = options.lowering;
+  parts.lowering.expert_copies = static_cast<int>(plan->split.expert_copies());
   parts.lowering.stages = options.sequential ? partition.stages.WithChain() : partition.stages;
   if (options.optimizer.needs_norm()) parts.lowering.norm_values = NumParameterValues(graph);
   PIPELAB_ASSIGN_OR_RETURN(pipelab::Step step, AssembleStep(std::move(parts)));
@@ -148,10 +172,13 @@ absl::Status CountTokens(int64_t tokens, TrainingPlan* plan) {
 absl::StatusOr<TrainingPlan> PlanTraining(const ModelGraph& graph, const BatchSource& batches,
                                           const TrainingOptions& options) {
   TrainingPlan plan;
-  plan.split = {options.tensor_parallel, options.sequence_parallel, options.context_parallel};
+  plan.split = {options.tensor_parallel, options.sequence_parallel, options.context_parallel,
+                options.expert_parallel, options.whole_experts};
   plan.split.exchange = options.context_exchange;
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, plan.split));
   PIPELAB_RETURN_IF_ERROR(CheckContextParallel(graph, plan.split));
+  PIPELAB_RETURN_IF_ERROR(CheckExpertParallel(graph, plan.split, plan.split.expert_copies()));
+  PIPELAB_RETURN_IF_ERROR(CheckOwnRows(graph, plan.split));
   const NumberWidth width{SizeOf(options.devices.activations())};
   PIPELAB_ASSIGN_OR_RETURN(plan.graph, WithNumberWidth(graph, width, "--dtype=bf16"));
   PIPELAB_RETURN_IF_ERROR(MakeProgram(options, &plan));

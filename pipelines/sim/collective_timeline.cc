@@ -49,7 +49,7 @@ CollectiveTimeline::CollectiveTimeline(const Program& program, const CostTable& 
       free_at_(program.schedule.num_devices(), 0) {
   all_.reserve(rings.ring_of.size());
   const auto add = [&](pipelab::Collective kind, Bytes bytes, Nanoseconds more, int rounds = 1,
-                       Bytes of_experts = Bytes(0)) {
+                       Bytes of_experts = Bytes(0), bool equal_parts = false) {
     Collective c;
     c.ring = rings.ring_of[all_.size()];
     const std::vector<int>& devices = rings.devices[c.ring];
@@ -63,7 +63,9 @@ CollectiveTimeline::CollectiveTimeline(const Program& program, const CostTable& 
         rounds;
     if (of_experts > Bytes(0)) {
       const CollectiveCost then =
-          CostOfExpertCollective(costs, kind, devices, program.expert_copies, of_experts);
+          equal_parts
+              ? CostOfCollective(costs, kind, devices, of_experts)
+              : CostOfExpertCollective(costs, kind, devices, program.expert_copies, of_experts);
       c.then = then.Time().value();
       c.time += c.then;
       c.traffic +=
@@ -74,7 +76,8 @@ CollectiveTimeline::CollectiveTimeline(const Program& program, const CostTable& 
   for (const Reduction& r : program.reductions) {
     add(r.scatter ? pipelab::Collective::kReduceScatter : pipelab::Collective::kAllReduce,
         ReductionBytes(costs, program, r), costs.reduce, /*rounds=*/1,
-        ExpertReductionBytes(costs, program, r));
+        ExpertReductionBytes(costs, program, r),
+        /*equal_parts=*/!r.scatter && ShardsGradients(program.sharding));
   }
   for (const Gather& g : program.gathers) {
     add(pipelab::Collective::kAllGather, GatherBytes(costs, program, g), Nanoseconds(0),

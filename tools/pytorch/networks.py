@@ -200,7 +200,7 @@ def repeated(x: Tensor, heads: int, times: int) -> Tensor:
 
 
 def experts(w: Weights, name: str, x: Tensor, s: Settings) -> Tensor:
-    """A mixture of gated feed-forwards; those behind the router's are shared, and every token takes them."""
+    """A mixture of gated feed-forwards, and one more of which every token takes all: the shared ones."""
     h = rms_norm(w, name, x)
     logits, w1, w2 = h @ w[f"{name}/router"], w[f"{name}/w1"], w[f"{name}/w2"]
     scores = logits.sigmoid() if s["sigmoid"] else logits.softmax(-1)
@@ -216,7 +216,10 @@ def experts(w: Weights, name: str, x: Tensor, s: Settings) -> Tensor:
     for e in range(len(w1)):
         gate, value = (h @ w1[e]).chunk(2, dim=-1)
         y = (F.silu(gate) * value) @ w2[e]
-        x = x + (weights[..., e:e + 1] * y if e < logits.shape[-1] else y)
+        x = x + weights[..., e:e + 1] * y
+    if f"{name}/w1_shared" in w:
+        gate, value = F.linear(h, w[f"{name}/w1_shared"]).chunk(2, dim=-1)
+        x = x + F.linear(F.silu(gate) * value, w[f"{name}/w2_shared"])
     return x
 
 
