@@ -64,6 +64,7 @@ class RecordingBackend final : public Backend {
   ConvolutionKernels& convolution() override { return *convolution_; }
   EmbeddingKernels& embedding() override { return *embedding_; }
   ExpertKernels& experts() override { return *experts_; }
+  QuantizedKernels& quantized() override { return *quantized_; }
   LossKernels& loss() override { return *loss_; }
   OptimizerKernels& optimizer() override { return *optimizer_; }
   PoolingKernels& pooling() override { return *pooling_; }
@@ -110,6 +111,7 @@ class RecordingBackend final : public Backend {
   const std::unique_ptr<ConvolutionKernels> convolution_;
   const std::unique_ptr<EmbeddingKernels> embedding_;
   const std::unique_ptr<ExpertKernels> experts_;
+  const std::unique_ptr<QuantizedKernels> quantized_;
   const std::unique_ptr<LossKernels> loss_;
   const std::unique_ptr<OptimizerKernels> optimizer_;
   const std::unique_ptr<PoolingKernels> pooling_;
