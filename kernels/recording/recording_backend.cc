@@ -58,6 +58,7 @@ RecordingBackend::~RecordingBackend() = default;
 
 void RecordingBackend::DoLinear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
                                 const Tensor& y_MN) {
+  if (observer_) observer_(x_MK, w_KN);
   const MatmulSize s = MatmulOf(x_MK, y_MN);
   record_.Note("Linear", Text(s), ProductFlops(s), {&x_MK, &w_KN, &b_N, &y_MN},
                [&] { of_->Linear(x_MK, w_KN, b_N, y_MN); });

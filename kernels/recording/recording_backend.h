@@ -53,6 +53,9 @@ class RecordingBackend final : public Backend {
 
   // Of all calls since the last time.
   std::vector<KernelCall> TakeCalls() { return record_.Take(); }
+  // Shows the factors of every Linear, in front of it.
+  using ProductObserver = std::function<void(const Tensor& x_MK, const Tensor& w_KN)>;
+  void ObserveProducts(ProductObserver observer) { observer_ = std::move(observer); }
 
   absl::string_view name() const override { return of_->name(); }
   absl::Status Finish() override { return of_->Finish(); }
@@ -106,6 +109,7 @@ class RecordingBackend final : public Backend {
  private:
   const std::unique_ptr<Backend> of_;
   CallRecord record_;
+  ProductObserver observer_;
   const std::unique_ptr<AttentionKernels> attention_;
   const std::unique_ptr<BatchNormKernels> batch_norm_;
   const std::unique_ptr<ConvolutionKernels> convolution_;
