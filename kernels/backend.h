@@ -36,6 +36,7 @@
 #include "kernels/loss_kernels.h"
 #include "kernels/optimizer_kernels.h"
 #include "kernels/pooling_kernels.h"
+#include "kernels/quantized_kernels.h"
 #include "kernels/shape_checks.h"
 #include "kernels/tensor/arena.h"
 #include "kernels/tensor/tensor.h"
@@ -77,6 +78,7 @@ class Backend {
   virtual LossKernels& loss() = 0;
   virtual OptimizerKernels& optimizer() = 0;
   virtual PoolingKernels& pooling() = 0;
+  virtual QuantizedKernels& quantized() = 0;
 
   // y = x w (+ b where b_N is not empty).
   void Linear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N, const Tensor& y_MN) {

@@ -14,6 +14,9 @@
 #include "experiments/train/run_study.h"
 #include "experiments/train/study.h"
 #include "experiments/train/windowed_loss.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/tensor/arena.h"
+#include "models/checkpoint/training_state.h"
 #include "models/data/austen.h"
 #include "models/data/ngram.h"
 #include "models/data/package_cache.h"
@@ -21,6 +24,8 @@
 #include "models/data/text_corpus.h"
 #include "models/data/text_windows.h"
 #include "models/data/token_fields.h"
+#include "models/layers/serial_trainer.h"
+#include "models/layers/quantize/quantize_model.h"
 #include "models/zoo/gpt.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
@@ -75,7 +80,33 @@ struct Text {
   const TextWindows windows;
   int64_t parameters = 0;
   double loss = 0;
+  double int4_nearest = 0, int4_gptq = 0;  // with the blocks' matrices in 4 bits
 };
+
+constexpr int64_t kCalibrationSamples = 64;
+constexpr double kInt4Bar = 1.03;  // of the perplexity
+
+// The loss with the blocks' matrices in 4 bits; the network is as before afterwards.
+absl::StatusOr<double> Int4Loss(const Text& text, const ModelInputs& inputs, Quantizer quantizer,
+                                SerialTrainer* trained) {
+  const TrainingState before = trained->State();
+  PIPELAB_RETURN_IF_ERROR(QuantizeWeights(inputs, QuantizeOptions(), quantizer, trained));
+  PIPELAB_ASSIGN_OR_RETURN(const double loss, WindowedLoss(trained, text.windows));
+  PIPELAB_RETURN_IF_ERROR(trained->SetState(before));
+  return loss;
+}
+
+absl::Status JudgeTrained(Text* text, SerialTrainer* trained) {
+  PIPELAB_ASSIGN_OR_RETURN(text->loss, WindowedLoss(trained, text->windows));
+  Arena arena;
+  PIPELAB_ASSIGN_OR_RETURN(
+      const ModelInputs inputs,
+      CalibrationInputs(*trained, MakeCpuBackend(&arena), *text->data.train, kCalibrationSamples));
+  PIPELAB_ASSIGN_OR_RETURN(text->int4_nearest,
+                           Int4Loss(*text, inputs, Quantizer::kNearest, trained));
+  PIPELAB_ASSIGN_OR_RETURN(text->int4_gptq, Int4Loss(*text, inputs, Quantizer::kGptq, trained));
+  return absl::OkStatus();
+}
 
 absl::StatusOr<TextCorpus> Corpus(const StudyRequest& request) {
   if (request.synthetic) return SyntheticCorpus(kSyntheticBytes, kSyntheticSeed);
@@ -101,6 +132,8 @@ absl::StatusOr<Quality> Judge(const Text& text) {
   quality.metrics = {{"loss", "held-out loss", "nats/byte", 3},
                      {"bits", "the same", "bits/byte", 3}};
   quality.rows.push_back(RowOf(absl::StrCat("GPT, ", text.parameters, " parameters"), text.loss));
+  quality.rows.push_back(RowOf("the same, int4 by GPTQ", text.int4_gptq));
+  quality.rows.push_back(RowOf("the same, int4 to nearest", text.int4_nearest));
   double claimed = 0;
   for (const int order : {1, 3, kClaimedOrder, NGramModel::kMaxOrder}) {
     const double loss = NGramLoss(text, order);
@@ -110,7 +143,11 @@ absl::StatusOr<Quality> Judge(const Text& text) {
   quality.claims = {Quality::Below("under_ngram",
                                    absl::StrCat("held-out loss below that of a ", kClaimedOrder,
                                                 "-gram model of the same bytes"),
-                                   text.loss, claimed, "nats/byte")};
+                                   text.loss, claimed, "nats/byte"),
+                    Quality::Below("int4_perplexity",
+                                   "perplexity with the blocks' matrices in 4 bits by GPTQ, over "
+                                   "the one before, at most 1.03",
+                                   std::exp(text.int4_gptq - text.loss), kInt4Bar, "")};
   quality.notes = {
       absl::StrFormat(
           "Held out is the last tenth of each document. The GPT reads it in windows of %d "
@@ -118,6 +155,11 @@ absl::StatusOr<Quality> Judge(const Text& text) {
           "byte has from %d to %d before it. The held-out curve is of whole windows, at "
           "random places, and thus higher.",
           context, context - context / 2, windows.first_row() + 1, context),
+      absl::StrFormat(
+          "In int4 are the blocks' matrices, signed, in groups of 128 rows; GPTQ saw %d "
+          "samples of the training text. Perplexity times %.4f by GPTQ, %.4f to nearest.",
+          kCalibrationSamples, std::exp(text.int4_gptq - text.loss),
+          std::exp(text.int4_nearest - text.loss)),
       "N-gram models (Witten and Bell) are counted on the text that the GPT was trained on."};
   return quality;
 }
@@ -140,10 +182,7 @@ absl::StatusOr<StudyWork> Load(const StudyRequest& request) {
   part.train = std::shared_ptr<const BatchSource>(text, text->data.train.get());
   part.held_out = std::shared_ptr<const BatchSource>(text, text->data.held_out.get());
   part.held_out_samples = kCurveSamples;
-  part.judge = [text](SerialTrainer* trained) -> absl::Status {
-    PIPELAB_ASSIGN_OR_RETURN(text->loss, WindowedLoss(trained, text->windows));
-    return absl::OkStatus();
-  };
+  part.judge = [text](SerialTrainer* trained) { return JudgeTrained(text.get(), trained); };
   StudyWork work;
   work.data = absl::StrCat(request.synthetic ? "synthetic text (" : "Jane Austen's six novels (",
                            size, " of text, ", text->data.vocabulary.size(), " different bytes)");

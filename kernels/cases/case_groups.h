@@ -18,6 +18,7 @@ void AddExpertCases(CaseSize size, std::vector<KernelCase>* cases);
 void AddLossCases(CaseSize size, std::vector<KernelCase>* cases);
 void AddOptimizerCases(CaseSize size, std::vector<KernelCase>* cases);
 void AddPoolingCases(CaseSize size, std::vector<KernelCase>* cases);
+void AddQuantizedCases(CaseSize size, std::vector<KernelCase>* cases);
 
 using Tensors = std::vector<Tensor>;
 

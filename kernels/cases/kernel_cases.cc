@@ -326,6 +326,7 @@ std::vector<KernelCase> KernelCases(CaseSize size, DataType activations) {
   AddConvolutionCases(size, &cases);
   AddPoolingCases(size, &cases);
   AddBatchNormCases(size, &cases);
+  AddQuantizedCases(size, &cases);
   if (activations == DataType::kFloat32) return cases;
   std::vector<KernelCase> in_bfloat16;
   for (KernelCase& c : cases) {

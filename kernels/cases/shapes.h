@@ -27,6 +27,11 @@ struct DropoutShape {
 struct EmbeddingShape {
   int64_t samples, tokens, vocabulary, width;
 };
+struct QuantizedShape {
+  Int4Shape shape;
+  int64_t m;
+  bool normal_float = false;
+};
 struct ExpertShape {
   RouterShape router;
   int64_t width, inner;  // of a token, of an expert
@@ -237,6 +242,18 @@ inline std::vector<ExpertShape> ExpertShapes(CaseSize size) {
               {{2, 60, 32, 4, 1, kSigmoid, true, 2.5f, 0, 8, 2}, 20, 17}};
     case CaseSize::kLarge:
       return {{{8, 128, 8, 2}, 256, 512}};
+  }
+  return {};
+}
+
+inline std::vector<QuantizedShape> QuantizedShapes(CaseSize size) {
+  switch (size) {
+    case CaseSize::kSmall:
+      return {{{1, 1, 1}, 1}, {{37, 5, 32}, 3}, {{40, 33, 40}, 2, true}};
+    case CaseSize::kMedium:
+      return {{{300, 70, 128}, 9}, {{256, 64, 64}, 16, true}, {{129, 40, 129}, 4}};
+    case CaseSize::kLarge:
+      return {{{4096, 4096, 128}, 1}, {{4096, 4096, 128}, 8}, {{4096, 4096, 128}, 128}};
   }
   return {};
 }

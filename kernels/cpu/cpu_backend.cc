@@ -41,6 +41,7 @@ class CpuBackend final : public Backend {
   LossKernels& loss() override { return *loss_; }
   OptimizerKernels& optimizer() override { return *optimizer_; }
   PoolingKernels& pooling() override { return *pooling_; }
+  QuantizedKernels& quantized() override { return *quantized_; }
 
   void DoLinear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
                 const Tensor& y_MN) override {
@@ -188,6 +189,7 @@ class CpuBackend final : public Backend {
   const std::unique_ptr<LossKernels> loss_ = cpu::MakeLossKernels();
   const std::unique_ptr<OptimizerKernels> optimizer_ = cpu::MakeOptimizerKernels();
   const std::unique_ptr<PoolingKernels> pooling_ = cpu::MakePoolingKernels();
+  const std::unique_ptr<QuantizedKernels> quantized_ = cpu::MakeQuantizedKernels();
 };
 
 }  // namespace

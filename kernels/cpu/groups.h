@@ -21,6 +21,7 @@ std::unique_ptr<ExpertKernels> MakeExpertKernels(Sgemm* gemm);
 std::unique_ptr<LossKernels> MakeLossKernels();
 std::unique_ptr<OptimizerKernels> MakeOptimizerKernels();
 std::unique_ptr<PoolingKernels> MakePoolingKernels();
+std::unique_ptr<QuantizedKernels> MakeQuantizedKernels();
 
 }  // namespace cpu
 }  // namespace pipelab

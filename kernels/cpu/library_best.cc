@@ -116,6 +116,22 @@ double BestMatmulSeconds(const MatmulSize& size, Clock clock) {
   return std::min(matmul, sgemm);
 }
 
+double BestBFloat16MatmulSeconds(const MatmulSize& size, Clock clock) {
+  UseOneThread();
+  const auto [m, k, n] = size;
+  const auto halves = [](const memory::dims& dims, Tag tag) {
+    return memory::desc(dims, memory::data_type::bf16, tag);
+  };
+  const memory::desc x = halves({m, k}, Tag::ab), y = Floats({m, n}, Tag::ab);
+  const dnnl::matmul::primitive_desc pd({x, halves({k, n}, Tag::any), y}, Engine());
+  // Bit patterns of floats near 1 are pairs of bfloat16 that are no denormals either.
+  return RunSeconds(dnnl::matmul(pd),
+                    {{DNNL_ARG_SRC, Filled(x)},
+                     {DNNL_ARG_WEIGHTS, Filled(pd.weights_desc())},
+                     {DNNL_ARG_DST, Filled(y)}},
+                    clock);
+}
+
 double BestConvolutionSeconds(const ConvolutionShape& shape, ConvolutionPass pass, Clock clock) {
   UseOneThread();
   double best = std::numeric_limits<double>::infinity();

@@ -22,6 +22,8 @@ double LeastSeconds(Clock clock, const std::function<void()>& body);
 
 // x_MK w_KN, the least of dnnl_sgemm and of the matmul primitive with the weights in its layout.
 double BestMatmulSeconds(const MatmulSize& size, Clock clock);
+// The matmul primitive alone, all of it in bfloat16 but the result.
+double BestBFloat16MatmulSeconds(const MatmulSize& size, Clock clock);
 // The least of images with channels last, channels first and in blocks of channels.
 double BestConvolutionSeconds(const ConvolutionShape& shape, ConvolutionPass pass, Clock clock);
 

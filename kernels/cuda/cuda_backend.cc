@@ -34,6 +34,7 @@ class CudaBackend final : public Backend {
   LossKernels& loss() override { return *loss_; }
   OptimizerKernels& optimizer() override { return *optimizer_; }
   PoolingKernels& pooling() override { return *pooling_; }
+  QuantizedKernels& quantized() override { return *quantized_; }
 
   void DoLinear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
                 const Tensor& y_MN) override {
@@ -252,6 +253,7 @@ class CudaBackend final : public Backend {
   const std::unique_ptr<LossKernels> loss_ = gpu::MakeLossKernels(device_.get());
   const std::unique_ptr<OptimizerKernels> optimizer_ = gpu::MakeOptimizerKernels(device_.get());
   const std::unique_ptr<PoolingKernels> pooling_ = gpu::MakePoolingKernels(device_.get());
+  const std::unique_ptr<QuantizedKernels> quantized_ = gpu::MakeQuantizedKernels(device_.get());
 };
 
 }  // namespace

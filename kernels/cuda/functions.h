@@ -15,6 +15,7 @@
 
 #include "kernels/cuda/queue.h"
 #include "kernels/gate_kind.h"
+#include "kernels/int4_layout.h"
 #include "kernels/router_shape.h"
 #include "kernels/tensor/bfloat16.h"
 
@@ -176,6 +177,18 @@ void ExpertProductInputGradient(Queue& queue, const ExpertProducts& call, const 
 template <class T>
 void ExpertProductWeightGradient(Queue& queue, const ExpertProducts& call, const T* x, const T* dy,
                                  float* dw);
+
+// --- quantized.cu.cc: kernels/quantized_kernels.h. Plain loops: no tensor cores.
+struct Int4Call {
+  Int4Shape shape;
+  int64_t m;
+  const int32_t* codes;
+  const BFloat16* scales;
+  float book[16];  // FactorsOfBook
+  float book_step;
+};
+template <class T>
+void Int4Product(Queue& queue, const Int4Call& call, Int4Math math, const T* x, T* y);
 
 // --- attention.cu.cc
 // RotaryShape (kernels/attention_kernels.h) as kernels take it; rows of `columns`.

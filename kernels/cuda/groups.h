@@ -53,6 +53,7 @@ std::unique_ptr<ExpertKernels> MakeExpertKernels(Device* device);
 std::unique_ptr<LossKernels> MakeLossKernels(Device* device);
 std::unique_ptr<OptimizerKernels> MakeOptimizerKernels(Device* device);
 std::unique_ptr<PoolingKernels> MakePoolingKernels(Device* device);
+std::unique_ptr<QuantizedKernels> MakeQuantizedKernels(Device* device);
 
 }  // namespace gpu
 }  // namespace pipelab

@@ -49,6 +49,7 @@ RecordingBackend::RecordingBackend(std::unique_ptr<Backend> of)
       convolution_(RecordConvolution(&of_->convolution(), &record_)),
       embedding_(RecordEmbedding(&of_->embedding(), &record_)),
       experts_(RecordExperts(&of_->experts(), &record_)),
+      quantized_(RecordQuantized(&of_->quantized(), &record_)),
       loss_(RecordLoss(&of_->loss(), &record_)),
       optimizer_(RecordOptimizer(&of_->optimizer(), &record_)),
       pooling_(RecordPooling(&of_->pooling(), &record_)) {}
@@ -57,6 +58,7 @@ RecordingBackend::~RecordingBackend() = default;
 
 void RecordingBackend::DoLinear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
                                 const Tensor& y_MN) {
+  if (observer_) observer_(x_MK, w_KN);
   const MatmulSize s = MatmulOf(x_MK, y_MN);
   record_.Note("Linear", Text(s), ProductFlops(s), {&x_MK, &w_KN, &b_N, &y_MN},
                [&] { of_->Linear(x_MK, w_KN, b_N, y_MN); });

@@ -53,6 +53,9 @@ class RecordingBackend final : public Backend {
 
   // Of all calls since the last time.
   std::vector<KernelCall> TakeCalls() { return record_.Take(); }
+  // Shows the factors of every Linear, in front of it.
+  using ProductObserver = std::function<void(const Tensor& x_MK, const Tensor& w_KN)>;
+  void ObserveProducts(ProductObserver observer) { observer_ = std::move(observer); }
 
   absl::string_view name() const override { return of_->name(); }
   absl::Status Finish() override { return of_->Finish(); }
@@ -64,6 +67,7 @@ class RecordingBackend final : public Backend {
   ConvolutionKernels& convolution() override { return *convolution_; }
   EmbeddingKernels& embedding() override { return *embedding_; }
   ExpertKernels& experts() override { return *experts_; }
+  QuantizedKernels& quantized() override { return *quantized_; }
   LossKernels& loss() override { return *loss_; }
   OptimizerKernels& optimizer() override { return *optimizer_; }
   PoolingKernels& pooling() override { return *pooling_; }
@@ -105,11 +109,13 @@ class RecordingBackend final : public Backend {
  private:
   const std::unique_ptr<Backend> of_;
   CallRecord record_;
+  ProductObserver observer_;
   const std::unique_ptr<AttentionKernels> attention_;
   const std::unique_ptr<BatchNormKernels> batch_norm_;
   const std::unique_ptr<ConvolutionKernels> convolution_;
   const std::unique_ptr<EmbeddingKernels> embedding_;
   const std::unique_ptr<ExpertKernels> experts_;
+  const std::unique_ptr<QuantizedKernels> quantized_;
   const std::unique_ptr<LossKernels> loss_;
   const std::unique_ptr<OptimizerKernels> optimizer_;
   const std::unique_ptr<PoolingKernels> pooling_;

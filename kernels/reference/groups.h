@@ -17,6 +17,7 @@ std::unique_ptr<ExpertKernels> MakeExpertKernels();
 std::unique_ptr<LossKernels> MakeLossKernels();
 std::unique_ptr<OptimizerKernels> MakeOptimizerKernels();
 std::unique_ptr<PoolingKernels> MakePoolingKernels();
+std::unique_ptr<QuantizedKernels> MakeQuantizedKernels();
 
 }  // namespace reference
 }  // namespace pipelab

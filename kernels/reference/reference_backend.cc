@@ -25,6 +25,7 @@ class ReferenceBackend final : public Backend {
   LossKernels& loss() override { return *loss_; }
   OptimizerKernels& optimizer() override { return *optimizer_; }
   PoolingKernels& pooling() override { return *pooling_; }
+  QuantizedKernels& quantized() override { return *quantized_; }
 
   void DoLinear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
                 const Tensor& y_MN) override {
@@ -139,6 +140,7 @@ class ReferenceBackend final : public Backend {
   const std::unique_ptr<LossKernels> loss_ = reference::MakeLossKernels();
   const std::unique_ptr<OptimizerKernels> optimizer_ = reference::MakeOptimizerKernels();
   const std::unique_ptr<PoolingKernels> pooling_ = reference::MakePoolingKernels();
+  const std::unique_ptr<QuantizedKernels> quantized_ = reference::MakeQuantizedKernels();
 };
 
 }  // namespace

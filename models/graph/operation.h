@@ -58,6 +58,8 @@ struct Operation {
   bool own = false;  // only our kernels do it
   // Products of this m, n and k in one kernel: it is as efficient as one of them.
   int64_t groups = 1;
+  // Read as they are stored, whatever the type of numbers; not among `numbers`.
+  Bytes packed = Bytes(0);
 };
 
 // Flops of a pass are those of the layer's costs.
@@ -69,6 +71,15 @@ struct LayerOperations {
 inline Operation MatmulOperation(int64_t m, int64_t n, int64_t k) {
   return {OperationKind::kMatmul, MatmulFlops(m, n, k), m * k + k * n + m * n, m, n, k,
           Nanoseconds(0),         /*own=*/false};
+}
+
+// The same with weights in 4 bits and a scale of 2 bytes for each `group` of them (MARLIN, arXiv
+// 2408.11743): flops as before, and so the larger of packed bytes / bandwidth and flops / peak.
+inline Operation Int4MatmulOperation(int64_t m, int64_t n, int64_t k, int64_t group) {
+  Operation operation = MatmulOperation(m, n, k);
+  operation.numbers -= k * n;
+  operation.packed = Bytes((k * n + 1) / 2 + (k + group - 1) / group * n * 2);
+  return operation;
 }
 
 inline Operation ConvolutionOperation(int64_t m, int64_t n, int64_t k, int64_t numbers) {

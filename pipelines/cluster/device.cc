@@ -168,11 +168,11 @@ absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType t
     }
   }
   const auto own = device.memory_efficiency_of.find(operation.kind);
-  const double memory =
-      RooflineTime(static_cast<double>(operation.numbers) * static_cast<double>(BytesOf(type)),
-                   device.memory_bandwidth.value.value(),
-                   own == device.memory_efficiency_of.end() ? device.memory_efficiency.value
-                                                            : own->second.value);
+  const double memory = RooflineTime(
+      static_cast<double>(operation.numbers * BytesOf(type) + operation.packed.value()),
+      device.memory_bandwidth.value.value(),
+      own == device.memory_efficiency_of.end() ? device.memory_efficiency.value
+                                               : own->second.value);
   return device.launch_overhead.value +
          Nanoseconds(std::llround(std::min(std::max(arithmetic, memory), kMostSeconds) * 1e9));
 }

@@ -1,0 +1,123 @@
+#include "experiments/inference/int4_times.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "kernels/cpu/int4/int4_speed.h"
+#include "kernels/cpu/library_best.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int kRounds = 3;  // the best of these counts, as of every time here
+constexpr double kShare = 0.85;
+
+const char* MathName(Int4Math math) { return math == Int4Math::kInt8 ? "int8" : "bfloat16"; }
+
+void Improve(double seconds, double* best) { *best = std::min(*best, seconds); }
+
+Claim TimeClaim(const char* id, std::string text, double worst, double bar, const char* unit,
+                const std::string& why_not) {
+  Claim c = OwnClaim(id, std::move(text));
+  c.unit = unit;
+  if (!why_not.empty()) {
+    NotMade(&c, why_not);
+    return c;
+  }
+  Found(&c, Origin::kMeasured, worst);
+  MetIf(&c, worst >= bar, absl::StrFormat("at least %.2f %s", bar, unit),
+        "measured on this machine; other programs share its caches and memory");
+  return c;
+}
+
+}  // namespace
+
+std::vector<Int4Time> MeasureInt4(const Int4Shape& shape, const std::vector<int64_t>& batches) {
+  std::vector<Int4Time> times;
+  if (cpu::PeakFlops(Int4Math::kBFloat16) == 0 || cpu::PeakFlops(Int4Math::kInt8) == 0)
+    return times;
+  const cpu::Int4Product product(shape, *std::max_element(batches.begin(), batches.end()));
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  for (const int64_t batch : batches) {
+    const MatmulSize size{batch, shape.k, shape.n};
+    Int4Time of[2] = {{Int4Math::kInt8}, {Int4Math::kBFloat16}};
+    for (Int4Time& t : of) {
+      t.batch = batch;
+      t.seconds = t.memory_seconds = t.flops_seconds = t.float32_seconds = t.bfloat16_seconds =
+          kNone;
+    }
+    for (int round = 0; round < kRounds; ++round) {
+      const double bandwidth = product.Bandwidth();
+      const double float32 = cpu::BestMatmulSeconds(size, &cpu::ThreadSeconds);
+      const double bfloat16 = cpu::BestBFloat16MatmulSeconds(size, &cpu::ThreadSeconds);
+      for (Int4Time& t : of) {
+        Improve(product.LeastSeconds(t.math, batch), &t.seconds);
+        Improve(static_cast<double>(product.bytes()) / bandwidth, &t.memory_seconds);
+        const double flops = 2.0 * static_cast<double>(batch * shape.k * shape.n);
+        Improve(flops / cpu::PeakFlops(t.math), &t.flops_seconds);
+        Improve(float32, &t.float32_seconds);
+        Improve(bfloat16, &t.bfloat16_seconds);
+        t.limit_seconds = std::max(t.memory_seconds, t.flops_seconds);
+      }
+    }
+    times.insert(times.end(), of, of + 2);
+  }
+  return times;
+}
+
+Table Int4TimeTable(const Int4Shape& shape, const std::vector<Int4Time>& times) {
+  Table t("int4_times", absl::StrCat("int4 weights on one core here, ", shape.k, " x ", shape.n,
+                                     ", groups of ", shape.group));
+  t.AddKey("math", "activations as");
+  t.AddKey("batch");
+  t.AddColumn({"time", "time", "", "ms", Origin::kMeasured, 2});
+  t.AddColumn({"memory", "bytes / bandwidth", "bytes", "ms", Origin::kMeasured, 2});
+  t.AddColumn({"flops", "flops / peak", "flops", "ms", Origin::kMeasured, 2});
+  t.AddColumn({"share", "limit over time", "share", "", Origin::kMeasured, 2});
+  t.AddColumn({"over_float32", "over float32", "", "x", Origin::kMeasured, 2});
+  t.AddColumn({"over_bfloat16", "over bfloat16", "", "x", Origin::kMeasured, 2});
+  for (const Int4Time& x : times) {
+    t.AddRow({Label(MathName(x.math)), Label(static_cast<double>(x.batch)),
+              Measured(x.seconds * 1e3), Measured(x.memory_seconds * 1e3),
+              Measured(x.flops_seconds * 1e3), Measured(x.share()), Measured(x.over_float32()),
+              Measured(x.bfloat16_seconds / x.seconds)});
+  }
+  t.AddNote(
+      "Best of three rounds, of processor time. Bandwidth: reading the codes. Peak: the "
+      "products that the kernel is made of, from registers. float32 and bfloat16: oneDNN's "
+      "product with weights in the layout that it likes best.");
+  return t;
+}
+
+std::vector<Claim> Int4TimeClaims(const std::vector<Int4Time>& times, const std::string& why_not) {
+  double share = std::numeric_limits<double>::infinity(), at_1 = 0, at_4 = 0, at_128 = 0;
+  for (const Int4Time& t : times) {
+    if (t.math != Int4Math::kInt8) continue;
+    if (t.batch <= 32) share = std::min(share, t.share());
+    if (t.batch == 1) at_1 = t.over_float32();
+    if (t.batch == 4) at_4 = t.over_float32();
+    if (t.batch == 128) {
+      at_128 = std::min(t.float32_seconds, t.bfloat16_seconds) / t.seconds;
+    }
+  }
+  std::vector<Claim> claims;
+  claims.push_back(
+      TimeClaim("int4.limit",
+                "int8 math: the larger of bytes / bandwidth and flops / peak, over the "
+                "time, at batches of 1 to 32",
+                times.empty() ? 0 : share, kShare, "", why_not));
+  claims.push_back(
+      TimeClaim("int4.over_float32_1", "batch 1, over float32 weights", at_1, 6.5, "x", why_not));
+  claims.push_back(
+      TimeClaim("int4.over_float32_4", "batch 4, over float32 weights", at_4, 5, "x", why_not));
+  claims.push_back(TimeClaim("int4.large_batch",
+                             "batch 128, over the better of float32 and bfloat16 weights", at_128,
+                             0.95, "x", why_not));
+  return claims;
+}
+
+}  // namespace pipelab

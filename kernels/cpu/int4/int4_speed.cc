@@ -1,0 +1,133 @@
+#include "kernels/cpu/int4/int4_speed.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "kernels/cpu/int4/int4_call.h"
+#include "kernels/cpu/int4/int4_peak.h"
+#include "kernels/cpu/library_best.h"
+#include "kernels/cpu/simd.h"
+#include "kernels/tensor/bfloat16.h"
+#include "tools/base/rng.h"
+
+namespace pipelab {
+namespace cpu {
+namespace {
+
+double WallSeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Four streams of one cache line, as the product's are; fetched as far ahead.
+PIPELAB_SIMD uint64_t SumOf(const uint64_t* data, int64_t count) {
+  constexpr int64_t kAhead = 512;
+  uint64_t sum = 0;
+  for (int64_t i = 0; i + 32 <= count; i += 32) {
+    for (int line = 0; line < 4; ++line) __builtin_prefetch(data + i + kAhead + 8 * line);
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < 32; ++j) sum += data[i + j];
+  }
+  return sum;
+}
+
+template <class F>
+double BestRate(const F& products) {
+  double best = 0;
+  for (int i = 0; i < 10; ++i) {
+    const double start = ThreadSeconds();
+    const double flops = products(100000);
+    best = std::max(best, flops / (ThreadSeconds() - start));
+  }
+  return best;
+}
+
+}  // namespace
+
+double ThreadSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+double ReadBandwidth(const void* data, int64_t bytes) {
+  volatile uint64_t kept = 0;
+  const double seconds = LeastSeconds(
+      &ThreadSeconds, [&] { kept = SumOf(static_cast<const uint64_t*>(data), bytes / 8); });
+  return static_cast<double>(bytes) / seconds;
+}
+
+double PeakFlops(Int4Math math) {
+  const char* const best = Int4Paths(math).front().name;
+  if (std::strncmp(best, "avx512", 6) != 0) return 0;
+  switch (math) {
+    case Int4Math::kFloat32:
+      return BestRate(&Fp32Products);
+    case Int4Math::kBFloat16:
+      return std::strcmp(best, "avx512_bf16") == 0 ? BestRate(&Bf16Products)
+                                                   : BestRate(&Fp32Products);
+    case Int4Math::kInt8:
+      return BestRate(&Int8Products);
+  }
+  return 0;
+}
+
+Int4Product::Int4Product(const Int4Shape& shape, int64_t most_rows) {
+  weights_.shape = shape;
+  weights_.book = SignedInt4();
+  const CounterRng rng(1, "int4");
+  weights_.codes = arena_.Allocate(DataType::kInt32, {shape.panels(), shape.units(), kInt4Columns},
+                                   MemoryKind::kParameter);
+  const auto codes = weights_.codes.i32();
+  for (size_t i = 0; i < codes.size(); ++i) {
+    codes[i] = static_cast<int32_t>(rng.Below(i, uint64_t{1} << 32));
+  }
+  weights_.scales = arena_.Allocate(
+      DataType::kBFloat16, {shape.panels(), shape.groups(), kInt4Columns}, MemoryKind::kParameter);
+  auto* const scales = static_cast<BFloat16*>(weights_.scales.data());
+  for (int64_t i = 0; i < weights_.scales.size(); ++i) scales[i] = 0.01f + 0.01f * rng.Uniform(i);
+  x_MK_ = arena_.Allocate(DataType::kFloat32, {most_rows, shape.k}, MemoryKind::kActivation);
+  for (int64_t i = 0; i < x_MK_.size(); ++i) x_MK_.f32()[i] = rng.Normal(i);
+  y_MN_ = arena_.Allocate(DataType::kFloat32, {most_rows, shape.n}, MemoryKind::kActivation);
+}
+
+double Int4Product::LeastSeconds(Int4Math math, int64_t m) const {
+  const Int4Matrix matrix{weights_.shape, weights_.codes.i32().data(),
+                          static_cast<const BFloat16*>(weights_.scales.data()), weights_.book};
+  const Int4Path path = Int4Paths(math).front();
+  return cpu::LeastSeconds(&ThreadSeconds, [&] {
+    const Int4Activations x(math, matrix, x_MK_.f32().data(), m);
+    path.run(matrix, x, 0, matrix.shape.panels(), y_MN_.f32().data());
+  });
+}
+
+double Int4Product::LeastWallSeconds(Int4Math math, int64_t m, int threads) const {
+  const Int4Matrix matrix{weights_.shape, weights_.codes.i32().data(),
+                          static_cast<const BFloat16*>(weights_.scales.data()), weights_.book};
+  const Int4Path path = Int4Paths(math).front();
+  const int64_t panels = matrix.shape.panels();
+  return cpu::LeastSeconds(&WallSeconds, [&] {
+    const Int4Activations x(math, matrix, x_MK_.f32().data(), m);
+    const auto run = [&](int t) {
+      path.run(matrix, x, panels * t / threads, panels * (t + 1) / threads, y_MN_.f32().data());
+    };
+    std::vector<std::thread> others;
+    for (int t = 1; t < threads; ++t) others.emplace_back(run, t);
+    run(0);
+    for (std::thread& thread : others) thread.join();
+  });
+}
+
+double Int4LimitSeconds(const Int4Shape& shape, int64_t m, int64_t bytes, double bandwidth,
+                        double peak) {
+  const double flops = 2.0 * static_cast<double>(m * shape.k * shape.n);
+  return std::max(static_cast<double>(bytes) / bandwidth, flops / peak);
+}
+
+}  // namespace cpu
+}  // namespace pipelab

@@ -1,0 +1,56 @@
+// How fast products with 4-bit weights are here, and what bounds them: the larger of bytes /
+// bandwidth and flops / peak, both measured beside them.
+//
+//   const Int4Product product({8192, 10240, 128}, /*most_rows=*/128);
+//   const double seconds = product.LeastSeconds(Int4Math::kInt8, /*m=*/4);
+//   Int4LimitSeconds(product.shape(), 4, product.bytes(), product.Bandwidth(),
+//                    PeakFlops(Int4Math::kInt8)) / seconds;        // the share of the limit
+//
+// Times are processor time of the calling thread: what other programs take does not count, what
+// they do to caches and memory does. So limits are measured again beside each product.
+#ifndef PIPELAB_KERNELS_CPU_INT4_INT4_SPEED_H_
+#define PIPELAB_KERNELS_CPU_INT4_INT4_SPEED_H_
+
+#include <cstdint>
+
+#include "kernels/int4_weights.h"
+#include "kernels/tensor/arena.h"
+
+namespace pipelab {
+namespace cpu {
+
+double ThreadSeconds();
+
+// Bytes a second of reading `bytes` bytes from `data`, the best of a few.
+double ReadBandwidth(const void* data, int64_t bytes);
+// Flops a second of the instruction that the fastest kernel of the math is made of, from registers
+// alone; 0 where the processor has only plain loops for it.
+double PeakFlops(Int4Math math);
+
+// A product whose weights are drawn, and its times.
+class Int4Product {
+ public:
+  Int4Product(const Int4Shape& shape, int64_t most_rows);
+
+  const Int4Shape& shape() const { return weights_.shape; }
+  int64_t bytes() const { return weights_.bytes(); }
+  double Bandwidth() const { return ReadBandwidth(weights_.codes.data(), weights_.codes.bytes()); }
+  // Of m rows, which are made int8 or bfloat16 in the same time; of `threads` threads by the clock
+  // on the wall.
+  double LeastSeconds(Int4Math math, int64_t m) const;
+  double LeastWallSeconds(Int4Math math, int64_t m, int threads) const;
+
+ private:
+  Arena arena_;
+  Int4Weights weights_;
+  Tensor x_MK_, y_MN_;
+};
+
+// The larger of the two bounds.
+double Int4LimitSeconds(const Int4Shape& shape, int64_t m, int64_t bytes, double bandwidth,
+                        double peak);
+
+}  // namespace cpu
+}  // namespace pipelab
+
+#endif  // PIPELAB_KERNELS_CPU_INT4_INT4_SPEED_H_
