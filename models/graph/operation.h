@@ -58,6 +58,7 @@ struct Operation {
   bool own = false;  // only our kernels do it
   // Products of this m, n and k in one kernel: it is as efficient as one of them.
   int64_t groups = 1;
+  bool half = false;  // a product of numbers of 2 bytes where others take 1 (fp8)
 };
 
 // Flops of a pass are those of the layer's costs.

@@ -54,10 +54,11 @@ struct SearchRequest {
   std::vector<SearchMethod> methods;
   std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kFull};
   // Of recompute=blocks: how many of each stage, where it has more; 0: all.
-  std::vector<int> rebuilt_blocks = {0};  // or SomeRebuiltBlocks()
-  int max_context = 1;                    // C, powers of 2 up to it
-  int max_expert = 1;                     // E, in the same way
-  std::vector<bool> sequence = {false};   // sequence parallelism, where T is above 1
+  std::vector<int> rebuilt_blocks = {0};               // or SomeRebuiltBlocks()
+  int max_context = 1;                                 // C, powers of 2 up to it
+  int max_expert = 1;                                  // E, in the same way
+  std::vector<Dispatch> dispatch = {Dispatch::kRows};  // where E is above 1
+  std::vector<bool> sequence = {false};                // sequence parallelism, where T is above 1
   // Of a device, that a step may use; 0: all that it has.
   Bytes memory;
   // Only configurations that it takes; none: all.

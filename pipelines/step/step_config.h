@@ -15,6 +15,13 @@
 //                   multiple of T (Megatron-LM's expert tensor parallel size of 1)
 //   V               virtual stages: stages that a device holds of one pipeline (0: the scheme's)
 //   b, M            samples of a micro-batch of one copy, micro-batches of a step (1)
+//   dispatch        how rows go to experts on other devices: rows (default), each chosen one by
+//                   itself; once_per_node: a token once to each node, and there once to each
+//                   device, that has experts of it (DeepEP, HybridEP)
+//   exchanges       of these rows: waited (default) for, or beside the passes of another
+//                   micro-batch, beside_delayed with weight gradients put off to lengthen them
+//                   (Megatron-Core's overlap_moe_expert_parallel_comm, delay_wgrad_compute):
+//                   exchange_overlap.h
 //   sharding        replicated, optimizer (ZeRO-1), gradients (ZeRO-2), fully (ZeRO-3, FSDP)
 //   shards          ranks that divide what is sharded, with D C / shards groups that have the same
 //                   (hybrid sharding, Zhao et al. 2023); gradients are summed within a group, then
@@ -81,6 +88,14 @@ absl::StatusOr<CutRule> FindCutRule(absl::string_view name);
 const char* RankOrderName(RankOrder order);  // "tp-dp-pp"
 absl::StatusOr<RankOrder> FindRankOrder(absl::string_view name);
 
+enum class Dispatch : uint8_t { kRows, kOncePerNode };
+const char* DispatchName(Dispatch dispatch);  // "rows", "once_per_node"
+absl::StatusOr<Dispatch> FindDispatch(absl::string_view name);
+
+enum class Exchanges : uint8_t { kWaited, kBeside, kBesideDelayed };
+const char* ExchangesName(Exchanges exchanges);  // "waited"
+absl::StatusOr<Exchanges> FindExchanges(absl::string_view name);
+
 struct StepConfig {
   std::string scheme = "1f1b";
   int pipeline = 1, tensor = 1, context = 1, data = 1, experts = 1;
@@ -92,6 +107,8 @@ struct StepConfig {
   Recompute recompute = Recompute::kNone;
   int rebuilt_blocks = 0;
   bool sequence_parallel = false, whole_experts = false;
+  Dispatch dispatch = Dispatch::kRows;
+  Exchanges exchanges = Exchanges::kWaited;
   BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
   LocalHead local_heads = LocalHead::kLinear;
   CutRule cut = CutRule::kBlocks;
@@ -112,7 +129,8 @@ struct StepConfig {
   // Of these, those that divide what is sharded.
   int sharing() const { return shards == 0 ? copies() : shards; }
   TensorParallel split() const {
-    return {tensor, sequence_parallel, context, experts, whole_experts};
+    return {tensor,  sequence_parallel, context,
+            experts, whole_experts,     dispatch == Dispatch::kOncePerNode};
   }
   // The ranks of a tensor-parallel group have the same rows, and send a part of a message each.
   bool divided_messages() const { return tensor > 1 && !sequence_parallel && !whole_messages; }
