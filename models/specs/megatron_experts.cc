@@ -46,6 +46,14 @@ void MegatronExperts::AddChoice(int64_t rows, LayerOperations* ops) const {
   add({s, 2 * s, 2 * k, s, 2 * s, 2 * s, 2 * k, s + s / 4}, &ops->forward);
 }
 
+// Of a few numbers each.
+void MegatronExperts::AddCounts(LayerOperations* ops) const {
+  constexpr int kKernels = 7, kCopies = 5;
+  for (int i = 0; i < kKernels + kCopies; ++i) {
+    ops->forward.push_back(ElementwiseOperation(2 * experts));
+  }
+}
+
 void MegatronExperts::AddOperations(int64_t samples, TensorParallel split,
                                     LayerOperations* ops) const {
   const SplitRows both(samples * tokens, split);
@@ -59,6 +67,7 @@ void MegatronExperts::AddOperations(int64_t samples, TensorParallel split,
   }
   AddChoice(m, ops);
   if (!split.once_per_node) AddElementwise(2 * sent * c, sent * c + m * c, ops);
+  if (split.experts > 1 && !split.once_per_node) AddCounts(ops);
   if (split.experts > 1) AddElementwise(2 * rows * c, 2 * rows * c, ops);
   AddFeedForward(rows, c, inner / split.expert_degree(), experts / split.experts, ops);
   if (split.experts > 1) AddElementwise(2 * rows * c, 2 * rows * c, ops);
@@ -81,7 +90,13 @@ TensorCollectives MegatronExperts::Collectives(int64_t samples, TensorParallel s
       AddSum(split, FloatBytes(all * chosen * hidden), pass);
     }
   }
-  if (split.experts > 1) AddExchanges(FloatBytes(m * chosen * hidden), &collectives);
+  if (split.experts == 1) return collectives;
+  AddExchanges(FloatBytes(m * chosen * hidden), &collectives);
+  if (split.once_per_node) return collectives;
+  collectives.forward.push_back({Collective::kAllGather, Bytes(0)});  // counts
+  for (auto* pass : {&collectives.forward, &collectives.backward_input}) {
+    pass->push_back({Collective::kAllToAll, FloatBytes(2 * m * chosen)});  // weights in float32
+  }
   return collectives;
 }
 

@@ -12,6 +12,9 @@
 //   weights     are applied by the gate's kernel, so that no expert's output is kept
 //   products    one grouped kernel for all experts of the device, of an even load, whose weight
 //               gradients are added to float32 sums within it
+//   counts      where each chosen row goes by itself: how many rows go where is seven small kernels,
+//               five copies to the host and a gather over the devices; the rows' weights have an
+//               exchange of their own, and so do their gradients (token_dispatcher.py, "alltoall")
 //   shared      experts are a feed-forward of their own, beside nothing
 //   exchange    of rows in the activations' type, two forward and two backward. Where a tensor-
 //               parallel group splits each expert, a device sends its own rows, and the group
@@ -34,6 +37,7 @@ struct MegatronExperts {
 
   // Between the branch's norm and its sum with the residual.
   void AddOperations(int64_t samples, TensorParallel split, LayerOperations* operations) const;
+  void AddCounts(LayerOperations* operations) const;
   void AddChoice(int64_t rows, LayerOperations* operations) const;
   // Four bytes a number.
   TensorCollectives Collectives(int64_t samples, TensorParallel split) const;

@@ -111,7 +111,7 @@ absl::StatusOr<LayerTimes> TimesInGraph(const ModelGraph& graph, int index, cons
   const Nanoseconds both =
       group.TimeOf(exchanges, machine.type) + OverheadOf(machine.device, exchanges);
   MergedBlock block;
-  block.exchange = Nanoseconds(both.value() / static_cast<int64_t>(exchanges.size()));
+  block.exchange = Nanoseconds(both.value() / 2);
   block.attention = {before.forward, before.backward_input, before.backward_weight};
   block.experts = {times.forward - both, times.backward_input - both, times.backward_weight};
   const Nanoseconds hidden = HiddenExchanges(block, group.delayed_weights);
