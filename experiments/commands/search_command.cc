@@ -275,6 +275,7 @@ absl::Status TakeFixed(const ModelGraph& graph, SearchRequest* search) {
   PIPELAB_RETURN_IF_ERROR(
       CheckExpertParallel(graph, {1, false, 1, experts}, /*copies=*/experts, "--fixed=E"));
   search->max_expert = std::max(search->max_expert, experts);
+  search->dispatch = {wanted.dispatch};
   return absl::OkStatus();
 }
 

@@ -1,5 +1,6 @@
 #include "experiments/modern/modern_calibration.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -17,55 +18,134 @@ namespace {
 const std::map<std::string, std::string> kCalibrating = {{"dgxc", "nemotron4-340b"},
                                                          {"foundry", "mpt-70b"}};
 
+struct Run {
+  double seconds;  // measured
+  ModernStep step;
+  ModernStepModel model;
+};
+
 // The mean of |log(predicted / measured)| where all efficiencies are times `factor`; none where no
 // step can be predicted.
-absl::optional<double> ErrorWith(const std::vector<std::pair<double, ModernStep>>& runs,
-                                 double factor) {
+absl::optional<double> ErrorWith(const std::vector<Run>& runs, double factor) {
   double sum = 0;
-  for (const auto& [seconds, step] : runs) {
-    ModernStep changed = step;
-    changed.cluster = WithEfficiency(step.cluster, factor);
-    const absl::StatusOr<StepPrediction> p = Predict(changed);
+  for (const Run& run : runs) {
+    ModernStep changed = run.step;
+    changed.cluster = WithEfficiency(run.step.cluster, factor);
+    const absl::StatusOr<StepPrediction> p = run.model.Predict(changed);
     if (!p.ok()) return absl::nullopt;
-    sum += std::abs(std::log(ToSeconds(p->step_time) / seconds));
+    sum += std::abs(std::log(ToSeconds(p->step_time) / run.seconds));
   }
   return sum / static_cast<double>(runs.size());
 }
 
-bool SetsFactor(const ModernRow& row) {
+bool IsDenseCalibration(const ModernRow& row) {
   const auto model = kCalibrating.find(row.group);
   return model != kCalibrating.end() && model->second == row.model;
+}
+
+// And dgx-h100's share of the peak in products is from GPT-3 175B of the DGX Cloud recipes.
+bool IsOfMachine(const ModernRow& row) {
+  return row.group == "dgxc" && absl::StartsWith(row.model, "gpt3-175b");
+}
+
+// Parameters but for norms and biases, of attention as if it were not latent: an order of models.
+double SizeOf(const ModernModel& m) {
+  const auto d = [](int64_t number) { return static_cast<double>(number); };
+  const double experts = d(m.experts + m.shared_experts) * d(m.expert_width);
+  const double attention = 2 * d(m.heads + m.kv_heads) * d(m.head_size);
+  return d(m.layers) * d(m.hidden) * (3 * experts + attention);
+}
+
+// [source, GPU] The model with experts that calibrates the machine.
+std::map<std::pair<std::string, std::string>, const ModernModel*> ExpertModels(
+    const std::vector<std::pair<const ModernRow*, const ModernModel*>>& predicted,
+    const std::vector<ModernRow>& rows) {
+  using Machine = std::pair<std::string, std::string>;
+  std::map<Machine, int> all, used;
+  for (const ModernRow& row : rows) {
+    ++all[{row.group, row.gpu}];
+    if (IsDenseCalibration(row) || IsOfMachine(row)) ++used[{row.group, row.gpu}];
+  }
+  std::map<Machine, std::map<const ModernModel*, int>> counts;
+  for (const auto& [row, model] : predicted) {
+    if (model->experts > 0) ++counts[{row->group, row->gpu}][model];
+  }
+  std::map<Machine, const ModernModel*> chosen;
+  for (const auto& [machine, of_model] : counts) {
+    if (of_model.size() < 2) continue;  // nothing would be judged
+    const ModernModel* largest = nullptr;
+    for (const auto& [model, count] : of_model) {
+      if (10 * (count + used[machine]) > all[machine]) continue;
+      if (largest == nullptr || SizeOf(*model) > SizeOf(*largest)) largest = model;
+    }
+    if (largest != nullptr) chosen[machine] = largest;
+  }
+  return chosen;
+}
+
+absl::optional<double> BestFactor(const std::vector<Run>& runs) {
+  double least = std::numeric_limits<double>::infinity();
+  absl::optional<double> best;
+  for (int percent = 50; percent <= 160; ++percent) {
+    const absl::optional<double> error = ErrorWith(runs, percent / 100.0);
+    if (!error.has_value() || *error >= least) continue;
+    least = *error;
+    best = percent / 100.0;
+  }
+  return best;
 }
 
 }  // namespace
 
 ModernRuns RunsOf(const ModernRow& row) { return {row.group, row.gpu, row.precision}; }
 
-// And dgx-h100's share of the peak in products is from GPT-3 175B of the DGX Cloud recipes.
-bool Calibrates(const ModernRow& row) {
-  return SetsFactor(row) || (row.group == "dgxc" && absl::StartsWith(row.model, "gpt3-175b"));
+bool ModernCalibration::Calibrates(const ModernRow& row) const {
+  return IsOfMachine(row) || IsDenseCalibration(row);
 }
 
-std::map<ModernRuns, double> CalibrationFactors(const std::vector<ModernRow>& rows,
-                                                const std::vector<ModernModel>& models,
-                                                const ModernMachines& machines) {
-  std::map<ModernRuns, std::vector<std::pair<double, ModernStep>>> runs;
+double ModernCalibration::FactorOf(const ModernRow& row) const {
+  const auto found = factors.find(RunsOf(row));
+  return found == factors.end() ? 1 : found->second.factor;
+}
+
+absl::optional<double> ModernCalibration::FactorOfExperts(const ModernRow& row) const {
+  const auto experts = has_experts.find(row.model);
+  if (experts == has_experts.end() || !experts->second) return absl::nullopt;
+  const auto found = factors.find({row.group, row.gpu, kExperts});
+  if (found == factors.end() || found->second.model == row.model) return absl::nullopt;
+  return found->second.factor;
+}
+
+ModernCalibration Calibrate(const std::vector<ModernRow>& rows,
+                            const std::vector<ModernModel>& models,
+                            const ModernMachines& machines) {
+  ModernCalibration made;
+  for (const ModernModel& m : models) made.has_experts[m.id] = m.experts > 0;
+  std::vector<std::pair<const ModernRow*, const ModernModel*>> predicted;
   for (const ModernRow& row : rows) {
-    if (!SetsFactor(row)) continue;
-    absl::StatusOr<ModernStep> step = StepOfRow(row, models, machines);
-    if (step.ok()) runs[RunsOf(row)].push_back({*row.Seconds(), *std::move(step)});
+    const absl::StatusOr<ModernStep> step = StepOfRow(row, models, machines);
+    if (step.ok() && !step->assumed)
+      predicted.push_back({&row, FindModernModel(models, row.model)});
   }
-  std::map<ModernRuns, double> factors;
+  const auto experts = ExpertModels(predicted, rows);
+  std::map<std::pair<ModernRuns, std::string>, std::vector<Run>> runs;
+  for (const auto& [row, model] : predicted) {
+    ModernRuns key = RunsOf(*row);
+    const auto chosen = experts.find({row->group, row->gpu});
+    const bool of_experts = chosen != experts.end() && chosen->second == model;
+    if (of_experts) std::get<2>(key) = kExperts;
+    if (!of_experts && !IsDenseCalibration(*row)) continue;
+    absl::StatusOr<ModernStep> step = StepOfRow(*row, models, machines);
+    absl::StatusOr<ModernStepModel> graph = ModernStepModel::Of(*step);
+    if (!graph.ok()) continue;
+    runs[{key, row->model}].push_back({*row->Seconds(), *std::move(step), *std::move(graph)});
+  }
   for (const auto& [key, of_key] : runs) {
-    double least = std::numeric_limits<double>::infinity();
-    for (int percent = 50; percent <= 160; ++percent) {
-      const absl::optional<double> error = ErrorWith(of_key, percent / 100.0);
-      if (!error.has_value() || *error >= least) continue;
-      least = *error;
-      factors[key] = percent / 100.0;
-    }
+    const absl::optional<double> best = BestFactor(of_key);
+    if (!best.has_value()) continue;
+    made.factors[key.first] = {key.second, static_cast<int>(of_key.size()), *best};
   }
-  return factors;
+  return made;
 }
 
 }  // namespace pipelab

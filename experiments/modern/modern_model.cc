@@ -79,7 +79,7 @@ absl::StatusOr<GptConfig> ModelOf(const ModernModel& m, const ModernRow& row) {
     if (Says(m, "every other")) c.windows.push_back(0);
   }
   c.query_key_norms = Says(m, "qk norm");
-  if (Says(m, "qkv bias")) c.biases = Biases::kQueryKeyValue;
+  if (Says(m, "qkv bias") || Says(m, "; biases")) c.biases = Biases::kQueryKeyValue;
   c.kv_heads = m.kv_heads;
   c.head_size = m.head_size;
   return c;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -11,9 +12,9 @@
 #include "absl/strings/string_view.h"
 #include "experiments/modern/flash_attention.h"
 #include "experiments/modern/modern_model.h"
+#include "models/specs/launched_kernels.h"
 #include "models/specs/megatron_kernels.h"
 #include "models/specs/recomputed_modules.h"
-#include "models/zoo/layer_groups.h"
 #include "pipelines/step/block_layout.h"
 #include "pipelines/step/megatron_graph.h"
 #include "tools/base/status_macros.h"
@@ -69,6 +70,12 @@ absl::Status TakeRecomputation(const ModernRow& row, ModernStep* step) {
 // Scales of blocks of 32 numbers (MXFP8) cost what those of a tensor do.
 bool IsFp8(const ModernRow& row) { return row.precision == "FP8" || row.precision == "MXFP8"; }
 
+// CUDA graphs: kernels are not launched one by one.
+bool HasGraphs(const ModernRow& row) {
+  return absl::StrContains(row.kernels, "cuda_graph=") &&
+         !absl::StrContains(row.kernels, "cuda_graph=none");
+}
+
 absl::Status CheckDegrees(const ModernRow& row) {
   if (row.precision != "BF16" && !IsFp8(row)) return Not("precision ", row.precision);
   if (absl::StrContains(row.kernels, "cpu_offloading")) return Not("activations on the host");
@@ -84,6 +91,17 @@ absl::Status CheckGrid(const ModernRow& row, const GptConfig& model) {
   if (row.batch % (data * row.micro_batch) != 0) return Not("batch that the grid does not divide");
   if (model.kv_heads % row.tensor != 0) return Not("more devices than heads of keys");
   return absl::OkStatus();
+}
+
+// DeepEP's and HybridEP's dispatchers send a token once to each node, and there to each device.
+void TakeExchanges(const ModernRow& row, StepConfig* c) {
+  if (c->experts == 1) return;
+  const std::string kernels = absl::AsciiStrToLower(row.kernels);
+  for (const char* dispatcher : {"hybridep", "deepep"}) {
+    if (absl::StrContains(kernels, dispatcher)) c->dispatch = Dispatch::kOncePerNode;
+  }
+  if (absl::StrContains(kernels, "ep_overlap=on")) c->exchanges = Exchanges::kBeside;
+  if (absl::StrContains(kernels, "delay-wgrad")) c->exchanges = Exchanges::kBesideDelayed;
 }
 
 StepConfig GridOf(const ModernRow& row, const GptConfig& model) {
@@ -103,6 +121,7 @@ StepConfig GridOf(const ModernRow& row, const GptConfig& model) {
   // else, which the rows of Grok on GB200s print.
   const bool split = row.group == "dgxc" || row.group == "mcore";
   c.whole_experts = row.expert > 1 && row.tensor > 1 && !split;
+  TakeExchanges(row, &c);
   c.overlap_pipeline = false;
   c.layout = EvenBlocks(model.layers, row.pipeline * std::max<int64_t>(1, row.virtual_stages));
   return c;
@@ -170,37 +189,55 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   // Weights and gradients in 2 bytes, gradients summed in 4; of the optimizer, weights and Adam's
   // two in 4.
   if (nanotron) step.optimizer_tensors = 3;
+  step.eager = nanotron;
+  if (HasGraphs(row)) step.cluster.device.host_launch.reset();
+  // Of gpt-oss under Megatron-Core.
+  step.expert_biases = row.group == "mbridge" && absl::StrContains(model->attention, "biases");
   if (row.gpus > step.cluster.max_devices()) return Not("more GPUs than the machine has");
   return step;
 }
 
-absl::StatusOr<StepPrediction> Predict(const ModernStep& step) {
+absl::StatusOr<ModelGraph> GraphOf(const ModernStep& step) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(step.model));
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, step.config.split(), "tensor parallelism"));
   graph = MegatronGraph(std::move(graph), AttentionKernels::kFused, step.type);
-  PIPELAB_ASSIGN_OR_RETURN(graph, WithRecomputedModules(std::move(graph), step.recomputed,
-                                                        ProductInputsUnder(step.type)));
-  ModelGraph trained;
+  if (step.eager) graph = WithEagerKernels(std::move(graph));
+  if (step.expert_biases) graph = WithExpertBiases(std::move(graph));
+  return WithRecomputedModules(std::move(graph), step.recomputed, ProductInputsUnder(step.type));
+}
+
+absl::StatusOr<ModernStepModel> ModernStepModel::Of(const ModernStep& step) {
+  ModernStepModel made;
+  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, GraphOf(step));
   if (step.adapters.has_value()) {
-    trained = graph;
+    made.trained_ = graph;
     graph = WithAdapters(std::move(graph), *step.adapters);
   }
-  const GroupedModel model = GroupByName(std::move(graph));
+  made.model_ = GroupByName(std::move(graph));
+  return made;
+}
+
+absl::StatusOr<StepPrediction> ModernStepModel::Predict(const ModernStep& step) const {
   StepModel on;
-  on.model = &model;
+  on.model = &model_;
   on.cluster = &step.cluster;
   on.type = step.type;
   on.optimizer_tensors = step.optimizer_tensors;
   PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, PredictStep(on, step.config));
   if (!step.adapters.has_value()) return p;
   p.largest_device = Bytes(0);
-  const std::vector<Bytes> frozen = FrozenWeights(trained, p.step);
+  const std::vector<Bytes> frozen = FrozenWeights(trained_, p.step);
   for (size_t d = 0; d < p.devices.size(); ++d) {
     p.devices[d].memory += frozen[d];
     p.largest_device = std::max(p.largest_device, p.devices[d].memory);
   }
   p.fits = p.largest_device <= p.step.device_memory;
   return p;
+}
+
+absl::StatusOr<StepPrediction> Predict(const ModernStep& step) {
+  PIPELAB_ASSIGN_OR_RETURN(const ModernStepModel model, ModernStepModel::Of(step));
+  return model.Predict(step);
 }
 
 }  // namespace pipelab

@@ -20,8 +20,10 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "experiments/modern/modern_rows.h"
+#include "models/graph/layer_spec.h"
 #include "models/specs/adapters.h"
 #include "models/zoo/gpt.h"
+#include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/step/step.h"
 
@@ -35,6 +37,8 @@ struct ModernStep {
   int optimizer_tensors = 2;            // beside weights and gradients, of 4 bytes a number each
   std::vector<std::string> recomputed;  // models/specs/recomputed_modules.h
   absl::optional<Adapters> adapters;    // none: all weights are trained
+  bool eager = false;                   // WithEagerKernels, and WithExpertBiases, of
+  bool expert_biases = false;           // models/specs/launched_kernels.h
   // The row does not print its micro-batch, which is taken to be its system's default. Such rows
   // are judged by themselves.
   bool assumed = false;
@@ -50,6 +54,22 @@ struct ModernMachines {
 // "precision NVFP4", "Mamba layers".
 absl::StatusOr<ModernStep> StepOfRow(const ModernRow& row, const std::vector<ModernModel>& models,
                                      const ModernMachines& machines);
+
+// Of all weights trained: with the kernels of its system, and modules recomputed.
+absl::StatusOr<ModelGraph> GraphOf(const ModernStep& step);
+
+// A step's model as it is computed: one serves many prices of its machine.
+class ModernStepModel {
+ public:
+  static absl::StatusOr<ModernStepModel> Of(const ModernStep& step);
+
+  // `step` may have another cluster than the one that the model was made of.
+  absl::StatusOr<StepPrediction> Predict(const ModernStep& step) const;
+
+ private:
+  ModelGraph trained_;  // what adapters leave as it is; empty without them
+  GroupedModel model_;
+};
 
 absl::StatusOr<StepPrediction> Predict(const ModernStep& step);
 

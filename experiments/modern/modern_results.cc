@@ -92,29 +92,40 @@ const char* ModernKindName(ModernKind kind) {
 Results PredictAll(const ModernData& data, const ModernMachines& machines) {
   Results all;
   all.reserve(data.rows.size());
-  const auto factors = CalibrationFactors(data.rows, data.models, machines);
+  const ModernCalibration calibration = Calibrate(data.rows, data.models, machines);
   std::vector<Predicted> predicted;
   for (const ModernRow& row : data.rows) {
     ModernResult& r = all.emplace_back();
     r.row = &row;
     r.kind = KindOf(data, row);
-    r.calibrating = Calibrates(row);
+    r.calibrating = calibration.Calibrates(row);
     absl::StatusOr<ModernStep> step = StepOfRow(row, data.models, machines);
     if (!step.ok()) {
       r.why_not = std::string(step.status().message());
       continue;
     }
     r.assumed = step->assumed;
-    if (const auto factor = factors.find(RunsOf(row)); factor != factors.end()) {
-      r.factor = factor->second;
-      step->cluster = WithEfficiency(step->cluster, r.factor);
+    const absl::StatusOr<ModernStepModel> model = ModernStepModel::Of(*step);
+    if (!model.ok()) {
+      r.why_not = std::string(model.status().message());
+      continue;
     }
-    const absl::StatusOr<StepPrediction> p = Predict(*step);
+    const auto predict = [&](double factor) {
+      ModernStep changed = *step;
+      if (factor != 1) changed.cluster = WithEfficiency(step->cluster, factor);
+      return model->Predict(changed);
+    };
+    r.factor = calibration.FactorOf(row);
+    const absl::StatusOr<StepPrediction> p = predict(r.factor);
     if (!p.ok()) {
       r.why_not = std::string(p.status().message());
       continue;
     }
     r.seconds = ToSeconds(p->step_time);
+    if (const auto factor = calibration.FactorOfExperts(row); factor.has_value()) {
+      const absl::StatusOr<StepPrediction> calibrated = predict(*factor);
+      if (calibrated.ok()) r.calibrated_seconds = ToSeconds(calibrated->step_time);
+    }
     r.memory = p->largest_device;
     r.device_memory = p->step.device_memory;
     predicted.push_back({&r, p->tflops_per_device * r.seconds});
@@ -127,6 +138,15 @@ std::vector<TimedPrediction> TimesOf(const Results& all, const ModernChoice& cho
   std::vector<TimedPrediction> times;
   for (const ModernResult& r : all) {
     if (r.judged() && choice(r)) times.push_back({Alike(*r.row), *r.row->Seconds(), r.seconds});
+  }
+  return times;
+}
+
+std::vector<TimedPrediction> CalibratedTimesOf(const Results& all, const ModernChoice& choice) {
+  std::vector<TimedPrediction> times;
+  for (const ModernResult& r : all) {
+    if (!r.judged() || !choice(r) || !r.calibrated_seconds.has_value()) continue;
+    times.push_back({Alike(*r.row), *r.row->Seconds(), *r.calibrated_seconds});
   }
   return times;
 }

@@ -39,6 +39,8 @@ struct ModernResult {
   bool assumed = false;      // ModernStep::assumed: counted by themselves
   double factor = 1;         // what the efficiencies of its machine are times, by calibration
   double seconds = 0;        // of a step
+  // The same with ModernCalibration::FactorOfExperts, where there is one.
+  absl::optional<double> calibrated_seconds;
   Bytes memory, device_memory;
   // What the nearest row of the same source, kind and another model took, scaled by the flops of a
   // GPU; none where there is no other model.
@@ -56,6 +58,9 @@ std::vector<ModernResult> PredictAll(const ModernData& data, const ModernMachine
 using ModernChoice = std::function<bool(const ModernResult&)>;
 std::vector<TimedPrediction> TimesOf(const std::vector<ModernResult>& all,
                                      const ModernChoice& choice);
+// The same of rows with calibrated_seconds, by these.
+std::vector<TimedPrediction> CalibratedTimesOf(const std::vector<ModernResult>& all,
+                                               const ModernChoice& choice);
 std::vector<TimedPrediction> NearestTimesOf(const std::vector<ModernResult>& all,
                                             const ModernChoice& choice);
 // Peak memory as times, in bytes, of judged rows that print it.

@@ -67,6 +67,18 @@ absl::optional<double> PeakIn(absl::string_view notes) {
   return gb;
 }
 
+// "...; table prints no EP; the recipe has ep_size 8"; 0: no such words.
+int64_t ExpertsOfRecipe(absl::string_view notes) {
+  constexpr absl::string_view kRecipe = "the recipe has ep_size ";
+  const size_t at = notes.find(kRecipe);
+  if (at == absl::string_view::npos) return 0;
+  notes.remove_prefix(at + kRecipe.size());
+  int64_t experts = 0;
+  const bool number =
+      absl::SimpleAtoi(notes.substr(0, notes.find_first_not_of("0123456789")), &experts);
+  return number && experts <= kMost ? experts : 0;
+}
+
 absl::StatusOr<ModernModel> ReadModel(const Cells& cells) {
   ModernModel m;
   m.id = cells.Text("id");
@@ -111,6 +123,8 @@ absl::StatusOr<ModernRow> ReadRow(const Cells& cells) {
   PIPELAB_RETURN_IF_ERROR(cells.Take("tflops_per_gpu", &r.tflops));
   r.notes = cells.Text("notes");
   r.peak_gb = PeakIn(r.notes);
+  const int64_t experts = cells.Text("ep").empty() ? ExpertsOfRecipe(r.notes) : 0;
+  if (experts > 0) r.expert = experts;
   return r;
 }
 

@@ -93,6 +93,7 @@ Table CoverageTable(const Results& all) {
   t.AddKey("source");
   t.AddKey("gpu", "GPU");
   t.AddKey("precision");
+  t.AddKey("models");
   t.AddColumn({"rows", "rows", "", "", Origin::kComputed, 0});
   t.AddColumn({"predicted", "predicted", "", "", Origin::kComputed, 0});
   t.AddColumn({"factor", "efficiency times", "times", "", Origin::kComputed, 2});
@@ -102,14 +103,15 @@ Table CoverageTable(const Results& all) {
     double factor = 1;
     std::map<std::string, int> reasons;
   };
-  std::map<ModernRuns, Source> sources;
+  std::map<std::pair<ModernRuns, ModernKind>, Source> sources;
   for (const ModernResult& r : all) {
-    Source& s = sources[RunsOf(*r.row)];
+    Source& s = sources[{RunsOf(*r.row), r.kind}];
     ++s.rows;
     if (r.why_not.empty()) s.factor = r.factor;
     if (!r.why_not.empty()) ++s.reasons[r.why_not];
   }
-  for (const auto& [name, source] : sources) {
+  for (const auto& [key, source] : sources) {
+    const auto& [name, kind] = key;
     const auto& [rows, factor, reasons] = source;
     int missing = 0;
     std::vector<std::string> words;
@@ -118,7 +120,7 @@ Table CoverageTable(const Results& all) {
       words.push_back(absl::StrCat(count, " ", why));
     }
     t.AddRow({Label(std::get<0>(name)), Label(std::get<1>(name)), Label(std::get<2>(name)),
-              Computed(rows), Computed(rows - missing),
+              Label(ModernKindName(kind)), Computed(rows), Computed(rows - missing),
               missing == rows ? Missing("none is predicted") : Computed(factor),
               words.empty() ? Missing("all are") : Computed(absl::StrJoin(words, ", "))});
   }

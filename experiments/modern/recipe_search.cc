@@ -31,8 +31,8 @@ using Choices = std::vector<RecipeChoice>;
 bool IsSweep(const RecipeChoice& choice) { return choice.system == kSweep; }
 
 absl::StatusOr<GroupedModel> ModelOf(const ModernStep& step) {
-  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(step.model));
-  return GroupByName(MegatronGraph(std::move(graph), AttentionKernels::kFused, step.type));
+  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, GraphOf(step));
+  return GroupByName(std::move(graph));
 }
 
 SearchMethod MethodWith(std::string name, std::string scheme, std::vector<int> virtual_stages,
@@ -203,6 +203,7 @@ SearchRequest RequestOf(const ModernRow& row, const ModernStep& step) {
   } else {
     search.max_context = kMostContext;
     if (step.model.experts.experts > 0) search.max_expert = kMostExpert;
+    search.dispatch = {step.config.dispatch};
     AddPipelines({Sharding::kReplicated, Sharding::kOptimizer}, /*interleaved=*/true, &search);
   }
   return search;

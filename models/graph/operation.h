@@ -60,6 +60,7 @@ struct Operation {
   int64_t groups = 1;
   // Read as they are stored, whatever the type of numbers; not among `numbers`.
   Bytes packed = Bytes(0);
+  bool half = false;  // a product of numbers of 2 bytes where others take 1 (fp8)
 };
 
 // Flops of a pass are those of the layer's costs.

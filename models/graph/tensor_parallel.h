@@ -26,11 +26,14 @@
 // that have its experts, and come back, by one all-to-all each, forward and backward. They are E of
 // the devices with other tokens, in groups of T that have a part of each expert; or, with
 // `whole_experts`, E of all devices, the T of a group too, whose rows are then split by tokens, each
-// with whole experts. Everything else is as without.
+// with whole experts. Everything else is as without. With `once_per_node` a token's row goes once to
+// each node, and there once to each device, that has experts of it (DeepSeek-AI, "DeepSeek-V3
+// technical report", 2024, section 3.2.2): bytes stay those of all chosen rows, and the path says
+// what they cost (ExchangePath in pipelines/cluster/rank_network.h).
 //
 // Papers: Lepikhin et al., "GShard", ICLR 2021, for experts; Shoeybi et al., "Megatron-LM", 2019;
-// Narayanan et al., SC 2021; Korthikanti et al., "Reducing activation recomputation in large Transformer models", 2022; Dubey et al., "The Llama 3
-// Herd of Models", 2024.
+// Narayanan et al., SC 2021; Korthikanti et al., "Reducing activation recomputation in large
+// Transformer models", 2022; Dubey et al., "The Llama 3 Herd of Models", 2024.
 #ifndef PIPELAB_MODELS_GRAPH_TENSOR_PARALLEL_H_
 #define PIPELAB_MODELS_GRAPH_TENSOR_PARALLEL_H_
 
@@ -55,6 +58,7 @@ struct TensorParallel {
   int64_t experts = 1;    // E, devices that divide a layer's experts
   bool whole_experts = false;
   ContextExchange exchange = ContextExchange::kGather;
+  bool once_per_node = false;
 
   // Whether a device has less than the whole layer.
   bool divides() const { return degree > 1 || context > 1 || experts > 1; }

@@ -1,5 +1,8 @@
 #include "models/specs/megatron_experts.h"
 
+#include <initializer_list>
+#include <vector>
+
 #include "models/specs/expert_products.h"
 
 namespace pipelab {
@@ -20,23 +23,55 @@ void AddFeedForward(int64_t rows, int64_t c, int64_t f, int64_t experts, LayerOp
 MegatronExperts MegatronExperts::Of(const LayerSpec& layer) {
   return {layer.output_shape[0],           layer.output_shape[1],
           WholeAttribute(layer, "inner"),  WholeAttribute(layer, "experts"),
-          WholeAttribute(layer, "chosen"), WholeAttribute(layer, "shared")};
+          WholeAttribute(layer, "chosen"), WholeAttribute(layer, "shared"),
+          Attribute(layer, "sigmoid") > 0};
+}
+
+// Of all scores, s numbers of float32, and of the chosen ones, k. Kernels in the code's order: what
+// scores are chosen by, the choice, the weights, and twice a map of all: zeros, a copy of them, into
+// which the chosen are scattered; the second one cast to integers before, and to bytes behind.
+void MegatronExperts::AddChoice(int64_t rows, LayerOperations* ops) const {
+  const int64_t s = 2 * rows * experts, k = 2 * rows * chosen;
+  const auto add = [](std::initializer_list<int64_t> kernels, std::vector<Operation>* pass) {
+    for (const int64_t n : kernels) pass->push_back(MemoryOperation(OperationKind::kLoss, n));
+  };
+  if (sigmoid) {
+    // Sigmoid, bias, choice; its scores, their sum, a small number to it, quotient, scale.
+    add({2 * s, 2 * s, s, 2 * k, k, k, 2 * k, 2 * k}, &ops->forward);
+    add({2 * k, 2 * k, 2 * k, 3 * k, k, 2 * k, s, 2 * k, 3 * s}, &ops->backward_input);
+  } else {
+    add({s, 2 * k}, &ops->forward);  // choice, softmax
+    add({2 * k, 3 * k, s, 2 * k}, &ops->backward_input);
+  }
+  add({s, 2 * s, 2 * k, s, 2 * s, 2 * s, 2 * k, s + s / 4}, &ops->forward);
+}
+
+// Of a few numbers each.
+void MegatronExperts::AddCounts(LayerOperations* ops) const {
+  constexpr int kKernels = 7, kCopies = 5;
+  for (int i = 0; i < kKernels + kCopies; ++i) {
+    ops->forward.push_back(ElementwiseOperation(2 * experts));
+  }
 }
 
 void MegatronExperts::AddOperations(int64_t samples, TensorParallel split,
                                     LayerOperations* ops) const {
   const SplitRows both(samples * tokens, split);
   const int64_t all = both.all, m = both.own;  // rows of a group, and what the device routes
-  const int64_t c = hidden, sent = m * chosen, scores = m * experts;
+  const int64_t c = hidden, sent = m * chosen;
   // A group that splits each expert has the rows of all its devices.
   const int64_t rows = split.whole_experts ? sent : all * chosen;
   AddMatmul(m, experts, c, ops);
-  AddMemory(OperationKind::kLoss, 2 * 3 * scores, 2 * 3 * scores, ops);
-  AddElementwise(2 * sent * c, sent * c + m * c, ops);
+  for (auto* pass : {&ops->forward, &ops->backward_input, &ops->backward_weight}) {
+    pass->back().half = true;
+  }
+  AddChoice(m, ops);
+  if (!split.once_per_node) AddElementwise(2 * sent * c, sent * c + m * c, ops);
+  if (split.experts > 1 && !split.once_per_node) AddCounts(ops);
   if (split.experts > 1) AddElementwise(2 * rows * c, 2 * rows * c, ops);
   AddFeedForward(rows, c, inner / split.expert_degree(), experts / split.experts, ops);
   if (split.experts > 1) AddElementwise(2 * rows * c, 2 * rows * c, ops);
-  AddElementwise(sent * c + m * c, 2 * sent * c, ops);
+  if (!split.once_per_node) AddElementwise(sent * c + m * c, 2 * sent * c, ops);
   if (shared == 0) return;
   AddFeedForward(all, c, shared * inner / split.degree, 1, ops);
   AddElementwise(3 * m * c, 0, ops);
@@ -55,7 +90,13 @@ TensorCollectives MegatronExperts::Collectives(int64_t samples, TensorParallel s
       AddSum(split, FloatBytes(all * chosen * hidden), pass);
     }
   }
-  if (split.experts > 1) AddExchanges(FloatBytes(m * chosen * hidden), &collectives);
+  if (split.experts == 1) return collectives;
+  AddExchanges(FloatBytes(m * chosen * hidden), &collectives);
+  if (split.once_per_node) return collectives;
+  collectives.forward.push_back({Collective::kAllGather, Bytes(0)});  // counts
+  for (auto* pass : {&collectives.forward, &collectives.backward_input}) {
+    pass->push_back({Collective::kAllToAll, FloatBytes(2 * m * chosen)});  // weights in float32
+  }
   return collectives;
 }
 

@@ -31,8 +31,9 @@ double RoundedUp(int64_t size, int64_t tile) {
 
 // Of the product of two numbers in this type, which of those of 1 byte are no others' but those of
 // layers.
-NumberType ProductType(NumberType type, OperationKind kind) {
-  return type == NumberType::kFp8 && kind != OperationKind::kMatmul ? NumberType::kBf16 : type;
+NumberType ProductType(NumberType type, const Operation& operation) {
+  const bool half = operation.kind != OperationKind::kMatmul || operation.half;
+  return type == NumberType::kFp8 && half ? NumberType::kBf16 : type;
 }
 
 // Curves are those of 2 bytes, by work: as much of it in the time that the peak would take.
@@ -149,7 +150,7 @@ absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType t
   if (operation.own && !device.own_kernels) return Nanoseconds(0);
   double arithmetic = 0;
   if (operation.flops > Flops(0) && HasProducts(operation.kind)) {
-    const NumberType of_products = ProductType(type, operation.kind);
+    const NumberType of_products = ProductType(type, operation);
     const auto peak = device.peaks.find(of_products);
     if (peak == device.peaks.end()) {
       return absl::NotFoundError(

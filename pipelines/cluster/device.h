@@ -46,8 +46,9 @@ struct Sourced {
   std::string source;
 };
 
-// kFp8: products of layers take numbers of 1 byte; attention, all that is kept and all that is sent
-// have bf16's 2. What casts the numbers costs nothing here.
+// kFp8: products of layers take numbers of 1 byte but for those that say otherwise
+// (Operation::half); attention, all that is kept and all that is sent have bf16's 2. What casts the
+// numbers is operations of its own, where a model has them.
 enum class NumberType : uint8_t { kFp32, kTf32, kBf16, kFp16, kFp8 };
 
 const char* NumberTypeName(NumberType type);  // "fp32": as specification files write it

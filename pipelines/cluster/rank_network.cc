@@ -302,13 +302,6 @@ PathCost RingStep(const ClusterSpec& cluster, RankGroup group) {
   return StepOf(cluster, ring, /*width=*/1);
 }
 
-PathCost ExchangePath(const ClusterSpec& cluster, const std::vector<int64_t>& ranks,
-                      int64_t groups) {
-  if (ranks.size() <= 1) return {};
-  const RingLoads loads = LoadsOfExchange(cluster, {ranks, groups});
-  return {loads.step_latency, BandwidthUnder(cluster, loads.loads)};
-}
-
 Nanoseconds RingTime(const PathCost& step, int64_t d, Collective kind, Bytes bytes) {
   const int64_t steps = (kind == Collective::kAllReduce ? 2 : 1) * (d - 1);
   if (steps <= 0) return Nanoseconds(0);

@@ -40,6 +40,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "models/graph/collective.h"  // IWYU pragma: export
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/cluster/network.h"
@@ -140,12 +141,29 @@ absl::StatusOr<Network> MakeNetwork(const ClusterSpec& cluster, int num_devices)
 // (infinite). The group is within the cluster: CHECKed.
 PathCost RingStep(const ClusterSpec& cluster, RankGroup group);
 
+// Of tokens that each choose so many different experts, all alike likely. In `nodes` groups of
+// experts that follow one another a token's are in `most_nodes` (0: no such limit).
+struct RoutedRows {
+  int64_t experts = 0, chosen = 0;
+  int64_t nodes = 0, most_nodes = 0;
+
+  // How likely a token chooses some of so many experts that follow one another, from a multiple of
+  // that: without the limit 1 - C(experts - held, chosen) / C(experts, chosen).
+  double Reaches(int64_t held) const;
+};
+
 // All of these ranks, ascending, send a part to each other one, in so many groups like it at one
 // time: the latency of the farthest, and bytes a second of what a rank has for all, itself too. The
 // slowest link rules, and all transfers run at once (DeepEP's of 16 to 64 H800 get 43 to 47 of 50
 // GB/s of a network card for what crosses it).
-PathCost ExchangePath(const ClusterSpec& cluster, const std::vector<int64_t>& ranks,
-                      int64_t groups);
+//
+// With `rows` a token goes to each unit of a level (a node) once, to the rank that has the sender's
+// place there, and on to each unit within, down to devices (DeepSeek-AI, "DeepSeek-V3 technical
+// report", 2024, section 3.2.2; way back: sums by the same ways). Bytes are still those of all
+// chosen rows: the path is so much wider. Latencies of the levels add up. The units of a level are
+// taken to have equal parts of the ranks.
+PathCost ExchangePath(const ClusterSpec& cluster, const std::vector<int64_t>& ranks, int64_t groups,
+                      const absl::optional<RoutedRows>& rows = absl::nullopt);
 
 // `bytes` in all over d ranks by steps of such a ring: 2 (d - 1) of an all-reduce, d - 1 of the
 // others, bytes / d in each (Thakur, Rabenseifner and Gropp 2005, section 4).

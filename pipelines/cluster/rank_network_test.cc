@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/cost/collectives.h"
@@ -72,6 +73,74 @@ TEST(ExchangePath, TheSlowestLinkRules) {
   cluster.levels[1].connection.bandwidth.value = BytesPerSecond(25e9);
   ExpectCost(path(16, 1), Microseconds(10), 25e9 * 2);
   ExpectCost(path(64, 1), Microseconds(10), 25e9 * 64 / 56);
+}
+
+// How many of so many units of the same size tokens reach, by all routings of a small router.
+double UnitsReached(const RoutedRows& rows, int64_t units) {
+  const int64_t held = rows.experts / units,
+                of_group = rows.nodes > 0 ? rows.experts / rows.nodes : 1;
+  double sum = 0, ways = 0;
+  // Each set of groups is as likely, and within it each set of experts.
+  for (int64_t open = 0; open < (int64_t{1} << std::max<int64_t>(1, rows.nodes)); ++open) {
+    const bool limited = rows.most_nodes > 0;
+    if (limited && __builtin_popcountll(open) != rows.most_nodes) continue;
+    if (!limited && open > 0) break;
+    for (int64_t choice = 0; choice < (int64_t{1} << rows.experts); ++choice) {
+      if (__builtin_popcountll(choice) != rows.chosen) continue;
+      std::set<int64_t> reached;
+      bool closed = false;
+      for (int64_t e = 0; e < rows.experts; ++e) {
+        if ((choice >> e & 1) == 0) continue;
+        reached.insert(e / held);
+        closed |= limited && (open >> (e / of_group) & 1) == 0;
+      }
+      if (closed) continue;
+      sum += static_cast<double>(reached.size());
+      ++ways;
+    }
+  }
+  return sum / ways;
+}
+
+TEST(RoutedRows, ReachAsManyUnitsAsAllRoutingsDo) {
+  for (const RoutedRows& rows :
+       {RoutedRows{8, 1}, RoutedRows{8, 3}, RoutedRows{12, 4}, RoutedRows{12, 12},
+        RoutedRows{12, 3, 4, 2}, RoutedRows{12, 4, 6, 3}, RoutedRows{12, 2, 2, 1},
+        RoutedRows{12, 4, 4, 4}}) {
+    for (const int64_t units : {1, 2, 4, 6, 12}) {
+      if (rows.experts % units != 0) continue;
+      if (rows.nodes > 0 && units % rows.nodes != 0 && rows.nodes % units != 0) continue;
+      SCOPED_TRACE(absl::StrCat(rows.experts, " experts, ", rows.chosen, " chosen, ", rows.nodes,
+                                " nodes, ", rows.most_nodes, " at most, ", units, " units"));
+      EXPECT_NEAR(static_cast<double>(units) * rows.Reaches(rows.experts / units),
+                  UnitsReached(rows, units), 1e-12);
+    }
+  }
+}
+
+// Tokens of 8 choices over 2 nodes of 8 devices with a port each: without the network once per
+// token to the other node, and within a node once to each device.
+TEST(ExchangePath, TokensGoOnceToEachNode) {
+  ClusterSpec cluster = Nodes();
+  cluster.levels[1].sharing = Sharing::kDevice;
+  cluster.levels[1].connection.bandwidth.value = BytesPerSecond(25e9);
+  std::vector<int64_t> ranks;
+  for (int64_t r = 0; r < 16; ++r) ranks.push_back(r);
+  const RoutedRows rows = {256, 8};
+  const double of_node = rows.Reaches(128), of_device = rows.Reaches(16);
+  ExpectCost(ExchangePath(cluster, ranks, 1, rows), Microseconds(12), 25e9 * 8 / of_node);
+  // A network so wide that the links within nodes rule: a token reaches 16 of_device of them, an
+  // eighth of which lie as their sender.
+  cluster.levels[1].connection.bandwidth.value = BytesPerSecond(25e12);
+  ExpectCost(ExchangePath(cluster, ranks, 1, rows), Microseconds(12),
+             300e9 * 8 / (16 * of_device * 7 / 8));
+  ranks.resize(8);
+  ExpectCost(ExchangePath(cluster, ranks, 1, rows), Microseconds(2),
+             300e9 * 8 / (7 * rows.Reaches(32)));
+  // One choice of a token is one row, whichever way it takes.
+  const RoutedRows one = {16, 1};
+  ExpectCost(ExchangePath(cluster, ranks, 1, one), Microseconds(2),
+             ExchangePath(cluster, ranks, 1).bandwidth.value());
 }
 
 TEST(RingStep, ALevelMaySayWhatItsRingsReach) {

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "pipelines/cluster/rank_network.h"
+#include "pipelines/cost/exchange_overlap.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -112,6 +113,33 @@ absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machin
       PassTime(layer, machine, operations.backward_weight, group, share.backward_weight,
                share.context.backward_weight, /*beside=*/!machine.device.own_kernels));
   times.traffic = group.TrafficOf(share, machine.type);
+  return times;
+}
+
+absl::StatusOr<LayerTimes> TimesInGraph(const ModelGraph& graph, int index, const Machine& machine,
+                                        int64_t samples, TokenSlice slice,
+                                        const TensorGroup& group) {
+  const LayerSpec& layer = graph.layers[index];
+  PIPELAB_ASSIGN_OR_RETURN(LayerTimes times, TimesOf(layer, machine, samples, slice, group));
+  if (group.merged == 0 || layer.inputs.empty()) return times;
+  std::vector<TensorCollective> exchanges;
+  for (const TensorCollective& c : ShareOf(layer, samples, slice, group.split).forward) {
+    if (c.kind == Collective::kAllToAll) exchanges.push_back(c);
+  }
+  if (exchanges.empty()) return times;
+  PIPELAB_ASSIGN_OR_RETURN(const LayerTimes before,
+                           TimesOf(graph.layers[layer.inputs[0]], machine, samples, slice, group));
+  const Nanoseconds both =
+      group.TimeOf(exchanges, machine.type) + OverheadOf(machine.device, exchanges);
+  MergedBlock block;
+  block.exchange = Nanoseconds(both.value() / 2);
+  block.attention = {before.forward, before.backward_input, before.backward_weight};
+  block.experts = {times.forward - both, times.backward_input - both, times.backward_weight};
+  const Nanoseconds hidden = HiddenExchanges(block, group.delayed_weights);
+  const Nanoseconds of_pass(
+      static_cast<int64_t>(static_cast<double>(hidden.value()) / 2 * group.merged));
+  times.forward -= of_pass;
+  times.backward_input -= of_pass;
   return times;
 }
 

@@ -10,8 +10,10 @@
 // layer. Collectives of a tensor-parallel group, and those of context parallelism, come between its
 // operations and are waited for.
 //
-// An all-to-all of expert parallelism (Collective::kAllToAll) takes the time of its slowest link, with
-// all transfers at once (ExchangePath), and a call's overhead; nothing runs beside it.
+// An all-to-all of expert parallelism (Collective::kAllToAll) takes the time of its slowest link,
+// with all transfers at once (ExchangePath), and a call's overhead. Nothing runs beside it, but
+// where micro-batches are merged (TensorGroup::merged): then what hides (exchange_overlap.h) is
+// taken off both of its passes, in equal parts, times the share of micro-batches that are merged.
 //
 // Hops of ring attention run beside their step's attention, and a step takes the longer of the two
 // (Liu et al. 2023, section 3.1). They are messages: a call's overhead is not counted for them.
@@ -52,6 +54,11 @@ struct TensorGroup {
   // Of an all-to-all of the devices that divide experts, by what one has for all of them.
   PathCost expert_path = {};
 
+  // Micro-batches whose exchanges run beside the passes of another, as a share of all, and whether
+  // weight gradients are delayed for it.
+  double merged = 0;
+  bool delayed_weights = false;
+
   // Of one pass's collectives, one after the other and beside nothing else, but hops, of which what
   // is left counts when they run beside their parts of the pass's `attention`.
   Nanoseconds TimeOf(const std::vector<TensorCollective>& collectives, NumberType type,
@@ -73,6 +80,11 @@ struct LayerTimes {
 absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machine, int64_t samples,
                                    TokenSlice slice = TokenSlice(),
                                    const TensorGroup& group = TensorGroup());
+// The same of layer `index` of a graph, with what hides of its exchanges beside the layer that feeds
+// it and its own passes.
+absl::StatusOr<LayerTimes> TimesInGraph(const ModelGraph& graph, int index, const Machine& machine,
+                                        int64_t samples, TokenSlice slice,
+                                        const TensorGroup& group);
 
 // How long the operations of a pass take that were measured, on any device.
 Nanoseconds MeasuredTime(const std::vector<Operation>& pass);

@@ -129,8 +129,8 @@ absl::StatusOr<StageCost> LayersOnMachine(const ModelGraph& graph, const std::ve
                                           const StageCostOptions& options) {
   StageCost cost;
   for (int i : layers) {
-    PIPELAB_ASSIGN_OR_RETURN(const LayerTimes times, TimesOf(graph.layers[i], *options.machine,
-                                                             samples, slice, options.tensor));
+    PIPELAB_ASSIGN_OR_RETURN(const LayerTimes times, TimesInGraph(graph, i, *options.machine,
+                                                                  samples, slice, options.tensor));
     cost.forward += times.forward;
     cost.backward_input += times.backward_input;
     cost.backward_weight += times.backward_weight;

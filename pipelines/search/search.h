@@ -59,6 +59,7 @@ struct SearchRequest {
   ContextExchange exchange = ContextExchange::kGather;  // where C is above 1
   int max_expert = 1;                                   // E, in the same way
   bool whole_experts = false;                           // where E and T are above 1
+  std::vector<Dispatch> dispatch = {Dispatch::kRows};   // where E is above 1
   std::vector<bool> sequence = {false};                 // sequence parallelism, where T is above 1
   // Of a device, that a step may use; 0: all that it has.
   Bytes memory;

@@ -83,7 +83,11 @@ class SearchSpace {
       if (!CheckTensorParallel(model_.model->graph, c.split()).ok()) continue;
       if (!CheckContextParallel(model_.model->graph, c.split()).ok()) continue;
       if (!CheckExpertParallel(model_.model->graph, c.split(), c.copies()).ok()) continue;
-      PIPELAB_RETURN_IF_ERROR(Batches(c));
+      for (const Dispatch dispatch : search_.dispatch) {
+        c.dispatch = experts > 1 ? dispatch : Dispatch::kRows;
+        PIPELAB_RETURN_IF_ERROR(Batches(c));
+        if (experts == 1) break;
+      }
     }
     return absl::OkStatus();
   }

@@ -142,6 +142,7 @@ TEST(ExpertSearchTest, ExpertParallelismIsLookedAtWhereAskedFor) {
   on.cluster = &cluster;
   SearchRequest search = ByAllMethods(16, 16);
   search.max_expert = 8;
+  search.dispatch = {Dispatch::kRows, Dispatch::kOncePerNode};
   ExpectEqualsSimulatingAll(on, search);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const SearchResult found, Search(on, search));
   EXPECT_TRUE(std::any_of(found.best.begin(), found.best.end(),

@@ -1,12 +1,14 @@
 // Steps of models whose experts are divided among devices.
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/graph/collective.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/catalog.h"
+#include "pipelines/step/expert_exchange.h"
 #include "pipelines/step/stage_cut.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_matchers.h"
@@ -110,6 +112,52 @@ TEST_F(ExpertStepTest, ExchangesTakeTheLinksOfTheirRanks) {
   EXPECT_EQ(far.devices[0].tensor, near.devices[0].tensor);
 }
 
+// Of eight experts over two nodes a token reaches the other node with one of two choices on average,
+// and for 11 of 14 pairs at all: once is enough.
+TEST_F(ExpertStepTest, TokensThatGoOnceTakeLess) {
+  const char* far = "1f1b:P=2,D=8,M=4,E=8,ranks=tp-pp-dp";
+  const std::string once = absl::StrCat(far, ",dispatch=once_per_node");
+  const ClusterSpec cards = LoadCluster("--cluster", "dgx-h100").value();
+  StepModel on = grid_;
+  on.cluster = &cards;
+  const auto path = [&](const std::string& text) {
+    return TensorGroupOf(on, Config(text)).expert_path.bandwidth.value();
+  };
+  EXPECT_NEAR(path(once) / path(far), 14.0 / 11, 1e-12);
+  EXPECT_EQ(Config(once).ToString(),
+            "1f1b:P=2,T=1,D=8,V=0,b=1,M=4,E=8,dispatch=once_per_node,ranks=tp-pp-dp");
+}
+
+// Nothing is faster than without exchanges, and the more micro-batches, the more hides.
+TEST_F(ExpertStepTest, ExchangesBesideOtherMicroBatches) {
+  const auto forward = [&](const char* text) {
+    return Evaluate(Config(text)).step.costs.stages[0].forward;
+  };
+  const Nanoseconds waited = forward("1f1b:T=8,D=8,M=8,E=8");
+  const Nanoseconds few = forward("1f1b:T=8,D=8,M=2,E=8,exchanges=beside");
+  const Nanoseconds many = forward("1f1b:T=8,D=8,M=8,E=8,exchanges=beside");
+  const Nanoseconds delayed = forward("1f1b:T=8,D=8,M=8,E=8,exchanges=beside_delayed");
+  EXPECT_GT(waited, few);
+  EXPECT_GT(few, many);
+  EXPECT_GE(many, delayed);
+  // A fast network has nothing to hide.
+  ClusterSpec fast = cluster_;
+  for (ClusterLevel& level : fast.levels) {
+    level.connection = {{Nanoseconds(0), "test"}, {BytesPerSecond(1e18), "test"}};
+    level.ring.reset();
+    level.through.reset();
+  }
+  fast.device.collective_overhead.reset();
+  StepModel on = grid_;
+  on.cluster = &fast;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction least,
+                               PredictStep(on, Config("1f1b:T=8,D=8,M=8,E=8")));
+  EXPECT_GE(delayed, least.step.costs.stages[0].forward);
+  EXPECT_EQ(MergedShare(Config("1f1b:M=8,exchanges=beside")), 7.0 / 8);
+  EXPECT_EQ(MergedShare(Config("interleaved:P=4,V=2,M=8,exchanges=beside")), 5.0 / 16);
+  EXPECT_EQ(MergedShare(Config("interleaved:P=4,V=2,M=4,exchanges=beside")), 0);
+}
+
 TEST_F(ExpertStepTest, Refusals) {
   const auto message = [&](const char* text) {
     return std::string(PredictStep(grid_, Config(text)).status().message());
@@ -121,6 +169,13 @@ TEST_F(ExpertStepTest, Refusals) {
               HasSubstr("shards=2: must be a multiple of the 4 copies with different experts"));
   EXPECT_THAT(message("1f1b:P=2,T=2,D=2,E=4,whole_experts"), HasSubstr("sequence parallelism"));
   EXPECT_EQ(message("1f1b:P=2,T=2,D=2,E=4,sequence,whole_experts"), "");
+  EXPECT_EQ(message("1f1b:P=2,D=2,dispatch=once_per_node"),
+            "dispatch=once_per_node: needs experts over several devices; give E too");
+  EXPECT_EQ(message("1f1b:P=2,D=2,E=2,exchanges=beside"),
+            "exchanges=beside: 1f1b of P=2 does not merge micro-batches; 1f1b of P=1 and "
+            "interleaved do");
+  EXPECT_EQ(message("1f1b:D=2,E=2,exchanges=beside,recompute=blocks"),
+            "exchanges=beside: not with recompute=blocks");
 }
 
 }  // namespace

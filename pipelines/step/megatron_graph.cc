@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "models/specs/launched_kernels.h"
+
 namespace pipelab {
 
 ProductInputs ProductInputsUnder(NumberType type) {
@@ -9,8 +11,9 @@ ProductInputs ProductInputsUnder(NumberType type) {
 }
 
 ModelGraph MegatronGraph(ModelGraph graph, AttentionKernels attention, NumberType type) {
-  return WithMegatronActivations(WithMegatronKernels(std::move(graph), attention),
-                                 ProductInputsUnder(type));
+  graph = WithMegatronActivations(WithMegatronKernels(std::move(graph), attention),
+                                  ProductInputsUnder(type));
+  return type == NumberType::kFp8 ? WithFp8Casts(std::move(graph)) : graph;
 }
 
 }  // namespace pipelab

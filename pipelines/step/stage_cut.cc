@@ -6,10 +6,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/chain_partition.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/cost/stage_costs.h"
+#include "pipelines/step/expert_exchange.h"
 #include "pipelines/step/local_stages.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
@@ -152,7 +154,11 @@ TensorGroup TensorGroupOf(const StepModel& model, const StepConfig& c) {
     ranks.push_back(grid.rank(0, at / split.degree) + at % split.degree);
     if (e > 0) groups = std::max(groups, ranks[e] - ranks[e - 1]);
   }
-  group.expert_path = ExchangePath(*model.cluster, ranks, groups);
+  absl::optional<RoutedRows> rows;
+  if (split.once_per_node) rows = RowsOfExperts(model.model->graph);
+  group.expert_path = ExchangePath(*model.cluster, ranks, groups, rows);
+  group.merged = MergedShare(c);
+  group.delayed_weights = c.exchanges == Exchanges::kBesideDelayed;
   return group;
 }
 
@@ -176,8 +182,9 @@ absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const S
     const LayerSpec& layer = model.model->graph.layers[i];
     LayerTimes times;
     if (machine.has_value()) {
-      PIPELAB_ASSIGN_OR_RETURN(times,
-                               TimesOf(layer, *machine, c.micro_batch_size, TokenSlice(), tensor));
+      PIPELAB_ASSIGN_OR_RETURN(
+          times, TimesInGraph(model.model->graph, static_cast<int>(i), *machine, c.micro_batch_size,
+                              TokenSlice(), tensor));
     } else {
       times = NominalTimes(layer, c.micro_batch_size, c.split());
     }

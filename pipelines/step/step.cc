@@ -16,6 +16,7 @@
 #include "pipelines/schedules/schemes.h"
 #include "pipelines/step/execution.h"
 #include "pipelines/step/execution_costs.h"
+#include "pipelines/step/expert_exchange.h"
 #include "pipelines/step/local_stages.h"
 #include "pipelines/step/schedule_file.h"
 #include "pipelines/step/stage_cut.h"
@@ -35,6 +36,7 @@ absl::Status CheckDevices(const StepModel& model, const StepConfig& c) {
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(model.model->graph, c.split(), "T", "sequence"));
   PIPELAB_RETURN_IF_ERROR(CheckContextParallel(model.model->graph, c.split(), "C"));
   PIPELAB_RETURN_IF_ERROR(CheckExpertParallel(model.model->graph, c.split(), c.copies(), "E"));
+  PIPELAB_RETURN_IF_ERROR(CheckExchanges(model.model->graph, c));
   if (const int64_t experts = c.split().expert_copies(); c.shards % experts != 0) {
     return absl::InvalidArgumentError(absl::StrCat("shards=", c.shards,
                                                    ": must be a multiple of the ", experts,

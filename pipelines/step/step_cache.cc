@@ -44,7 +44,8 @@ std::string ScheduleKey(const StepConfig& c, bool timed) {
                   "/", c.experts, c.whole_experts ? "w/" : "/", c.data, "/", c.sequence_parallel,
                   "/", c.micro_batch_size, "/", CutRuleName(c.cut), "/", c.layout, "/",
                   RecomputeName(c.recompute), "/", c.rebuilt_blocks, "/", c.whole_messages, "/",
-                  RankOrderName(c.ranks));
+                  RankOrderName(c.ranks), "/", DispatchName(c.dispatch), "/",
+                  ExchangesName(c.exchanges));
   return key;
 }
 

@@ -23,6 +23,7 @@
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/schedule.h"
+#include "pipelines/step/expert_exchange.h"
 #include "pipelines/step/local_stages.h"
 #include "pipelines/step/stage_cut.h"
 #include "pipelines/step/step_config.h"
@@ -48,16 +49,20 @@ class StepCache {
   StepCache(const StepCache&) = delete;
   StepCache& operator=(const StepCache&) = delete;
 
-  // Where the devices are that divide experts: E, whether whole ones, and what is between them.
-  using ExpertKey = std::tuple<int, bool, int, RankOrder>;
+  // Where the devices are that divide experts: E, whether whole ones, and what is between them; how
+  // rows go, and the share of micro-batches whose exchanges run beside others.
+  using ExpertKey = std::tuple<int, bool, int, RankOrder, Dispatch, Exchanges, double>;
   // What the times of a unit depend on: tensor-parallel degree, sequence parallelism,
   // context-parallel degree and exchange, experts, samples, rule of the cut, and recomputation where stages cost
   // something else.
   using SizeKey =
       std::tuple<int, bool, int, ContextExchange, ExpertKey, int64_t, CutRule, Recompute>;
   static SizeKey SizeOf(const StepConfig& c) {
-    ExpertKey experts = {1, false, 1, RankOrder()};
-    if (c.experts > 1) experts = {c.experts, c.whole_experts, c.pipeline, c.ranks};
+    ExpertKey experts = {1, false, 1, RankOrder(), Dispatch(), Exchanges(), 0};
+    if (c.experts > 1) {
+      experts = {c.experts,  c.whole_experts, c.pipeline,    c.ranks,
+                 c.dispatch, c.exchanges,     MergedShare(c)};
+    }
     return {c.tensor,  c.sequence_parallel,
             c.context, c.context_exchange,
             experts,   c.micro_batch_size,

@@ -34,8 +34,14 @@ constexpr std::array<std::pair<RankOrder, const char*>, 3> kRankOrders = {
     {{RankOrder::kTensorDataPipeline, "tp-dp-pp"},
      {RankOrder::kTensorPipelineData, "tp-pp-dp"},
      {RankOrder::kTensorDataMirrored, "tp-dp-mirror"}}};
-constexpr std::array<std::pair<ContextExchange, const char*>, 2> kExchanges = {
+constexpr std::array<std::pair<ContextExchange, const char*>, 2> kContextExchanges = {
     {{ContextExchange::kGather, "gather"}, {ContextExchange::kRing, "ring"}}};
+constexpr std::array<std::pair<Dispatch, const char*>, 2> kDispatches = {
+    {{Dispatch::kRows, "rows"}, {Dispatch::kOncePerNode, "once_per_node"}}};
+constexpr std::array<std::pair<Exchanges, const char*>, 3> kExchanges = {
+    {{Exchanges::kWaited, "waited"},
+     {Exchanges::kBeside, "beside"},
+     {Exchanges::kBesideDelayed, "beside_delayed"}}};
 constexpr absl::string_view kFileEndings[] = {".csv", ".json", ".txt"};
 
 absl::Status Invalid(absl::string_view option, absl::string_view text, absl::string_view word,
@@ -75,6 +81,14 @@ const char* RecomputeName(Recompute recompute) { return NameInTable(kRecompute, 
 absl::StatusOr<Recompute> FindRecompute(absl::string_view name) {
   return FindInTable(kRecompute, name);
 }
+const char* DispatchName(Dispatch dispatch) { return NameInTable(kDispatches, dispatch); }
+absl::StatusOr<Dispatch> FindDispatch(absl::string_view name) {
+  return FindInTable(kDispatches, name);
+}
+const char* ExchangesName(Exchanges exchanges) { return NameInTable(kExchanges, exchanges); }
+absl::StatusOr<Exchanges> FindExchanges(absl::string_view name) {
+  return FindInTable(kExchanges, name);
+}
 const char* BatchNormName(BatchNormCopies batch_norm) {
   return NameInTable(kBatchNorm, batch_norm);
 }
@@ -88,10 +102,10 @@ absl::StatusOr<RankOrder> FindRankOrder(absl::string_view name) {
   return FindInTable(kRankOrders, name);
 }
 const char* ContextExchangeName(ContextExchange exchange) {
-  return NameInTable(kExchanges, exchange);
+  return NameInTable(kContextExchanges, exchange);
 }
 absl::StatusOr<ContextExchange> FindContextExchange(absl::string_view name) {
-  return FindInTable(kExchanges, name);
+  return FindInTable(kContextExchanges, name);
 }
 
 bool StepConfig::has_schedule_file() const {

@@ -18,6 +18,13 @@
 //                   multiple of T (Megatron-LM's expert tensor parallel size of 1)
 //   V               virtual stages: stages that a device holds of one pipeline (0: the scheme's)
 //   b, M            samples of a micro-batch of one copy, micro-batches of a step (1)
+//   dispatch        how rows go to experts on other devices: rows (default), each chosen one by
+//                   itself; once_per_node: a token once to each node, and there once to each
+//                   device, that has experts of it (DeepEP, HybridEP)
+//   exchanges       of these rows: waited (default) for, or beside the passes of another
+//                   micro-batch, beside_delayed with weight gradients put off to lengthen them
+//                   (Megatron-Core's overlap_moe_expert_parallel_comm, delay_wgrad_compute):
+//                   exchange_overlap.h
 //   sharding        replicated, optimizer (ZeRO-1), gradients (ZeRO-2), fully (ZeRO-3, FSDP)
 //   shards          ranks that divide what is sharded, with D C / shards sets that have the same
 //                   (hybrid sharding, Zhao et al. 2023); gradients are summed within a set, then
@@ -87,6 +94,13 @@ absl::StatusOr<RankOrder> FindRankOrder(absl::string_view name);
 
 const char* ContextExchangeName(ContextExchange exchange);  // "gather", "ring"
 absl::StatusOr<ContextExchange> FindContextExchange(absl::string_view name);
+enum class Dispatch : uint8_t { kRows, kOncePerNode };
+const char* DispatchName(Dispatch dispatch);  // "rows", "once_per_node"
+absl::StatusOr<Dispatch> FindDispatch(absl::string_view name);
+
+enum class Exchanges : uint8_t { kWaited, kBeside, kBesideDelayed };
+const char* ExchangesName(Exchanges exchanges);  // "waited"
+absl::StatusOr<Exchanges> FindExchanges(absl::string_view name);
 
 struct StepConfig {
   std::string scheme = "1f1b";
@@ -100,6 +114,8 @@ struct StepConfig {
   int rebuilt_blocks = 0;
   bool sequence_parallel = false, whole_experts = false;
   ContextExchange context_exchange = ContextExchange::kGather;
+  Dispatch dispatch = Dispatch::kRows;
+  Exchanges exchanges = Exchanges::kWaited;
   BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
   LocalHead local_heads = LocalHead::kLinear;
   CutRule cut = CutRule::kBlocks;
@@ -120,7 +136,13 @@ struct StepConfig {
   // Of these, those that divide what is sharded.
   int sharing() const { return shards == 0 ? copies() : shards; }
   TensorParallel split() const {
-    return {tensor, sequence_parallel, context, experts, whole_experts, context_exchange};
+    return {tensor,
+            sequence_parallel,
+            context,
+            experts,
+            whole_experts,
+            context_exchange,
+            dispatch == Dispatch::kOncePerNode};
   }
   // The ranks of a tensor-parallel group have the same rows, and send a part of a message each.
   bool divided_messages() const { return tensor > 1 && !sequence_parallel && !whole_messages; }

@@ -91,6 +91,8 @@ std::vector<StepField> MakeFields() {
                                   ContextExchangeName, FindContextExchange),
       IntegerField("E", "experts", &StepConfig::experts, 1),
       SwitchField("whole_experts", &StepConfig::whole_experts, true, false),
+      NamedField<Dispatch>("dispatch", &StepConfig::dispatch, DispatchName, FindDispatch),
+      NamedField<Exchanges>("exchanges", &StepConfig::exchanges, ExchangesName, FindExchanges),
       NamedField<Sharding>("sharding", &StepConfig::sharding, ShardingName, FindSharding),
       IntegerField("shards", "shards", &StepConfig::shards, 0),
       NamedField<Recompute>("recompute", &StepConfig::recompute, RecomputeName, FindRecompute),

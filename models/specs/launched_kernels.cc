@@ -1,0 +1,167 @@
+#include "models/specs/launched_kernels.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "models/specs/change_costs.h"
+#include "models/specs/gpt_experts_spec.h"
+#include "models/specs/gpt_head_spec.h"
+#include "models/specs/gpt_mlp_spec.h"
+
+namespace pipelab {
+namespace {
+
+using Pass = std::vector<Operation>;
+
+bool IsCast(const Operation& o) { return o.kind == OperationKind::kMatmul && !o.half; }
+
+void CastInputs(Pass* pass) {
+  Pass with;
+  for (const Operation& o : *pass) {
+    const bool made = !with.empty() && with.back().kind == OperationKind::kLayerNorm;
+    if (IsCast(o) && !made) with.push_back(ElementwiseOperation(2 * o.m * o.k * o.groups));
+    with.push_back(o);
+  }
+  *pass = std::move(with);
+}
+
+// `parts`: where rows are split by tokens, the branch's gradient, `hidden` wide, is cast by those
+// who have parts of it, before it is gathered.
+void CastGradients(int64_t hidden, int64_t parts, Pass* pass) {
+  Pass with;
+  for (const Operation& o : *pass) {
+    const int64_t numbers = 2 * o.m * o.k * o.groups / (o.k == hidden ? parts : 1);
+    if (IsCast(o)) with.push_back(ElementwiseOperation(numbers));
+    with.push_back(o);
+  }
+  *pass = std::move(with);
+}
+
+void StayHalf(LayerOperations* ops) {
+  for (Pass* pass : {&ops->forward, &ops->backward_input, &ops->backward_weight}) {
+    for (Operation& o : *pass) o.half = o.kind == OperationKind::kMatmul;
+  }
+}
+
+void Add(std::initializer_list<int64_t> numbers, Pass* pass) {
+  for (const int64_t n : numbers) pass->push_back(ElementwiseOperation(n));
+}
+
+// One kernel for each expert.
+void AddEach(int64_t experts, int64_t numbers, Pass* pass) {
+  for (int64_t e = 0; e < experts; ++e) pass->push_back(ElementwiseOperation(numbers / experts));
+}
+
+// In place of one kernel that reads gate and factor and writes their product, backward reads these
+// and the gradient and writes two: SiLU and product; backward the product's two, SiLU's, and the two
+// put together.
+void UnfuseGate(LayerSpec* layer) {
+  const int64_t tokens = layer->output_shape[0], inner = WholeAttribute(*layer, "inner");
+  const auto numbers = [=](int64_t samples, TensorParallel split) {
+    return SplitRows(samples * tokens, split).all * (inner / split.degree);
+  };
+  ChangeOperations(layer, [=](int64_t samples, TensorParallel split, LayerOperations* ops) {
+    const int64_t n = numbers(samples, split);
+    const auto replace = [](std::initializer_list<int64_t> by, Pass* pass) {
+      const auto gate = std::find_if(pass->begin(), pass->end(), [](const Operation& o) {
+        return o.kind == OperationKind::kGelu;
+      });
+      if (gate == pass->end()) return;
+      *gate = MemoryOperation(OperationKind::kGelu, *by.begin());
+      Pass others;
+      for (auto other = by.begin() + 1; other != by.end(); ++other) {
+        others.push_back(ElementwiseOperation(*other));
+      }
+      pass->insert(gate + 1, others.begin(), others.end());
+    };
+    replace({2 * n, 3 * n}, &ops->forward);
+    replace({3 * n, 3 * n, 3 * n, 4 * n}, &ops->backward_input);
+  });
+  ChangeCosts(layer, [=](int64_t samples, TensorParallel split, LayerCosts* costs) {
+    const Bytes more = FloatBytes(numbers(samples, split));
+    costs->kept += more;
+    costs->forward_peak += more;
+  });
+}
+
+void UnfuseLoss(LayerSpec* layer) {
+  const int64_t tokens = layer->input_shapes[0][0], hidden = layer->input_shapes[0][1];
+  int64_t words = 0;
+  for (const ParameterSpec& p : layer->parameters) words = std::max(words, p.size() / hidden);
+  const auto logits = [=](int64_t samples, TensorParallel split) {
+    return SplitRows(samples * tokens, split).all * (words / split.degree);
+  };
+  ChangeOperations(layer, [=](int64_t samples, TensorParallel split, LayerOperations* ops) {
+    const int64_t n = logits(samples, split);
+    const auto replace = [](std::initializer_list<int64_t> by, Pass* pass) {
+      pass->erase(std::remove_if(pass->begin(), pass->end(),
+                                 [](const Operation& o) { return o.kind == OperationKind::kLoss; }),
+                  pass->end());
+      for (const int64_t numbers : by) {
+        pass->push_back(MemoryOperation(OperationKind::kLoss, numbers));
+      }
+    };
+    replace({3 * n, 2 * n, 4 * n, 4 * n, 2 * n, 4 * n}, &ops->forward);
+    replace({4 * n, 3 * n}, &ops->backward_input);
+  });
+  ChangeCosts(layer, [=](int64_t samples, TensorParallel split, LayerCosts* costs) {
+    costs->forward_peak += FloatBytes(logits(samples, split));  // 2 bytes more a number
+  });
+}
+
+void AddBiases(LayerSpec* layer) {
+  const int64_t tokens = layer->output_shape[0], hidden = layer->output_shape[1];
+  const int64_t chosen = WholeAttribute(*layer, "chosen");
+  const int64_t experts = WholeAttribute(*layer, "experts");
+  ChangeOperations(layer, [=](int64_t samples, TensorParallel split, LayerOperations* ops) {
+    const SplitRows rows(samples * tokens, split);
+    const int64_t n = (split.whole_experts ? rows.own : rows.all) * chosen * hidden;
+    const int64_t of_device = experts / split.experts;
+    AddEach(of_device, 2 * n, &ops->forward);         // bias times weight, written in 4 bytes
+    AddEach(of_device, 5 * n, &ops->forward);         // added to the output
+    Add({4 * n, 3 * n}, &ops->forward);               // put together, and cast
+    Add({3 * n}, &ops->backward_input);               // the gradient in 4 bytes
+    AddEach(of_device, 3 * n, &ops->backward_input);  // and in 2, expert by expert
+    for (int i = 0; i < 2; ++i) {  // products of the weights' and biases' gradients,
+      AddEach(of_device, 4 * n, &ops->backward_input);  // and their sums
+      AddEach(of_device, 2 * n, &ops->backward_input);
+    }
+    Add({2 * n}, &ops->backward_input);  // put together
+  });
+}
+
+}  // namespace
+
+ModelGraph WithFp8Casts(ModelGraph graph) {
+  for (LayerSpec& layer : graph.layers) {
+    const bool head = layer.kind == kGptHead;
+    const bool branch = layer.kind != kGptExperts && layer.output_shape.size() == 2;
+    const int64_t hidden = branch ? layer.output_shape[1] : 0;
+    ChangeOperations(&layer, [=](int64_t, TensorParallel split, LayerOperations* ops) {
+      if (head) return StayHalf(ops);
+      CastInputs(&ops->forward);
+      CastGradients(hidden, split.scatters_rows() ? split.degree : 1, &ops->backward_input);
+    });
+  }
+  return graph;
+}
+
+ModelGraph WithEagerKernels(ModelGraph graph) {
+  for (LayerSpec& layer : graph.layers) {
+    if (layer.kind == kGptHead) UnfuseLoss(&layer);
+    if (layer.kind == kGptMlp && Attribute(layer, "feed_forward") > 0) UnfuseGate(&layer);
+  }
+  return graph;
+}
+
+ModelGraph WithExpertBiases(ModelGraph graph) {
+  for (LayerSpec& layer : graph.layers) {
+    if (layer.kind == kGptExperts) AddBiases(&layer);
+  }
+  return graph;
+}
+
+}  // namespace pipelab

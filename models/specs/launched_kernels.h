@@ -1,0 +1,33 @@
+// What some systems launch besides the kernels of megatron_kernels.h, as operations of the layers
+// that have them. Each is counted from public code; numbers are of half precision.
+//
+//   graph = WithFp8Casts(WithMegatronKernels(std::move(graph), AttentionKernels::kFused));
+#ifndef PIPELAB_MODELS_SPECS_LAUNCHED_KERNELS_H_
+#define PIPELAB_MODELS_SPECS_LAUNCHED_KERNELS_H_
+
+#include "models/graph/layer_spec.h"
+
+namespace pipelab {
+
+// Products of 1 byte a number (Transformer Engine): the input of each is cast forward, and the
+// gradient of its output backward, once as it is and once transposed, for the weight gradient: read
+// in 2 bytes, written in 1 twice. A norm writes its output so itself, and with sequence
+// parallelism gradients are cast before they are gathered. Weights are cast once a step,
+// which is not counted, nor are scales and what finds them. The head and the routers of experts stay
+// in 2 bytes, as in Megatron-Core (Operation::half). Their layers must have Megatron-LM's kernels.
+ModelGraph WithFp8Casts(ModelGraph graph);
+
+// PyTorch's own operations, one kernel each, where Megatron-LM fuses (nanotron's models/llama.py and
+// parallel/tensor_parallel/functional.py): SiLU and the product with it, whose output is kept too;
+// the loss as a cast of the logits to 4 bytes, maximum, difference, exponential, sum and quotient,
+// backward a product and a cast. For an instant there are two tensors of logits in 4 bytes.
+ModelGraph WithEagerKernels(ModelGraph graph);
+
+// Biases of the experts' second products, added expert by expert with the rows' weights, in 4 bytes
+// a number (Megatron-Core's transformer/moe/experts.py, _apply_bias). Those of the first ones are
+// part of the gate's kernel.
+ModelGraph WithExpertBiases(ModelGraph graph);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_SPECS_LAUNCHED_KERNELS_H_

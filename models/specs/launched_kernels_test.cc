@@ -1,0 +1,107 @@
+#include "models/specs/launched_kernels.h"
+
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "models/specs/megatron_kernels.h"
+#include "models/zoo/gpt.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int64_t kTokens = 32, kHidden = 64, kInner = 128, kWords = 96;
+
+ModelGraph Llama(int64_t experts = 0) {
+  GptConfig c = LlamaConfig(/*layers=*/2, kHidden, /*heads=*/4, kInner, kTokens, kWords);
+  c.experts.experts = experts;
+  c.experts.chosen = experts > 0 ? 2 : 0;
+  return WithMegatronKernels(BuildGpt(c).value(), AttentionKernels::kFused);
+}
+
+const LayerSpec& Find(const ModelGraph& graph, const char* kind) {
+  for (const LayerSpec& layer : graph.layers) {
+    if (layer.kind == kind) return layer;
+  }
+  ADD_FAILURE() << kind;
+  return graph.layers[0];
+}
+
+TensorShare Share(const ModelGraph& graph, const char* kind, TensorParallel split = {}) {
+  return ShareOf(Find(graph, kind), /*samples=*/1, TokenSlice(), split);
+}
+
+int64_t Numbers(const std::vector<Operation>& pass) {
+  int64_t numbers = 0;
+  for (const Operation& o : pass) numbers += o.own ? 0 : o.numbers;
+  return numbers;
+}
+
+int64_t More(const ModelGraph& graph, const ModelGraph& plain, const char* kind,
+             std::vector<Operation> LayerOperations::*pass, TensorParallel split = {}) {
+  return Numbers(Share(graph, kind, split).operations.*pass) -
+         Numbers(Share(plain, kind, split).operations.*pass);
+}
+
+// A norm casts the first product's input. Read 2 bytes, written 1 twice: 2 numbers of half
+// precision.
+TEST(Fp8Casts, InputsForwardAndGradientsBackward) {
+  const ModelGraph plain = Llama(), cast = WithFp8Casts(Llama());
+  EXPECT_EQ(More(cast, plain, "gpt_mlp", &LayerOperations::forward), 2 * kTokens * kInner);
+  EXPECT_EQ(More(cast, plain, "gpt_mlp", &LayerOperations::backward_input),
+            2 * kTokens * (2 * kInner + kHidden));
+  EXPECT_EQ(More(cast, plain, "gpt_mlp", &LayerOperations::backward_weight), 0);
+  EXPECT_EQ(More(cast, plain, "gpt_attention", &LayerOperations::forward), 2 * kTokens * kHidden);
+  EXPECT_EQ(More(cast, plain, "gpt_head", &LayerOperations::forward), 0);
+}
+
+// On two devices with the rows of half the tokens each the second product's gradient is cast before
+// it is gathered.
+TEST(Fp8Casts, GradientsBeforeTheyAreGathered) {
+  const ModelGraph plain = Llama(), cast = WithFp8Casts(Llama());
+  const TensorParallel split = {/*degree=*/2, /*sequence=*/true};
+  EXPECT_EQ(More(cast, plain, "gpt_mlp", &LayerOperations::backward_input, split),
+            2 * kTokens * kInner + 2 * kTokens / 2 * kHidden);
+}
+
+TEST(Fp8Casts, HeadAndRouterStayInHalfPrecision) {
+  const ModelGraph cast = WithFp8Casts(Llama(/*experts=*/8));
+  const auto half = [&](const char* kind) {
+    int count = 0;
+    for (const Operation& o : Share(cast, kind).operations.forward) count += o.half;
+    return count;
+  };
+  EXPECT_EQ(half("gpt_head"), 1);
+  EXPECT_EQ(half("gpt_experts"), 1);
+  EXPECT_EQ(half("gpt_attention"), 0);
+}
+
+TEST(EagerKernels, GateAndLoss) {
+  const ModelGraph plain = Llama(), eager = WithEagerKernels(Llama());
+  const int64_t gate = kTokens * kInner, logits = kTokens * kWords;
+  EXPECT_EQ(More(eager, plain, "gpt_mlp", &LayerOperations::forward), (5 - 3) * gate);
+  EXPECT_EQ(More(eager, plain, "gpt_mlp", &LayerOperations::backward_input), (13 - 5) * gate);
+  EXPECT_EQ(Share(eager, "gpt_mlp").costs.kept - Share(plain, "gpt_mlp").costs.kept,
+            Bytes(4 * gate));  // counted with 4 a number
+  EXPECT_EQ(More(eager, plain, "gpt_head", &LayerOperations::forward), (19 - 5) * logits);
+  EXPECT_EQ(More(eager, plain, "gpt_head", &LayerOperations::backward_input), (7 - 3) * logits);
+}
+
+// On four devices a token's rows are on one of them each, and so is a quarter of the experts.
+TEST(ExpertBiases, AreAddedExpertByExpert) {
+  const ModelGraph plain = Llama(/*experts=*/8), biases = WithExpertBiases(Llama(8));
+  const int64_t rows = kTokens * 2 * kHidden;
+  for (const int64_t devices : {1, 4}) {
+    TensorParallel split;
+    split.experts = devices;
+    EXPECT_EQ(More(biases, plain, "gpt_experts", &LayerOperations::forward, split), 14 * rows);
+    EXPECT_EQ(More(biases, plain, "gpt_experts", &LayerOperations::backward_input, split),
+              20 * rows);
+    EXPECT_EQ(Share(biases, "gpt_experts", split).operations.forward.size() -
+                  Share(plain, "gpt_experts", split).operations.forward.size(),
+              2 * 8 / devices + 2);
+  }
+}
+
+}  // namespace
+}  // namespace pipelab
