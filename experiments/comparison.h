@@ -98,8 +98,8 @@ int64_t SplitTerms(const ModelGraph& graph);
 // Partial results of a model's divided products on `degree` devices, and the sums of them: what is
 // rounded to bfloat16 where one device rounds a product once.
 int64_t SplitParts(const ModelGraph& graph, int64_t degree);
-// The same of attention on `context` devices with parts of the tokens, two chunks each: outputs, and
-// gradients of queries and of keys, are sums of a part for each chunk of keys or queries.
+// The same of attention on `context` devices with parts of the tokens, two chunks each: outputs,
+// and gradients of queries and of keys, are sums of a part for each chunk of keys or queries.
 int64_t ContextParts(const ModelGraph& graph, int64_t context);
 
 // How a scheme's losses compare with the serial ones: "bit-equal"; "within 3.1e-06

@@ -157,8 +157,8 @@ class Backend {
     DoGateGradient(kind, dy_MF, gu_M2F, dgu_M2F);
   }
 
-  // h = x w (+ b), y = gelu(h), tanh form: a linear layer and what follows it, in one kernel where a library
-  // has that. h and y are two tensors.
+  // h = x w (+ b), y = gelu(h), tanh form: a linear layer and what follows it, in one kernel where
+  // a library has that. h and y are two tensors.
   void LinearGelu(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N, const Tensor& h_MN,
                   const Tensor& y_MN) {
     CheckMatmul("LinearGelu", x_MK, w_KN, h_MN, b_N);

@@ -1,5 +1,5 @@
-// A small mixture of experts whose experts are divided among devices, for real: grids P x T x D x E,
-// schemes, shardings, shared experts, capacities, balancing losses, whole experts. Losses as in
+// A small mixture of experts whose experts are divided among devices, for real: grids P x T x D x
+// E, schemes, shardings, shared experts, capacities, balancing losses, whole experts. Losses as in
 // serial training; bytes sent and memory as predicted, to the byte, where loads are even.
 #include <cstdint>
 #include <string>

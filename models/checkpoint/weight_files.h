@@ -27,8 +27,8 @@ namespace pipelab {
 absl::StatusOr<std::map<std::string, std::string>> ParseShardIndex(absl::string_view text,
                                                                    absl::string_view file);
 
-// A byte as a number: a sign, 4 bits of exponent and 3 of fraction, without infinities (Micikevicius
-// et al., "FP8 Formats for Deep Learning", arXiv 2209.05433).
+// A byte as a number: a sign, 4 bits of exponent and 3 of fraction, without infinities
+// (Micikevicius et al., "FP8 Formats for Deep Learning", arXiv 2209.05433).
 float FloatOfE4M3(uint8_t bits);
 // Two bytes as a number.
 float FloatOfHalf(uint16_t bits);

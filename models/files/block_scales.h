@@ -1,6 +1,6 @@
 // Tensors of 8-bit numbers whose blocks have a factor each, as DeepSeek-V3's weights are published:
-// beside "w.weight" of [out, in] there is "w.weight_scale_inv", a number for each block (DeepSeek-AI,
-// arXiv 2412.19437, section 3.3).
+// beside "w.weight" of [out, in] there is "w.weight_scale_inv", a number for each block
+// (DeepSeek-AI, arXiv 2412.19437, section 3.3).
 //
 //   PIPELAB_ASSIGN_OR_RETURN(BlockScales blocks, BlockScales::Of(config));   // a config.json
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<float> w, blocks.Read(files, "w.weight"));

@@ -110,7 +110,8 @@ struct LayerSpec {
   std::string kind;  // key of models/layers/factory.h: "gpt_mlp"
   // Indices of earlier layers, each once; empty: it only reads the data.
   std::vector<int> inputs;
-  // Of `inputs`, those that get no gradient from it: what is before them learns nothing by this use.
+  // Of `inputs`, those that get no gradient from it: what is before them learns nothing by this
+  // use.
   std::vector<int> detached;
   std::vector<std::vector<int64_t>> input_shapes;  // what each of them must have as output_shape
   std::vector<int64_t> output_shape;  // of one sample: {tokens, hidden}; empty for a loss

@@ -1,6 +1,7 @@
 // Rows of tokens on their way to the devices that have their experts, and back.
 //
-//   Tensor counts_E = ExpertExchange::MeetCounts(ctx, routing.begins_G1);    // kept for the backward
+//   Tensor counts_E = ExpertExchange::MeetCounts(ctx, routing.begins_G1);    // kept for the
+// backward
 //   const ExpertExchange exchange(ctx, routing.begins_G1, counts_E);
 //   Tensor came_NC = exchange.Go(ctx, std::move(rows_RC));     // by expert, then as devices follow
 //   const Routing here = exchange.RoutingOf(exchange.GoUnsorted(ctx, std::move(weights_R1)));

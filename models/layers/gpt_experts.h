@@ -1,5 +1,5 @@
-// The layer of gpt_experts_spec.h. x_MC, y_MC; M = samples * tokens; R rows of choices, of which the
-// experts of this device get N: all R, or those of all devices that divide experts.
+// The layer of gpt_experts_spec.h. x_MC, y_MC; M = samples * tokens; R rows of choices, of which
+// the experts of this device get N: all R, or those of all devices that divide experts.
 //
 // Private to gpt_experts.cc and gpt_experts_parts.cc.
 #ifndef PIPELAB_MODELS_LAYERS_GPT_EXPERTS_H_

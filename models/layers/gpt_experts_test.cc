@@ -122,8 +122,8 @@ void ExpectNear(const Numbers& a, const Numbers& b, double scale) {
   for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-5 * scale) << i;
 }
 
-// Whatever the router chooses, weights that add up to 1 are the feed-forward's, and the gradients of
-// all copies its gradient.
+// Whatever the router chooses, weights that add up to 1 are the feed-forward's, and the gradients
+// of all copies its gradient.
 TEST_P(GptExpertsTest, EqualExpertsAreTheFeedForward) {
   const Result dense = RunPasses(Dense(), GetParam());
   for (const bool sigmoid : {false, true}) {

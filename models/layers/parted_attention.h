@@ -1,6 +1,6 @@
 // Attention of a device's queries to the keys and values of all devices that have parts of the same
-// samples' tokens (models/graph/context_part.h): what gpt_attention and gpt_latent_attention have in
-// common. models/specs/context_attention_spec.h says what it costs.
+// samples' tokens (models/graph/context_part.h): what gpt_attention and gpt_latent_attention have
+// in common. models/specs/context_attention_spec.h says what it costs.
 //
 //   PartedAttention attention(spec, heads);                           // of one device
 //   Tensor keys = attention.Keys(ctx, own_MK);                        // gathered, or the own ones
@@ -8,8 +8,8 @@
 //   Tensor dkeys_MK = attention.Gradient(ctx, dmix_MW, q_MQ, keys, mix_MW, lse_SHT, dq_MQ);
 //
 // Rows M are the device's tokens of each sample, in order: two chunks of each where the mask is
-// causal, else one. Each chunk, and round a ring each pair of a chunk of queries and one of keys, is
-// a call of the kernel.
+// causal, else one. Each chunk, and round a ring each pair of a chunk of queries and one of keys,
+// is a call of the kernel.
 #ifndef PIPELAB_MODELS_LAYERS_PARTED_ATTENTION_H_
 #define PIPELAB_MODELS_LAYERS_PARTED_ATTENTION_H_
 
@@ -49,8 +49,8 @@ class PartedAttention {
 
   int64_t chunk() const { return tokens_ / part_.chunks(); }
   bool ring() const { return part_.exchange == ContextExchange::kRing; }
-  // Calls fn(sample, place of its chunk, the chunk's tokens) for the device's chunks; of a sample the
-  // last tokens first.
+  // Calls fn(sample, place of its chunk, the chunk's tokens) for the device's chunks; of a sample
+  // the last tokens first.
   template <typename Fn>
   void ForEachChunk(const LayerContext& ctx, Fn&& fn) const;
   // With the keys of the device `shift` places back: calls fn(shape, place of the chunk of queries,

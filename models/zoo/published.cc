@@ -133,8 +133,8 @@ GptConfig Qwen2(bool tied, GptConfig c) {
   return c;
 }
 
-// Heads as wide as 256 numbers, GELU gates, one table: of 256000 words, as the weights have it, where
-// the paper counts 256128.
+// Heads as wide as 256 numbers, GELU gates, one table: of 256000 words, as the weights have it,
+// where the paper counts 256128.
 void AddGemma(Models* models) {
   const auto add = [&](const char* name, double printed, int64_t kv_heads, GptConfig c) {
     c.kv_heads = kv_heads;

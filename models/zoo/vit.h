@@ -1,6 +1,6 @@
 // Vision Transformers (Dosovitskiy et al., "An Image Is Worth 16x16 Words", ICLR 2021): patches of
-// an image, blocks of attention over all of them, norm, classifier. It judges by the class token, or
-// without one by the mean of the patches, as in the paper's appendix D.4.
+// an image, blocks of attention over all of them, norm, classifier. It judges by the class token,
+// or without one by the mean of the patches, as in the paper's appendix D.4.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(GroupedModel m, BuildVit(VitS4()));
 //

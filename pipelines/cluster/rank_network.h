@@ -25,11 +25,12 @@
 // transfers of a unit of the level.
 //
 // Rings. The collectives of a library run over all ranks that the program's devices stand for, in
-// ascending order: those of a set that shares state, of one place in each set, or of all copies. Between units a ring leaves each unit once. Where every rank has a port of its
-// own there (kDevice), the library runs as many rings at once as the group has ranks in a unit, and
-// each of their ports carries its part: 16 ranks on two nodes of eight cards use all eight. Rings
-// of a level may have their own connection (ClusterLevel::ring). A step of a ring takes the latency
-// of its slowest hop; the call of the library, DeviceSpec::collective_overhead, is paid once.
+// ascending order: those of a set that shares state, of one place in each set, or of all copies.
+// Between units a ring leaves each unit once. Where every rank has a port of its own there
+// (kDevice), the library runs as many rings at once as the group has ranks in a unit, and each of
+// their ports carries its part: 16 ranks on two nodes of eight cards use all eight. Rings of a
+// level may have their own connection (ClusterLevel::ring). A step of a ring takes the latency of
+// its slowest hop; the call of the library, DeviceSpec::collective_overhead, is paid once.
 //
 // Bytes of gradients and weights are counted at 4 bytes a number in cost tables, and travel in
 // `type`: loads of rings say so.

@@ -139,9 +139,9 @@ TEST(ContextStageCosts, WindowsCountThePairsOfTheFullestDevice) {
   }
 }
 
-// Attention of 1024 tokens on 4 devices has 128 x 128 pairs a chunk, on diagonals those of blocks of
-// 64 rows: 40960 in the first step, then 32768 in each. Keys and values take 3 hops, their gradients
-// 2 beside the last steps and one home.
+// Attention of 1024 tokens on 4 devices has 128 x 128 pairs a chunk, on diagonals those of blocks
+// of 64 rows: 40960 in the first step, then 32768 in each. Keys and values take 3 hops, their
+// gradients 2 beside the last steps and one home.
 TEST(ContextStageCosts, HopsRunBesideTheirStepsAttention) {
   constexpr int64_t kTokens = 1024, kParts = 4, kPairs[] = {40960, 32768, 32768, 32768};
   constexpr int64_t kSent = 4 * kSamples * kTokens / kParts * 2 * kHidden;

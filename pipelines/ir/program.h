@@ -102,7 +102,8 @@ struct StageCopy {
 
 // Gradients that have several copies: of a stage's replicas and group members, or of a tied
 // parameter that several stages hold. `parameter` is empty for all untied parameters of the stage,
-// else the tie's name. Of sharded gradients, one that does not scatter sums the members' equal parts.
+// else the tie's name. Of sharded gradients, one that does not scatter sums the members' equal
+// parts.
 struct Reduction {
   std::string parameter;
   std::vector<StageCopy> members;  // summed in this order: the same bits on every device
@@ -159,13 +160,13 @@ struct Program {
   std::vector<Fill> fills;
   MessageCalls calls = MessageCalls::kNone;
   Sharding sharding = Sharding::kReplicated;
-  // Devices of a group that divide what is sharded (SharingSets); 0: all of them, and where only the
-  // optimizer is sharded all copies.
+  // Devices of a group that divide what is sharded (SharingSets); 0: all of them, and where only
+  // the optimizer is sharded all copies.
   int shards = 0;
   // On paper alone: each device of a group stands for so many that do the same, so that a group of
   // two stands for one of twice as many. Parts of sharded parameters are that much smaller; links
-  // of the cost table must know it, too (pipelines/step/step.h). With `shards` it is so in each set,
-  // and the sets may stand for more of them. The runtime takes 1 only.
+  // of the cost table must know it, too (pipelines/step/step.h). With `shards` it is so in each
+  // set, and the sets may stand for more of them. The runtime takes 1 only.
   int devices_per_member = 1;
   // Of the devices of a stage's group, in order, so many that follow one another have different
   // experts (TensorParallel::expert_copies). A stage's reductions and gathers are of its other

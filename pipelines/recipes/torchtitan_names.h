@@ -9,8 +9,8 @@
 
 namespace pipelab {
 
-// A flavor of a model, but for the samples' length: torchtitan/models of 2025, as the zoo's models of
-// these names have it.
+// A flavor of a model, but for the samples' length: torchtitan/models of 2025, as the zoo's models
+// of these names have it.
 struct TorchtitanModel {
   absl::string_view name, flavor;
   GptConfig config;

@@ -146,9 +146,9 @@ TEST(Executor, CallsEqualSerial) {
   }
 }
 
-// Groups of two, three and twice two (parts of the three parameters are ragged), every sharding, reductions at
-// the end and eager, gathers ahead or not; transports with buffers and without, where collectives
-// block their caller.
+// Groups of two, three and twice two (parts of the three parameters are ragged), every sharding,
+// reductions at the end and eager, gathers ahead or not; transports with buffers and without, where
+// collectives block their caller.
 TEST(Executor, ShardedStagesEqualSerial) {
   int programs = 0;
   for (const Scheme& scheme : Catalog()) {

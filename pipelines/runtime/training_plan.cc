@@ -40,8 +40,8 @@ absl::StatusOr<Schedule> ScheduleOf(const ModelGraph& graph, const TrainingOptio
   return MakeSchedule(options.scheme, sizes);
 }
 
-// `together` devices of each group, which share `what` of a stage, meet within their passes, and rows
-// go from each to its like.
+// `together` devices of each group, which share `what` of a stage, meet within their passes, and
+// rows go from each to its like.
 absl::Status CheckMeetingGroups(const Schedule& s, const TrainingOptions& options, int together,
                                 const std::string& option, const char* what) {
   if (together == 1) return absl::OkStatus();

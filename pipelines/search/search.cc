@@ -17,8 +17,8 @@
 namespace pipelab {
 namespace {
 
-// Before another in the search, and in its result where steps take the same time: an earlier method,
-// a lower first bound (StepBounds), then the order of collection.
+// Before another in the search, and in its result where steps take the same time: an earlier
+// method, a lower first bound (StepBounds), then the order of collection.
 struct Rank {
   int method = 0;
   Nanoseconds bound;

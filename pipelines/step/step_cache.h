@@ -53,8 +53,8 @@ class StepCache {
   // rows go, and the share of micro-batches whose exchanges run beside others.
   using ExpertKey = std::tuple<int, bool, int, RankOrder, Dispatch, Exchanges, double>;
   // What the times of a unit depend on: tensor-parallel degree, sequence parallelism,
-  // context-parallel degree and exchange, experts, samples, rule of the cut, and recomputation where stages cost
-  // something else.
+  // context-parallel degree and exchange, experts, samples, rule of the cut, and recomputation
+  // where stages cost something else.
   using SizeKey =
       std::tuple<int, bool, int, ContextExchange, ExpertKey, int64_t, CutRule, Recompute>;
   static SizeKey SizeOf(const StepConfig& c) {
@@ -133,7 +133,8 @@ class StepCache {
   GroupedModel selective_graph_;  // made when it is asked for
   StepModel selective_;
   std::map<SizeKey, std::vector<StageCost>> unit_times_;
-  // By size, recompute, whether of some blocks alone, micro-batches where the rule looks at memory, stages, heads.
+  // By size, recompute, whether of some blocks alone, micro-batches where the rule looks at memory,
+  // stages, heads.
   std::map<std::tuple<SizeKey, Recompute, bool, int, int, StageLearning>, std::vector<int>> units_;
   // By the stage of each layer, what backwards rebuild, and heads.
   std::map<std::tuple<std::vector<int>, Recompute, int, absl::optional<LocalHead>>, Cut> cuts_;

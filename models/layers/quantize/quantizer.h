@@ -8,8 +8,8 @@
 //   PIPELAB_ASSIGN_OR_RETURN(q, Gptq(w_KN, squares, n, options));
 //   Int4Weights weights = PackInt4(q.shape, q.book, q.codes_KN, q.scales_GN, &arena);
 //
-// A group's scale is the one of 32, from the largest weight's down to half of it, with the least sum
-// of squared errors: clipping the few largest weights makes all others finer. It is rounded to
+// A group's scale is the one of 32, from the largest weight's down to half of it, with the least
+// sum of squared errors: clipping the few largest weights makes all others finer. It is rounded to
 // bfloat16 before codes are chosen.
 //
 // GPTQ takes rows one after the other and spreads each one's error over the rows that are left, by
