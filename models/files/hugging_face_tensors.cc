@@ -55,7 +55,7 @@ int64_t PlaceOf(const TensorPart& part, int64_t i, int64_t j) {
     case WeightLayout::kTurningHeads:
     case WeightLayout::kBehindLatent:
     case WeightLayout::kLatent:
-      return OutputOf(part, j) * part.inputs + part.first_input + i;
+      return OutputOf(part, j) * part.inputs + i;
   }
   return 0;
 }
