@@ -17,10 +17,10 @@ namespace {
 
 constexpr char kNoRow[] = "no row could be predicted";
 constexpr char kExpertsReason[] =
-    "no machine but DGX Cloud's is calibrated, and one layout took up to 1.9 times as long under "
-    "one "
-    "release as under another; gpt-oss is predicted too fast (its attention's sinks and clamps are "
-    "free here), and exchanges of experts run beside nothing here, where many runs hide them";
+    "one layout took up to 1.9 times as long under one release as under another; moonlight's runs "
+    "of "
+    "one micro-batch take nearly twice as long as predicted, and gpt-oss is predicted too fast "
+    "(its attention's sinks and clamps are free here)";
 constexpr char kAdaptersReason[] =
     "AutoModel's runs of 70B with pipelines take half as long again as predicted: eager PyTorch";
 
@@ -90,8 +90,8 @@ Claim MemoryClaim(const Results& all) {
         absl::StrFormat("median %.1f %%, mean with sign %.1f %% over %d rows", ToPercent(s.median),
                         ToPercent(s.bias), s.rows));
   MetIf(&c, s.median <= 0.12, "median at most 12 %",
-        "devices keep more than the model says where T or P is above 1: about as much as the "
-        "logits of one micro-batch for each stage. nanotron's code was not read");
+        "devices keep more than the model says where T is above 1: about as much as all rows of "
+        "the inputs of each block's two first products, which its code gathers again by default");
   return c;
 }
 
@@ -188,7 +188,7 @@ std::vector<Claim> ModernClaims(const Results& all) {
                  "have fused kernels and hide their collectives"),
       TimesClaim("modern.dense_fp8", "a step of dense models in fp8, Megatron-Bridge and DGX Cloud",
                  all, of({"dgxc", "mbridge"}, "FP8"), 0.12, 0.18, 0,
-                 "casts cost nothing in the model, and layers that stay in bf16 are not told"),
+                 "layers that stay in bf16 are not told, but for head and routers"),
       TimesClaim(
           "modern.fsdp", "a step of torchtitan and llm-foundry", all,
           of({"titan", "foundry"}, "BF16"), 0.12, 1, 0,
