@@ -9,9 +9,10 @@
 // gives.
 //
 // Models with experts were calibrated as well, by a rule that was written down before its first
-// result: of each source and GPU the model with experts of the most parameters calibrates the others,
-// among those of which the table has at most a tenth of the machine's rows, with what dense models
-// use of it. That is printed beside the predictions, and not used for them (docs/modern_models.md).
+// result: of each source and GPU the model with experts of the most parameters calibrates the
+// others, among those of which the table has at most a tenth of the machine's rows, with what dense
+// models use of it. That is printed beside the predictions, and not used for them
+// (docs/modern_models.md).
 #ifndef PIPELAB_EXPERIMENTS_MODERN_MODERN_CALIBRATION_H_
 #define PIPELAB_EXPERIMENTS_MODERN_MODERN_CALIBRATION_H_
 

@@ -21,14 +21,14 @@
 // needs the others': their keys and values are gathered forward, and again backward, whose
 // gradients are reduce-scattered (LayerSplit::context_collectives).
 //
-// With `experts` E devices divide the routed experts of a layer: each token's rows go to the devices
-// that have its experts, and come back, by one all-to-all each, forward and backward. They are E of
-// the devices with other tokens, in groups of T that have a part of each expert; or, with
-// `whole_experts`, E of all devices, the T of a group too, whose rows are then split by tokens, each
-// with whole experts. Everything else is as without. With `once_per_node` a token's row goes once to
-// each node, and there once to each device, that has experts of it (DeepSeek-AI, "DeepSeek-V3
-// technical report", 2024, section 3.2.2): bytes stay those of all chosen rows, and the path says
-// what they cost (ExchangePath in pipelines/cluster/rank_network.h).
+// With `experts` E devices divide the routed experts of a layer: each token's rows go to the
+// devices that have its experts, and come back, by one all-to-all each, forward and backward. They
+// are E of the devices with other tokens, in groups of T that have a part of each expert; or, with
+// `whole_experts`, E of all devices, the T of a group too, whose rows are then split by tokens,
+// each with whole experts. Everything else is as without. With `once_per_node` a token's row goes
+// once to each node, and there once to each device, that has experts of it (DeepSeek-AI,
+// "DeepSeek-V3 technical report", 2024, section 3.2.2): bytes stay those of all chosen rows, and
+// the path says what they cost (ExchangePath in pipelines/cluster/rank_network.h).
 //
 // Papers: Lepikhin et al., "GShard", ICLR 2021, for experts; Shoeybi et al., "Megatron-LM", 2019;
 // Narayanan et al., SC 2021; Korthikanti et al., "Reducing activation recomputation in large

@@ -56,8 +56,8 @@ void AddEach(int64_t experts, int64_t numbers, Pass* pass) {
 }
 
 // In place of one kernel that reads gate and factor and writes their product, backward reads these
-// and the gradient and writes two: SiLU and product; backward the product's two, SiLU's, and the two
-// put together.
+// and the gradient and writes two: SiLU and product; backward the product's two, SiLU's, and the
+// two put together.
 void UnfuseGate(LayerSpec* layer) {
   const int64_t tokens = layer->output_shape[0], inner = WholeAttribute(*layer, "inner");
   const auto numbers = [=](int64_t samples, TensorParallel split) {

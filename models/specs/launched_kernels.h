@@ -13,14 +13,16 @@ namespace pipelab {
 // gradient of its output backward, once as it is and once transposed, for the weight gradient: read
 // in 2 bytes, written in 1 twice. A norm writes its output so itself, and with sequence
 // parallelism gradients are cast before they are gathered. Weights are cast once a step,
-// which is not counted, nor are scales and what finds them. The head and the routers of experts stay
-// in 2 bytes, as in Megatron-Core (Operation::half). Their layers must have Megatron-LM's kernels.
+// which is not counted, nor are scales and what finds them. The head and the routers of experts
+// stay in 2 bytes, as in Megatron-Core (Operation::half). Their layers must have Megatron-LM's
+// kernels.
 ModelGraph WithFp8Casts(ModelGraph graph);
 
-// PyTorch's own operations, one kernel each, where Megatron-LM fuses (nanotron's models/llama.py and
-// parallel/tensor_parallel/functional.py): SiLU and the product with it, whose output is kept too;
-// the loss as a cast of the logits to 4 bytes, maximum, difference, exponential, sum and quotient,
-// backward a product and a cast. For an instant there are two tensors of logits in 4 bytes.
+// PyTorch's own operations, one kernel each, where Megatron-LM fuses (nanotron's models/llama.py
+// and parallel/tensor_parallel/functional.py): SiLU and the product with it, whose output is kept
+// too; the loss as a cast of the logits to 4 bytes, maximum, difference, exponential, sum and
+// quotient, backward a product and a cast. For an instant there are two tensors of logits in 4
+// bytes.
 ModelGraph WithEagerKernels(ModelGraph graph);
 
 // Biases of the experts' second products, added expert by expert with the rows' weights, in 4 bytes

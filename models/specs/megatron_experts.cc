@@ -28,8 +28,8 @@ MegatronExperts MegatronExperts::Of(const LayerSpec& layer) {
 }
 
 // Of all scores, s numbers of float32, and of the chosen ones, k. Kernels in the code's order: what
-// scores are chosen by, the choice, the weights, and twice a map of all: zeros, a copy of them, into
-// which the chosen are scattered; the second one cast to integers before, and to bytes behind.
+// scores are chosen by, the choice, the weights, and twice a map of all: zeros, a copy of them,
+// into which the chosen are scattered; the second one cast to integers before, and to bytes behind.
 void MegatronExperts::AddChoice(int64_t rows, LayerOperations* ops) const {
   const int64_t s = 2 * rows * experts, k = 2 * rows * chosen;
   const auto add = [](std::initializer_list<int64_t> kernels, std::vector<Operation>* pass) {

@@ -12,7 +12,8 @@
 //   weights     are applied by the gate's kernel, so that no expert's output is kept
 //   products    one grouped kernel for all experts of the device, of an even load, whose weight
 //               gradients are added to float32 sums within it
-//   counts      where each chosen row goes by itself: how many rows go where is seven small kernels,
+//   counts      where each chosen row goes by itself: how many rows go where is seven small
+//   kernels,
 //               five copies to the host and a gather over the devices; the rows' weights have an
 //               exchange of their own, and so do their gradients (token_dispatcher.py, "alltoall")
 //   shared      experts are a feed-forward of their own, beside nothing

@@ -1,6 +1,6 @@
-// What of the exchanges of experts runs beside compute where the forward of one micro-batch is merged
-// with the backward of another, block by block, as in Megatron-Core (overlap_moe_expert_parallel_comm,
-// megatron/core/models/common/model_chunk_schedule_plan.py):
+// What of the exchanges of experts runs beside compute where the forward of one micro-batch is
+// merged with the backward of another, block by block, as in Megatron-Core
+// (overlap_moe_expert_parallel_comm, megatron/core/models/common/model_chunk_schedule_plan.py):
 //
 //   exchanges   combine_backward | dispatch_forward, dispatch_backward | combine_forward
 //   compute     attention_forward | experts_backward, experts_forward  | attention_backward

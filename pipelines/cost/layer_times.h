@@ -75,8 +75,8 @@ struct LayerTimes {
 absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machine, int64_t samples,
                                    TokenSlice slice = TokenSlice(),
                                    const TensorGroup& group = TensorGroup());
-// The same of layer `index` of a graph, with what hides of its exchanges beside the layer that feeds
-// it and its own passes.
+// The same of layer `index` of a graph, with what hides of its exchanges beside the layer that
+// feeds it and its own passes.
 absl::StatusOr<LayerTimes> TimesInGraph(const ModelGraph& graph, int index, const Machine& machine,
                                         int64_t samples, TokenSlice slice,
                                         const TensorGroup& group);

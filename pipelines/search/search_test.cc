@@ -75,8 +75,8 @@ SearchRequest ByAllMethods(int64_t devices, int64_t batch) {
   return search;
 }
 
-// Against simulating everything: the same of every method, to the nanosecond, in the same order, and
-// the same best of all methods together.
+// Against simulating everything: the same of every method, to the nanosecond, in the same order,
+// and the same best of all methods together.
 void ExpectEqualsSimulatingAll(const StepModel& model, const SearchRequest& search) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const SearchResult found, Search(model, search));
   SearchRequest exhaustive = search;

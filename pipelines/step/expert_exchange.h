@@ -19,12 +19,13 @@ absl::optional<RoutedRows> RowsOfExperts(const ModelGraph& graph);
 
 // With exchanges beside compute: micro-batches on a device less those of its warm-up, as a share.
 // Without a pipeline the first forward and the last backward are alone. Interleaved, Megatron-Core
-// has one forward more in the warm-up than else: 2 (P - 1) + (V - 1) P + 1 on the first device, which
-// counts here for all.
+// has one forward more in the warm-up than else: 2 (P - 1) + (V - 1) P + 1 on the first device,
+// which counts here for all.
 double MergedShare(const StepConfig& config);
 
 // InvalidArgument naming the word: dispatch or exchanges without experts over several devices,
-// layers whose tokens choose differently, schemes and recomputation that do not merge micro-batches.
+// layers whose tokens choose differently, schemes and recomputation that do not merge
+// micro-batches.
 absl::Status CheckExchanges(const ModelGraph& graph, const StepConfig& config);
 
 }  // namespace pipelab

@@ -135,7 +135,8 @@ class StepCache {
   GroupedModel selective_graph_;  // made when it is asked for
   StepModel selective_;
   std::map<SizeKey, std::vector<StageCost>> unit_times_;
-  // By size, recompute, whether of some blocks alone, micro-batches where the rule looks at memory, stages, heads.
+  // By size, recompute, whether of some blocks alone, micro-batches where the rule looks at memory,
+  // stages, heads.
   std::map<std::tuple<SizeKey, Recompute, bool, int, int, StageLearning>, std::vector<int>> units_;
   // By the stage of each layer, what backwards rebuild, and heads.
   std::map<std::tuple<std::vector<int>, Recompute, int, absl::optional<LocalHead>>, Cut> cuts_;
