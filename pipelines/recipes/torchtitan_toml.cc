@@ -95,8 +95,8 @@ class TorchtitanReader {
     }
     c.context = static_cast<int>(context);
     PIPELAB_ASSIGN_OR_RETURN(const std::string rotate,
-                             Word("parallelism", "context_parallel_rotate_method",
-                                  {"allgather", "alltoall"}, "allgather"));
+                             keys_.Word("parallelism", "context_parallel_rotate_method",
+                                        {"allgather", "alltoall"}, "allgather"));
     if (context > 1 && rotate == "alltoall") c.context_exchange = ContextExchange::kRing;
     PIPELAB_RETURN_IF_ERROR(TakeData(tensor * pipeline * context));
     return TakeExperts();
