@@ -150,7 +150,8 @@ TEST(ExpertStageCosts, MegatronsExperts) {
       Flops flops;
       for (const Operation& o : share.operations.forward) flops += o.flops;
       EXPECT_EQ(flops, own.costs(kSamples).forward);
-      EXPECT_EQ(share.forward.size(), e > 1 ? 2 : 0);
+      // Rows out and back, counts, and the rows' weights.
+      EXPECT_EQ(share.forward.size(), e > 1 ? 4 : 0);
       const int64_t rows = kRows * kChosen, all = kRows * (kChosen + shared);
       const int64_t routing =
           kRows + kRows * kExperts + 3 * rows + kExperts + 1 + (e > 1 ? kExperts : 0);
@@ -160,7 +161,9 @@ TEST(ExpertStageCosts, MegatronsExperts) {
     }
     // Each device of a group that splits experts sends its own rows.
     const TensorShare group = ShareOf(layer, kSamples, TokenSlice(), Experts(4, 2, true));
-    EXPECT_EQ(group.forward.back().bytes, Bytes(4 * kRows / 2 * kChosen * kHidden));
+    const size_t exchanges = group.forward.size();
+    EXPECT_EQ(group.forward[exchanges - 3].bytes, Bytes(4 * kRows / 2 * kChosen * kHidden));
+    EXPECT_EQ(group.forward.back().bytes, Bytes(4 * 2 * kRows / 2 * kChosen));
   }
 }
 

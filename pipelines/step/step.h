@@ -8,7 +8,8 @@
 //
 // A step is whole: fill and drain, messages and collectives over the cluster's links, the sums of
 // gradients, the optimizer. Ranks that differ only in d or t do the same, so the program has one
-// device for all t and two for all d (Program::devices_per_member), or four where sets of d share.
+// device for all t and two for all d (Program::devices_per_member), or four where sets of d share
+// and there is no pipeline.
 //
 // Plans and trainings bring their own partition and schedule and begin at AssembleStep.
 #ifndef PIPELAB_PIPELINES_STEP_STEP_H_
@@ -108,7 +109,7 @@ absl::Status CheckCountable(const StepModel& model, int64_t micro_batch_size,
                             int64_t micro_batches);
 
 // Devices of the program for each pipeline device: two stand for all copies where all are alike.
-// Of sets of shards, two stand for each set and two for all sets.
+// Of sets of shards without a pipeline, two stand for each set and two for all sets.
 int MembersOf(const StepModel& model, const StepConfig& config);
 // Of the largest edge; 0 without edges.
 Bytes LargestMessage(const CostTable& costs);
