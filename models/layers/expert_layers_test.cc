@@ -68,6 +68,9 @@ class HookedPeers final : public TensorPeers {
   void ScatterSums(const Tensor& all, const Tensor& own, int64_t samples) override {
     peers_.ScatterSums(all, own, samples);
   }
+  std::function<Tensor()> Shift(Tensor sent, int64_t places, Arena* arena) override {
+    return peers_.Shift(std::move(sent), places, arena);
+  }
   void Exchange(const Tensor& data, absl::Span<const int64_t> to, const Tensor& result,
                 absl::Span<const int64_t> from) override {
     hook_(exchanges_++, to, from);
