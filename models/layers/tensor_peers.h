@@ -16,8 +16,8 @@
 #include <functional>
 
 #include "absl/status/status.h"
-#include "kernels/tensor/arena.h"
 #include "absl/types/span.h"
+#include "kernels/tensor/arena.h"
 #include "kernels/tensor/tensor.h"
 #include "models/layers/layer.h"
 

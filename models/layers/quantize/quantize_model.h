@@ -17,8 +17,8 @@
 #include "absl/status/statusor.h"
 #include "kernels/backend.h"
 #include "models/data/batch_source.h"
-#include "models/layers/serial_trainer.h"
 #include "models/layers/quantize/quantizer.h"
+#include "models/layers/serial_trainer.h"
 
 namespace pipelab {
 
