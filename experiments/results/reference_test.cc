@@ -82,7 +82,7 @@ TEST(ReferenceTest, EveryPublishedTableHasItsClaims) {
           Pair("Megatron-LM", 4), Pair("PipeDream", 2), Pair("Piper", 1), Pair("DAPPLE", 1),
           Pair("BaPipe", 1), Pair("Chimera", 1), Pair("BitPipe", 3), Pair("TeraPipe", 3),
           Pair("Zero bubble", 4), Pair("Controllable memory", 1), Pair("DualPipe", 1),
-          Pair("PipeFill", 5), Pair("PPLL", 2), Pair("PARTIME", 1)));
+          Pair("PipeFill", 5), Pair("PPLL", 2), Pair("PARTIME", 1), Pair("MARLIN", 2)));
 }
 
 }  // namespace
