@@ -14,8 +14,6 @@
 //   of_whole_rows   AttentionTiles: the time with all keys of a block at once (key_tile 0) as a
 //                   multiple of the time with tiles, least times by turns; scratch_KiB of both
 //   share_in_onednn of the case's time, inside the library; in_reorders: of it, copies of weights
-#include <time.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -34,13 +32,6 @@
 namespace pipelab {
 namespace {
 
-// Of this thread: a neighbour on the machine then costs only what it takes from caches and memory.
-double CpuSeconds() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
 double WallSeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -55,9 +46,9 @@ double MeasurePeakFlops() {
   static const Tensor* const product = new Tensor(backend->Allocate({kSize, kSize}));
   double best = 0;
   for (int i = 0; i < 5; ++i) {
-    const double start = CpuSeconds();
+    const double start = cpu::ThreadSeconds();
     backend->Linear(*square, *square, Tensor(), *product);
-    best = std::max(best, 2.0 * kSize * kSize * kSize / (CpuSeconds() - start));
+    best = std::max(best, 2.0 * kSize * kSize * kSize / (cpu::ThreadSeconds() - start));
   }
   return best;
 }
@@ -70,21 +61,23 @@ double MeasurePeakBytes(double bytes) {
   const int copies = static_cast<int>(std::max(1.0, 4e6 / bytes));  // at least some milliseconds
   double best = 0;
   for (int i = 0; i < 7; ++i) {
-    const double start = CpuSeconds();
+    const double start = cpu::ThreadSeconds();
     for (int k = 0; k < copies; ++k) {
       std::memcpy(to.data(), from.data(), half);
       benchmark::ClobberMemory();
     }
-    best = std::max(best, 2.0 * static_cast<double>(half) * copies / (CpuSeconds() - start));
+    best =
+        std::max(best, 2.0 * static_cast<double>(half) * copies / (cpu::ThreadSeconds() - start));
   }
   return best;
 }
 
 double LibraryBestSeconds(const KernelCase& c) {
   if (c.convolution) {
-    return cpu::BestConvolutionSeconds(c.convolution->shape, c.convolution->pass, &CpuSeconds);
+    return cpu::BestConvolutionSeconds(c.convolution->shape, c.convolution->pass,
+                                       &cpu::ThreadSeconds);
   }
-  return cpu::BestMatmulSeconds(*c.matmul, &CpuSeconds);
+  return cpu::BestMatmulSeconds(*c.matmul, &cpu::ThreadSeconds);
 }
 
 // Speed as a share of the library's best: least times, taken by turns, so that both meet the same
@@ -93,7 +86,7 @@ double ShareOfLibrary(const KernelCase& c, const std::function<void()>& run) {
   double own = std::numeric_limits<double>::infinity(), library = own;
   for (int turn = 0; turn < 3; ++turn) {
     library = std::min(library, LibraryBestSeconds(c));
-    own = std::min(own, cpu::LeastSeconds(&CpuSeconds, run));
+    own = std::min(own, cpu::LeastSeconds(&cpu::ThreadSeconds, run));
   }
   return library / own;
 }
@@ -105,12 +98,12 @@ void RunCase(benchmark::State& state, const KernelCase& c) {
   const double peak = c.flops > 0 ? MeasurePeakFlops() : MeasurePeakBytes(c.bytes);
   c.run(backend.get(), tensors);
   const int64_t library_before = backend->library_ns(), reorder_before = backend->reorder_ns();
-  const double start = CpuSeconds(), wall_start = WallSeconds();
+  const double start = cpu::ThreadSeconds(), wall_start = WallSeconds();
   for (auto _ : state) {
     c.run(backend.get(), tensors);
     benchmark::ClobberMemory();
   }
-  const double seconds = CpuSeconds() - start, wall_seconds = WallSeconds() - wall_start;
+  const double seconds = cpu::ThreadSeconds() - start, wall_seconds = WallSeconds() - wall_start;
   const double runs = static_cast<double>(state.iterations());
   state.counters["GB/s"] = c.bytes * runs / seconds * 1e-9;
   state.counters["share_of_peak"] = (c.flops > 0 ? c.flops : c.bytes) * runs / seconds / peak;
@@ -154,12 +147,12 @@ void RunTiles(benchmark::State& state) {
   state.counters["scratch_KiB_whole"] = scratch_of(whole);
   double of_tiles = std::numeric_limits<double>::infinity(), of_whole = of_tiles;
   for (auto _ : state) {
-    double start = CpuSeconds();
+    double start = cpu::ThreadSeconds();
     run(tiles);
-    of_tiles = std::min(of_tiles, CpuSeconds() - start);
-    start = CpuSeconds();
+    of_tiles = std::min(of_tiles, cpu::ThreadSeconds() - start);
+    start = cpu::ThreadSeconds();
     run(whole);
-    of_whole = std::min(of_whole, CpuSeconds() - start);
+    of_whole = std::min(of_whole, cpu::ThreadSeconds() - start);
   }
   state.counters["of_whole_rows"] = of_whole / of_tiles;
 }

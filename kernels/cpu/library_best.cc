@@ -1,5 +1,7 @@
 #include "kernels/cpu/library_best.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -85,6 +87,12 @@ double ConvolutionSeconds(const ConvolutionShape& s, ConvolutionPass pass, Tag t
 }
 
 }  // namespace
+
+double ThreadSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
 
 double LeastSeconds(Clock clock, const std::function<void()>& body) {
   body();

@@ -16,6 +16,7 @@ namespace pipelab {
 namespace cpu {
 
 using Clock = double (*)();  // seconds
+double ThreadSeconds();      // processor time of the calling thread
 
 // The least time of a call of `body`: 5 to 1000 of them within some 50 ms, after one to warm up.
 double LeastSeconds(Clock clock, const std::function<void()>& body);

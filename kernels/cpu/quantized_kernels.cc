@@ -3,7 +3,6 @@
 #include "kernels/cpu/groups.h"
 #include "kernels/cpu/int4/int4_call.h"
 #include "kernels/shape_checks.h"
-#include "kernels/tensor/bfloat16.h"
 
 namespace pipelab {
 namespace cpu {
@@ -13,8 +12,7 @@ class CpuQuantizedKernels final : public QuantizedKernels {
  public:
   void DoProduct(Int4Math math, const Tensor& x_MK, const Int4Weights& w,
                  const Tensor& y_MN) override {
-    const Int4Matrix matrix{w.shape, w.codes.i32().data(),
-                            static_cast<const BFloat16*>(w.scales.data()), w.book};
+    const Int4Matrix matrix = MatrixOf(w);
     const Int4Activations x(math, matrix, Data(x_MK), RowsOf(x_MK).rows);
     Int4Paths(math).front().run(matrix, x, 0, w.shape.panels(), Data(y_MN));
   }

@@ -14,19 +14,25 @@ namespace pipelab {
 namespace cpu {
 namespace {
 
-__m256 ScaleOf(const BFloat16* scales) {
-  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(scales));
-  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
-}
+// Totals of both maths: four vectors of 8 columns.
+struct Avx2Totals {
+  using Vector = __m256;
+  static constexpr int kVectors = 4, kMostRows = 2;
+
+  static __m256 Scale(const BFloat16* scales) {
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(scales));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+  }
+  static void Store(__m256 total, float* y) { _mm256_storeu_ps(y, total); }
+};
+
 __m256i Codes(const int32_t* codes) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
 }
 
-class Avx2Float {
+class Avx2Float : public Avx2Totals {
  public:
   using Sum = __m256;
-  using Vector = __m256;
-  static constexpr int kVectors = 4, kMostRows = 2;
 
   Avx2Float(const Int4Matrix&, const Int4Activations& x)
       : low_(_mm256_loadu_ps(x.book.numbers.data())),
@@ -57,11 +63,9 @@ class Avx2Float {
     }
   }
 
-  static __m256 Scale(const BFloat16* scales) { return ScaleOf(scales); }
   __m256 Add(__m256 total, __m256 sum, __m256 scale, int64_t, int64_t) const {
     return _mm256_fmadd_ps(sum, scale, total);
   }
-  static void Store(__m256 total, float* y) { _mm256_storeu_ps(y, total); }
 
  private:
   const __m256 low_, high_;
@@ -69,11 +73,9 @@ class Avx2Float {
   const int64_t k_;
 };
 
-class Avx2Int8 {
+class Avx2Int8 : public Avx2Totals {
  public:
   using Sum = __m256i;
-  using Vector = __m256;
-  static constexpr int kVectors = 4, kMostRows = 2;
 
   Avx2Int8(const Int4Matrix&, const Int4Activations& x)
       : values_(_mm256_broadcastsi128_si256(
@@ -102,12 +104,10 @@ class Avx2Int8 {
     }
   }
 
-  static __m256 Scale(const BFloat16* scales) { return ScaleOf(scales); }
   __m256 Add(__m256 total, __m256i sum, __m256 scale, int64_t row, int64_t span) const {
     const __m256 step = _mm256_set1_ps(steps_[row * spans_ + span]);
     return _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), _mm256_mul_ps(scale, step), total);
   }
-  static void Store(__m256 total, float* y) { _mm256_storeu_ps(y, total); }
 
  private:
   PIPELAB_INLINE __m256i Values(__m256i codes) const {

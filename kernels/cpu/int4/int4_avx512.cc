@@ -5,22 +5,17 @@
 #if defined(__AVX512F__)
 #include <immintrin.h>
 
+#include "kernels/cpu/int4/int4_avx512.h"
 #include "kernels/cpu/int4/int4_kernel.h"
 
 namespace pipelab {
 namespace cpu {
 namespace {
 
-class Avx512 {
+class Avx512 : public Avx512FloatSums {
  public:
-  using Sum = __m512;
-  using Vector = __m512;
-  static constexpr int kVectors = 2, kMostRows = 8;
-
   Avx512(const Int4Matrix&, const Int4Activations& x)
       : book_(_mm512_loadu_ps(x.book.numbers.data())), x_(x.floats.data()), k_(x.k) {}
-
-  __m512 Begin(int64_t, int64_t) const { return _mm512_setzero_ps(); }
 
   template <int R>
   PIPELAB_INLINE void Unit(const int32_t* codes, int64_t unit, int64_t row,
@@ -39,15 +34,6 @@ class Avx512 {
       }
     }
   }
-
-  static __m512 Scale(const BFloat16* scales) {
-    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(scales));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
-  }
-  __m512 Add(__m512 total, __m512 sum, __m512 scale, int64_t, int64_t) const {
-    return _mm512_fmadd_ps(sum, scale, total);
-  }
-  static void Store(__m512 total, float* y) { _mm512_storeu_ps(y, total); }
 
  private:
   const __m512 book_;

@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "kernels/cpu/int4/int4_avx512.h"
 #include "kernels/cpu/int4/int4_kernel.h"
 
 namespace pipelab {
@@ -14,11 +15,9 @@ namespace cpu {
 namespace {
 
 template <bool kLookup>
-class Avx512Vnni {
+class Avx512Vnni : public Avx512Totals {
  public:
   using Sum = __m512i;
-  using Vector = __m512;
-  static constexpr int kVectors = 2, kMostRows = 8;
 
   Avx512Vnni(const Int4Matrix&, const Int4Activations& x)
       : mask_(_mm512_set1_epi8(15)),
@@ -51,15 +50,10 @@ class Avx512Vnni {
     }
   }
 
-  static __m512 Scale(const BFloat16* scales) {
-    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(scales));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
-  }
   __m512 Add(__m512 total, __m512i sum, __m512 scale, int64_t row, int64_t span) const {
     const __m512 step = _mm512_set1_ps(steps_[row * spans_ + span]);
     return _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_mul_ps(scale, step), total);
   }
-  static void Store(__m512 total, float* y) { _mm512_storeu_ps(y, total); }
 
  private:
   PIPELAB_INLINE __m512i Bytes(__m512i codes) const {

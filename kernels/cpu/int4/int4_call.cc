@@ -108,6 +108,10 @@ void Int4Activations::MakeBytes(const Int4Shape& shape, const float* x_MK) {
   }
 }
 
+Int4Matrix MatrixOf(const Int4Weights& w) {
+  return {w.shape, w.codes.i32().data(), static_cast<const BFloat16*>(w.scales.data()), w.book};
+}
+
 std::vector<Int4Path> Int4Paths(Int4Math math) {
   std::vector<Int4Path> paths;
   const auto add = [&](const char* name, Int4Run run) {

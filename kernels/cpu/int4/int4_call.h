@@ -26,6 +26,7 @@ struct Int4Matrix {
   const BFloat16* scales;  // [panels, groups, 32]
   Int4Book book;
 };
+Int4Matrix MatrixOf(const Int4Weights& weights);  // which must outlive it
 
 // The numbers of a code book as int8; with u[i] = values[i] + zero they begin at 0.
 struct Int8Book {

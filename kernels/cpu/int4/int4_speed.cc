@@ -1,13 +1,7 @@
 #include "kernels/cpu/int4/int4_speed.h"
 
-#include <time.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <limits>
-#include <thread>
-#include <vector>
 
 #include "kernels/cpu/int4/int4_call.h"
 #include "kernels/cpu/int4/int4_peak.h"
@@ -19,10 +13,6 @@
 namespace pipelab {
 namespace cpu {
 namespace {
-
-double WallSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Four streams of one cache line, as the product's are; fetched as far ahead.
 PIPELAB_SIMD uint64_t SumOf(const uint64_t* data, int64_t count) {
@@ -48,19 +38,6 @@ double BestRate(const F& products) {
 }
 
 }  // namespace
-
-double ThreadSeconds() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
-double ReadBandwidth(const void* data, int64_t bytes) {
-  volatile uint64_t kept = 0;
-  const double seconds = LeastSeconds(
-      &ThreadSeconds, [&] { kept = SumOf(static_cast<const uint64_t*>(data), bytes / 8); });
-  return static_cast<double>(bytes) / seconds;
-}
 
 double PeakFlops(Int4Math math) {
   const char* const best = Int4Paths(math).front().name;
@@ -96,37 +73,22 @@ Int4Product::Int4Product(const Int4Shape& shape, int64_t most_rows) {
   y_MN_ = arena_.Allocate(DataType::kFloat32, {most_rows, shape.n}, MemoryKind::kActivation);
 }
 
+double Int4Product::Bandwidth() const {
+  const Tensor& codes = weights_.codes;
+  volatile uint64_t kept = 0;
+  const double seconds = cpu::LeastSeconds(&ThreadSeconds, [&] {
+    kept = SumOf(static_cast<const uint64_t*>(codes.data()), codes.bytes() / 8);
+  });
+  return static_cast<double>(codes.bytes()) / seconds;
+}
+
 double Int4Product::LeastSeconds(Int4Math math, int64_t m) const {
-  const Int4Matrix matrix{weights_.shape, weights_.codes.i32().data(),
-                          static_cast<const BFloat16*>(weights_.scales.data()), weights_.book};
+  const Int4Matrix matrix = MatrixOf(weights_);
   const Int4Path path = Int4Paths(math).front();
   return cpu::LeastSeconds(&ThreadSeconds, [&] {
     const Int4Activations x(math, matrix, x_MK_.f32().data(), m);
     path.run(matrix, x, 0, matrix.shape.panels(), y_MN_.f32().data());
   });
-}
-
-double Int4Product::LeastWallSeconds(Int4Math math, int64_t m, int threads) const {
-  const Int4Matrix matrix{weights_.shape, weights_.codes.i32().data(),
-                          static_cast<const BFloat16*>(weights_.scales.data()), weights_.book};
-  const Int4Path path = Int4Paths(math).front();
-  const int64_t panels = matrix.shape.panels();
-  return cpu::LeastSeconds(&WallSeconds, [&] {
-    const Int4Activations x(math, matrix, x_MK_.f32().data(), m);
-    const auto run = [&](int t) {
-      path.run(matrix, x, panels * t / threads, panels * (t + 1) / threads, y_MN_.f32().data());
-    };
-    std::vector<std::thread> others;
-    for (int t = 1; t < threads; ++t) others.emplace_back(run, t);
-    run(0);
-    for (std::thread& thread : others) thread.join();
-  });
-}
-
-double Int4LimitSeconds(const Int4Shape& shape, int64_t m, int64_t bytes, double bandwidth,
-                        double peak) {
-  const double flops = 2.0 * static_cast<double>(m * shape.k * shape.n);
-  return std::max(static_cast<double>(bytes) / bandwidth, flops / peak);
 }
 
 }  // namespace cpu

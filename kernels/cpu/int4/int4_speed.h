@@ -2,9 +2,9 @@
 // bandwidth and flops / peak, both measured beside them.
 //
 //   const Int4Product product({8192, 10240, 128}, /*most_rows=*/128);
-//   const double seconds = product.LeastSeconds(Int4Math::kInt8, /*m=*/4);
-//   Int4LimitSeconds(product.shape(), 4, product.bytes(), product.Bandwidth(),
-//                    PeakFlops(Int4Math::kInt8)) / seconds;        // the share of the limit
+//   product.LeastSeconds(Int4Math::kInt8, /*m=*/4);
+//   product.bytes() / product.Bandwidth();     // bounds: this, and flops over this:
+//   PeakFlops(Int4Math::kInt8);
 //
 // Times are processor time of the calling thread: what other programs take does not count, what
 // they do to caches and memory does. So limits are measured again beside each product.
@@ -19,10 +19,6 @@
 namespace pipelab {
 namespace cpu {
 
-double ThreadSeconds();
-
-// Bytes a second of reading `bytes` bytes from `data`, the best of a few.
-double ReadBandwidth(const void* data, int64_t bytes);
 // Flops a second of the instruction that the fastest kernel of the math is made of, from registers
 // alone; 0 where the processor has only plain loops for it.
 double PeakFlops(Int4Math math);
@@ -34,21 +30,16 @@ class Int4Product {
 
   const Int4Shape& shape() const { return weights_.shape; }
   int64_t bytes() const { return weights_.bytes(); }
-  double Bandwidth() const { return ReadBandwidth(weights_.codes.data(), weights_.codes.bytes()); }
-  // Of m rows, which are made int8 or bfloat16 in the same time; of `threads` threads by the clock
-  // on the wall.
+  // Bytes a second of reading the codes, the best of a few.
+  double Bandwidth() const;
+  // Of m rows, which are made int8 or bfloat16 in the same time.
   double LeastSeconds(Int4Math math, int64_t m) const;
-  double LeastWallSeconds(Int4Math math, int64_t m, int threads) const;
 
  private:
   Arena arena_;
   Int4Weights weights_;
   Tensor x_MK_, y_MN_;
 };
-
-// The larger of the two bounds.
-double Int4LimitSeconds(const Int4Shape& shape, int64_t m, int64_t bytes, double bandwidth,
-                        double peak);
 
 }  // namespace cpu
 }  // namespace pipelab

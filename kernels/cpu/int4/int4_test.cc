@@ -26,6 +26,7 @@ using cpu::Int4Activations;
 using cpu::Int4Matrix;
 using cpu::Int4Path;
 using cpu::Int4Paths;
+using cpu::MatrixOf;
 
 constexpr Int4Math kMaths[] = {Int4Math::kFloat32, Int4Math::kBFloat16, Int4Math::kInt8};
 
@@ -45,10 +46,6 @@ struct Inputs {
       x_MK.f32()[i] = row % 5 == 4 ? 0.0f : of_x.Normal(i) * static_cast<float>(1 + row % 3);
     }
   }
-  Int4Matrix matrix() const {
-    return {weights.shape, weights.codes.i32().data(),
-            static_cast<const BFloat16*>(weights.scales.data()), weights.book};
-  }
 
   Arena arena;
   std::vector<uint8_t> codes;
@@ -65,7 +62,7 @@ std::vector<float> ByReference(Int4Math math, Inputs* in) {
 }
 
 std::vector<float> ByPath(const Int4Path& path, Int4Math math, const Inputs& in, int threads = 1) {
-  const Int4Matrix matrix = in.matrix();
+  const Int4Matrix matrix = MatrixOf(in.weights);
   const int64_t m = in.x_MK.dim(0), panels = matrix.shape.panels();
   const Int4Activations x(math, matrix, in.x_MK.f32().data(), m);
   std::vector<float> y(m * matrix.shape.n, std::nanf(""));

@@ -208,20 +208,4 @@ absl::StatusOr<QuantizedMatrix> Gptq(absl::Span<const float> w_KN, const InputSq
   return q;
 }
 
-double OutputError(absl::Span<const float> w_KN, absl::Span<const float> values_KN,
-                   const InputSquares& squares, int64_t n) {
-  const int64_t k = squares.k();
-  double error = 0;
-  for (int64_t c = 0; c < n; ++c) {
-    for (int64_t i = 0; i < k; ++i) {
-      double sum = 0;
-      for (int64_t j = 0; j < k; ++j) {
-        sum += squares.sum_KK()[i * k + j] * (w_KN[j * n + c] - double{values_KN[j * n + c]});
-      }
-      error += sum * (w_KN[i * n + c] - double{values_KN[i * n + c]});
-    }
-  }
-  return error;
-}
-
 }  // namespace pipelab

@@ -63,10 +63,6 @@ QuantizedMatrix RoundToNearest(absl::Span<const float> w_KN, int64_t k, int64_t 
 absl::StatusOr<QuantizedMatrix> Gptq(absl::Span<const float> w_KN, const InputSquares& squares,
                                      int64_t n, const QuantizeOptions& options);
 
-// The sum of squares of x (w - values) over the calibration rows: what GPTQ makes small.
-double OutputError(absl::Span<const float> w_KN, absl::Span<const float> values_KN,
-                   const InputSquares& squares, int64_t n);
-
 }  // namespace pipelab
 
 #endif  // PIPELAB_MODELS_QUANTIZE_QUANTIZER_H_

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "kernels/int4_weights.h"
 #include "kernels/tensor/arena.h"
@@ -30,6 +31,23 @@ InputSquares Correlated(int64_t k, int64_t rows, uint64_t seed) {
   InputSquares squares(k);
   squares.Add(x);
   return squares;
+}
+
+// The sum of squares of x (w - values) over the calibration rows: what GPTQ makes small.
+double OutputError(absl::Span<const float> w_KN, absl::Span<const float> values_KN,
+                   const InputSquares& squares, int64_t n) {
+  const int64_t k = squares.k();
+  double error = 0;
+  for (int64_t c = 0; c < n; ++c) {
+    for (int64_t i = 0; i < k; ++i) {
+      double sum = 0;
+      for (int64_t j = 0; j < k; ++j) {
+        sum += squares.sum_KK()[i * k + j] * (w_KN[j * n + c] - double{values_KN[j * n + c]});
+      }
+      error += sum * (w_KN[i * n + c] - double{values_KN[i * n + c]});
+    }
+  }
+  return error;
 }
 
 TEST(Quantizer, NumbersOfTheBookComeBack) {
