@@ -173,16 +173,16 @@ class ConfigReader {
   absl::Status TakeRotaryBase(GptConfig* c) const {
     if (file_.HasObject("rope_parameters")) {
       PIPELAB_ASSIGN_OR_RETURN(const JsonObject rotary, file_.Object("rope_parameters"));
-      return TakeBase(rotary, c);
+      return TakeBase(rotary, &c->rotary_base);
     }
-    return TakeBase(file_, c);
+    return TakeBase(file_, &c->rotary_base);
   }
-  static absl::Status TakeBase(const JsonObject& of, GptConfig* c,
+  static absl::Status TakeBase(const JsonObject& of, double* base,
                                absl::string_view key = "rope_theta") {
     if (!of.HasValue(key)) return absl::OkStatus();
-    PIPELAB_ASSIGN_OR_RETURN(c->rotary_base, of.Number(key));
-    if (c->rotary_base >= 1 && c->rotary_base <= 1e12) return absl::OkStatus();
-    return of.Error(key, c->rotary_base, ": must be from 1 to 1e12");
+    PIPELAB_ASSIGN_OR_RETURN(*base, of.Number(key));
+    if (*base >= 1 && *base <= 1e12) return absl::OkStatus();
+    return of.Error(key, *base, ": must be from 1 to 1e12");
   }
 
   // Blocks with windows have another base; newer files have an object of each kind.
@@ -192,19 +192,15 @@ class ConfigReader {
       return file_.Error("use_bidirectional_attention", "true: no language model; must be false");
     }
     if (!file_.HasValue("rope_theta")) c->rotary_base = 1000000;
-    GptConfig local;
-    local.rotary_base = 10000;
-    if (file_.HasObject("rope_parameters")) {
-      PIPELAB_ASSIGN_OR_RETURN(const JsonObject rotary, file_.Object("rope_parameters"));
-      PIPELAB_ASSIGN_OR_RETURN(const JsonObject full, rotary.Object("full_attention"));
-      PIPELAB_ASSIGN_OR_RETURN(const JsonObject near, rotary.Object("sliding_attention"));
-      PIPELAB_RETURN_IF_ERROR(TakeBase(full, c));
-      PIPELAB_RETURN_IF_ERROR(TakeBase(near, &local));
-    } else {
-      PIPELAB_RETURN_IF_ERROR(TakeBase(file_, &local, "rope_local_base_freq"));
+    c->window_rotary_base = 10000;
+    if (!file_.HasObject("rope_parameters")) {
+      return TakeBase(file_, &c->window_rotary_base, "rope_local_base_freq");
     }
-    c->window_rotary_base = local.rotary_base;
-    return absl::OkStatus();
+    PIPELAB_ASSIGN_OR_RETURN(const JsonObject rotary, file_.Object("rope_parameters"));
+    PIPELAB_ASSIGN_OR_RETURN(const JsonObject full, rotary.Object("full_attention"));
+    PIPELAB_ASSIGN_OR_RETURN(const JsonObject near, rotary.Object("sliding_attention"));
+    PIPELAB_RETURN_IF_ERROR(TakeBase(full, &c->rotary_base));
+    return TakeBase(near, &c->window_rotary_base);
   }
 
   // `head_size` counts where the file has none; 0: the hidden size over the heads.

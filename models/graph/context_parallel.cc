@@ -1,25 +1,12 @@
 #include "models/graph/context_parallel.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "tools/base/nearest.h"
 
 namespace pipelab {
-namespace {
-
-// The degree nearest to the asked one whose `chunks` of each part divide the tokens.
-int64_t NearestContext(int64_t tokens, int64_t chunks, int64_t asked) {
-  int64_t nearest = 1;
-  for (int64_t degree = 2; degree * chunks <= tokens; ++degree) {
-    const bool nearer = std::abs(degree - asked) < std::abs(nearest - asked);
-    if (tokens % (degree * chunks) == 0 && nearer) nearest = degree;
-  }
-  return nearest;
-}
-
-}  // namespace
 
 ContextPart ContextPartOf(const ModelGraph& graph, int64_t parts, int64_t part) {
   if (parts == 1) return {};
@@ -51,10 +38,12 @@ absl::Status CheckContextParallel(const ModelGraph& graph, TensorParallel split,
     }
     const int64_t tokens = TokensOf(layer);
     if (tokens % part.divisor() != 0) {
+      const int64_t nearest =
+          tokens % part.chunks() == 0 ? NearestDivisor(split.context, tokens / part.chunks()) : 1;
       const char* const what = part.balanced ? ": twice it must divide the " : ": must divide the ";
-      return absl::InvalidArgumentError(absl::StrCat(
-          given, what, tokens, " tokens of ", name, part.balanced ? ", for a causal mask" : "",
-          "; the nearest that does is ", NearestContext(tokens, part.chunks(), split.context)));
+      return absl::InvalidArgumentError(absl::StrCat(given, what, tokens, " tokens of ", name,
+                                                     part.balanced ? ", for a causal mask" : "",
+                                                     "; the nearest that does is ", nearest));
     }
     if (split.sequence && tokens / split.context % split.degree != 0) {
       return absl::InvalidArgumentError(

@@ -14,8 +14,7 @@ std::vector<TokenSlice> ContextPart::Tokens(int64_t tokens, TokenSlice own) cons
   for (int64_t i = 0; i < chunks(); ++i) {
     const int64_t first = std::max(begin, i * size), last = std::min(end, (i + 1) * size);
     if (first >= last) continue;
-    const int64_t chunk = i == 0 ? part : 2 * parts - 1 - part;
-    slices.push_back({chunk * size + first - i * size, last - first});
+    slices.push_back({ChunkNumber(i) * size + first - i * size, last - first});
   }
   return slices;
 }

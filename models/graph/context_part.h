@@ -29,6 +29,8 @@ struct ContextPart {
 
   bool whole() const { return parts == 1; }
   int64_t chunks() const { return balanced ? 2 : 1; }
+  // Which of all devices' chunks, in order, its i-th one is.
+  int64_t ChunkNumber(int64_t i) const { return i == 0 ? part : 2 * parts - 1 - part; }
   // What the parts must divide into: C, or 2 C.
   int64_t divisor() const { return parts * chunks(); }
   // The true tokens of the device's rows `own` of a sample of `tokens`; of all of them where `own`

@@ -8,6 +8,7 @@
 #include "tools/base/nearest.h"
 
 namespace pipelab {
+
 int64_t RoutedExperts(const LayerSpec& layer) {
   int64_t experts = 0;
   for (const ParameterSpec& p : layer.parameters) experts = std::max(experts, p.experts);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "glog/logging.h"
+#include "tools/base/nearest.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -282,12 +283,7 @@ int64_t NearestDegree(const ModelGraph& graph, TensorParallel split) {
       if (split.sequence || !d.sequence) common = std::gcd(common, d.size);
     }
   }
-  int64_t nearest = 1;
-  for (int64_t degree = 2; degree <= common; ++degree) {
-    const bool nearer = std::abs(degree - split.degree) < std::abs(nearest - split.degree);
-    if (common % degree == 0 && nearer) nearest = degree;
-  }
-  return nearest;
+  return NearestDivisor(split.degree, common);
 }
 
 absl::Status CheckTensorParallel(const ModelGraph& graph, TensorParallel split,

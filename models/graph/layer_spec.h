@@ -84,9 +84,8 @@ struct ParameterSpec {
   // all devices have the parameter.
   int64_t experts = 0;
 
-  int64_t split_units() const {
-    return split_lead + split_blocks - 1;
-  }                                                     // in blocks behind the first
+  // In blocks behind the first.
+  int64_t split_units() const { return split_lead + split_blocks - 1; }
   int64_t size() const;                                 // elements
   int64_t size_on(const TensorParallel& split) const {  // elements on one device of the group
     if (experts > 0) return experts_on(split);

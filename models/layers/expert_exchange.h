@@ -1,7 +1,6 @@
 // Rows of tokens on their way to the devices that have their experts, and back.
 //
-//   Tensor counts_E = ExpertExchange::MeetCounts(ctx, routing.begins_G1);    // kept for the
-// backward
+//   Tensor counts_E = ExpertExchange::MeetCounts(ctx, routing.begins_G1);   // the backward's too
 //   const ExpertExchange exchange(ctx, routing.begins_G1, counts_E);
 //   Tensor came_NC = exchange.Go(ctx, std::move(rows_RC));     // by expert, then as devices follow
 //   const Routing here = exchange.RoutingOf(exchange.GoUnsorted(ctx, std::move(weights_R1)));

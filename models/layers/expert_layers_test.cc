@@ -57,30 +57,30 @@ class HookedPeers final : public TensorPeers {
   using Hook = std::function<void(int exchange, absl::Span<const int64_t> to,
                                   absl::Span<const int64_t> from)>;
 
-  HookedPeers(CommunicatorPeers* peers, Hook hook) : peers_(*peers), hook_(std::move(hook)) {}
-  int member() const override { return peers_.member(); }
-  int64_t size() const override { return peers_.size(); }
-  void Sum(const Tensor& data) override { peers_.Sum(data); }
-  void Largest(const Tensor& data) override { peers_.Largest(data); }
+  HookedPeers(CommunicatorPeers* peers, Hook hook) : peers_(peers), hook_(std::move(hook)) {}
+  int member() const override { return peers_->member(); }
+  int64_t size() const override { return peers_->size(); }
+  void Sum(const Tensor& data) override { peers_->Sum(data); }
+  void Largest(const Tensor& data) override { peers_->Largest(data); }
   void GatherRows(const Tensor& own, const Tensor& all, int64_t samples) override {
-    peers_.GatherRows(own, all, samples);
+    peers_->GatherRows(own, all, samples);
   }
   void ScatterSums(const Tensor& all, const Tensor& own, int64_t samples) override {
-    peers_.ScatterSums(all, own, samples);
+    peers_->ScatterSums(all, own, samples);
   }
   std::function<Tensor()> Shift(Tensor sent, int64_t places, Arena* arena) override {
-    return peers_.Shift(std::move(sent), places, arena);
+    return peers_->Shift(std::move(sent), places, arena);
   }
   void Exchange(const Tensor& data, absl::Span<const int64_t> to, const Tensor& result,
                 absl::Span<const int64_t> from) override {
     hook_(exchanges_++, to, from);
-    peers_.Exchange(data, to, result, from);
+    peers_->Exchange(data, to, result, from);
   }
-  absl::Status status() const override { return peers_.status(); }
+  absl::Status status() const override { return peers_->status(); }
   int exchanges() const { return exchanges_; }
 
  private:
-  CommunicatorPeers& peers_;
+  CommunicatorPeers* const peers_;  // null: not called
   const Hook hook_;
   int exchanges_ = 0;
 };
@@ -88,8 +88,6 @@ class HookedPeers final : public TensorPeers {
 int64_t SumOf(absl::Span<const int64_t> values) {
   return std::accumulate(values.begin(), values.end(), int64_t{0});
 }
-
-Numbers Values(const Tensor& t) { return HostValues(t); }
 
 // Rows of a device: its samples of a batch, or its group's tokens of them.
 Tensor Rows(const LayerSpec& spec, Backend* backend, const std::string& name) {
@@ -127,7 +125,7 @@ Result RunPasses(const LayerSpec& spec, int copy, MakeBackend make, Communicator
   };
   Tensor y;
   const Bytes forward = pass([&] { y = rig.layer->Forward(rig.ctx, {x}, &rig.stash); });
-  result.y = Values(y);
+  result.y = HostValues(y);
   const Bytes kept = arena.current_transient() - base - Bytes(y.bytes());
   Tensor dy = Rows(spec, backend.get(), Name("dy", copy));
   y = Tensor();
@@ -144,14 +142,14 @@ Result RunPasses(const LayerSpec& spec, int copy, MakeBackend make, Communicator
     });
   } else {
     backward_input = pass(input_part);
-    result.dx = Values(dx[0]);
+    result.dx = HostValues(dx[0]);
     dx.clear();
     for_weight = arena.current_transient() - base;
     backward_weight = pass(weight_part);
   }
   dx.clear();
   EXPECT_EQ(arena.current_transient(), base);
-  for (const Parameter& p : rig.parameters) result.gradients.push_back(Values(p.gradient));
+  for (const Parameter& p : rig.parameters) result.gradients.push_back(HostValues(p.gradient));
   result.bytes = {kept, for_weight, forward, backward_input, backward_weight, backward};
   return result;
 }

@@ -19,11 +19,8 @@ GptAttention::GptAttention(const LayerSpec& spec)
       head_size_(WholeAttribute(spec, "head_size")),
       width_(heads_ * head_size_),
       qkv_width_(width_ + 2 * kv_heads_ * head_size_),
-      causal_(Attribute(spec, "causal") != 0),
       has_key_lengths_(!spec.data.empty()),
       rotary_base_(Attribute(spec, "rotary_base")),
-      window_(WholeAttribute(spec, "window")),
-      key_tile_(WholeAttribute(spec, "key_tile")),
       context_(spec.context, tokens_, Heads(spec), has_key_lengths_),
       residual_(spec),
       all_(spec, {"gamma", "beta", "wqkv", "bqkv", "wo", "bo", "qgamma", "kgamma"}) {}
@@ -35,9 +32,10 @@ AttentionShape GptAttention::ShapeFor(const LayerContext& ctx) const {
   shape.heads = heads_;
   shape.kv_heads = kv_heads_;
   shape.head_size = head_size_;
-  shape.causal = causal_;
-  shape.window = window_;
-  shape.key_tile = key_tile_;
+  const CrossAttentionShape& heads = context_.heads();
+  shape.causal = heads.causal;
+  shape.window = heads.window;
+  shape.key_tile = heads.key_tile;
   if (has_key_lengths_) shape.key_lengths = ctx.batch->HostIdsOf(0);
   shape.first_query = ctx.slice.first;
   shape.queries = ctx.slice.count;

@@ -70,9 +70,8 @@ class GptAttention : public UnaryLayer {
   ProductRows rows_;
   int64_t tokens_, hidden_, heads_, kv_heads_, head_size_;
   int64_t width_, qkv_width_;  // of all heads; of q, k and v
-  bool causal_, has_key_lengths_;
+  bool has_key_lengths_;
   double rotary_base_;
-  int64_t window_, key_tile_;  // 0: none
   PartedAttention context_;
   ResidualDropout residual_;
   PresentParameters all_;

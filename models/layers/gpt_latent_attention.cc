@@ -32,7 +32,6 @@ class GptLatentAttention : public UnaryLayer {
   int64_t head_row() const { return latent_.head_size() + latent_.value_size; }
 
   static CrossAttentionShape Heads(const LayerSpec& spec);
-  CrossAttentionShape ShapeFor(const LayerContext& ctx) const;
   // Turns the first numbers of each of so many heads, or their gradients back.
   void Rotate(const LayerContext& ctx, bool back, int64_t heads, int64_t stride,
               const Tensor& x) const;
@@ -51,7 +50,7 @@ class GptLatentAttention : public UnaryLayer {
   Tensor JoinKeys(const LayerContext& ctx, const Tensor& up_MU, const Tensor& rope_MR) const;
 
   ProductRows rows_;
-  int64_t tokens_, heads_;
+  int64_t heads_;
   LatentHeads latent_;
   PartedAttention context_;
   double rotary_base_;
@@ -85,10 +84,9 @@ enum {
 
 GptLatentAttention::GptLatentAttention(const LayerSpec& spec)
     : rows_(spec),
-      tokens_(rows_.all(spec.output_shape[0])),
       heads_(WholeAttribute(spec, "heads")),
       latent_(LatentHeadsOf(spec)),
-      context_(spec.context, tokens_, Heads(spec), /*padded=*/false),
+      context_(spec.context, rows_.all(spec.output_shape[0]), Heads(spec), /*padded=*/false),
       rotary_base_(Attribute(spec, "rotary_base")),
       residual_(spec),
       all_(spec, {"gamma", "beta", "wqa", "qgamma", "wqb", "wkva", "wkr", "kgamma", "wkvb", "wo"}) {
@@ -101,13 +99,6 @@ CrossAttentionShape GptLatentAttention::Heads(const LayerSpec& spec) {
   shape.value_size = LatentHeadsOf(spec).value_size;
   shape.causal = true;
   shape.key_tile = WholeAttribute(spec, "key_tile");
-  return shape;
-}
-
-CrossAttentionShape GptLatentAttention::ShapeFor(const LayerContext& ctx) const {
-  CrossAttentionShape shape = context_.heads();
-  shape.samples = ctx.samples;
-  shape.queries = shape.keys = tokens_;
   return shape;
 }
 
@@ -190,15 +181,10 @@ Tensor GptLatentAttention::Run(const LayerContext& ctx, const Tensor& x_MC, Laye
   Rotate(ctx, /*back=*/false, 1, 0, rope_MR);
   kept[kKv] = JoinKeys(ctx, up_MU, rope_MR);
   up_MU = rope_MR = Tensor();
-  Tensor keys_NK;
-  if (context_.parts()) keys_NK = context_.Keys(ctx, kept[kKv]);
+  Tensor keys_NK = context_.Keys(ctx, kept[kKv]);
   kept[kMix] = b.Allocate({m, heads_ * latent_.value_size});
   kept[kLse] = b.AllocateFloats(context_.SumsShape(ctx));
-  if (context_.parts()) {
-    context_.Forward(ctx, kept[kQ], std::move(keys_NK), kept[kMix], kept[kLse]);
-  } else {
-    b.attention().CrossForward(ShapeFor(ctx), kept[kQ], kept[kKv], kept[kMix], kept[kLse]);
-  }
+  context_.Forward(ctx, kept[kQ], std::move(keys_NK), kept[kMix], kept[kLse]);
   return residual_.Join(ctx, x_MC, rows_.Sum(ctx, Product(ctx, kept[kMix], P::kWo)));
 }
 
@@ -210,18 +196,10 @@ Tensor GptLatentAttention::InputGradient(const LayerContext& ctx, const Tensor& 
   const int64_t m = rows_.all(x_MC.dim(0));
   kept[kDbranch] = rows_.Gather(ctx, residual_.BranchGradient(ctx, dy));
   Tensor dmix_MV = ProductGradient(ctx, kept[kDbranch], P::kWo);
-  Tensor dq_MQ, dkv_MK;
-  if (context_.parts()) {
-    Tensor keys_NK = context_.Keys(ctx, std::move(kept[kKv]));
-    dq_MQ = AllocateLike(ctx, kept[kQ]);
-    dkv_MK = context_.Gradient(ctx, dmix_MV, kept[kQ], std::move(keys_NK), kept[kMix], kept[kLse],
-                               dq_MQ);
-  } else {
-    dq_MQ = AllocateLike(ctx, kept[kQ]);
-    dkv_MK = AllocateLike(ctx, kept[kKv]);
-    b.attention().CrossGradient(ShapeFor(ctx), dmix_MV, kept[kQ], kept[kKv], kept[kMix], kept[kLse],
-                                dq_MQ, dkv_MK);
-  }
+  Tensor keys_NK = context_.Keys(ctx, std::move(kept[kKv]));
+  Tensor dq_MQ = AllocateLike(ctx, kept[kQ]);
+  Tensor dkv_MK =
+      context_.Gradient(ctx, dmix_MV, kept[kQ], std::move(keys_NK), kept[kMix], kept[kLse], dq_MQ);
   dmix_MV = kept[kLse] = kept[kKv] = Tensor();
   Rotate(ctx, /*back=*/true, heads_, latent_.head_size(), dq_MQ);
   kept[kQ] = std::move(dq_MQ);

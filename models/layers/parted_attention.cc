@@ -43,6 +43,14 @@ void PartedAttention::Rotate(const LayerContext& ctx, RotaryShape shape, bool ba
   });
 }
 
+CrossAttentionShape PartedAttention::ShapeOfWhole(const LayerContext& ctx) const {
+  CrossAttentionShape shape = heads_;
+  shape.samples = ctx.samples;
+  shape.queries = shape.keys = tokens_;
+  if (padded_) shape.key_lengths = ctx.batch->HostIdsOf(0);
+  return shape;
+}
+
 CrossAttentionShape PartedAttention::ShapeWithAll(const LayerContext& ctx, int64_t sample,
                                                   const TokenSlice& chunk) const {
   CrossAttentionShape shape = heads_;
@@ -74,7 +82,7 @@ void PartedAttention::CopyParts(const LayerContext& ctx, Copying way, const Tens
 }
 
 Tensor PartedAttention::Keys(const LayerContext& ctx, Tensor own_MK) const {
-  if (ring()) return own_MK;
+  if (!parts() || ring()) return own_MK;
   Backend& b = *ctx.backend;
   const Shape all = {own_MK.dim(0) * part_.parts, own_MK.dim(1)};
   const Tensor parts_NK = b.Allocate(all);
@@ -87,6 +95,10 @@ Tensor PartedAttention::Keys(const LayerContext& ctx, Tensor own_MK) const {
 
 void PartedAttention::Forward(const LayerContext& ctx, const Tensor& q_MQ, Tensor keys,
                               const Tensor& mix_MW, const Tensor& lse) const {
+  if (!parts()) {
+    ctx.backend->attention().CrossForward(ShapeOfWhole(ctx), q_MQ, keys, mix_MW, lse);
+    return;
+  }
   if (ring()) {
     ForwardRing(ctx, q_MQ, std::move(keys), mix_MW, lse);
     return;
@@ -103,8 +115,15 @@ void PartedAttention::Forward(const LayerContext& ctx, const Tensor& q_MQ, Tenso
 Tensor PartedAttention::Gradient(const LayerContext& ctx, const Tensor& dmix_MW, const Tensor& q_MQ,
                                  Tensor keys, const Tensor& mix_MW, const Tensor& lse,
                                  const Tensor& dq_MQ) const {
-  if (ring()) return GradientRing(ctx, dmix_MW, q_MQ, std::move(keys), mix_MW, lse, dq_MQ);
+  if (parts() && ring()) {
+    return GradientRing(ctx, dmix_MW, q_MQ, std::move(keys), mix_MW, lse, dq_MQ);
+  }
   Tensor dkeys_NK = AllocateLike(ctx, keys);
+  if (!parts()) {
+    ctx.backend->attention().CrossGradient(ShapeOfWhole(ctx), dmix_MW, q_MQ, keys, mix_MW, lse,
+                                           dq_MQ, dkeys_NK);
+    return dkeys_NK;
+  }
   const int64_t all = tokens_ * part_.parts;
   int64_t begun = -1;  // the sample whose keys have a gradient
   ForEachChunk(ctx, [&](int64_t sample, int64_t place, const TokenSlice& chunk) {

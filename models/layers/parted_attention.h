@@ -2,13 +2,14 @@
 // samples' tokens (models/graph/context_part.h): what gpt_attention and gpt_latent_attention have
 // in common. models/specs/context_attention_spec.h says what it costs.
 //
-//   PartedAttention attention(spec, heads);                           // of one device
-//   Tensor keys = attention.Keys(ctx, own_MK);                        // gathered, or the own ones
+//   PartedAttention attention(spec.context, tokens, heads, /*padded=*/false);
+//   Tensor keys = attention.Keys(ctx, own_MK);      // gathered, or the own ones; so for each pass
 //   attention.Forward(ctx, q_MQ, std::move(keys), mix_MW, lse_SHT);
-//   Tensor dkeys_MK = attention.Gradient(ctx, dmix_MW, q_MQ, keys, mix_MW, lse_SHT, dq_MQ);
+//   Tensor dkeys_MK =
+//       attention.Gradient(ctx, dmix_MW, q_MQ, attention.Keys(ctx, own_MK), mix_MW, lse_SHT, dq_MQ);
 //
-// Rows M are the device's tokens of each sample, in order: two chunks of each where the mask is
-// causal, else one. Each chunk, and round a ring each pair of a chunk of queries and one of keys,
+// A device with all tokens makes one call of the kernel. Else rows M are the device's tokens of each
+// sample, in order: two chunks of each where the mask is causal, else one. Each chunk, and round a ring each pair of a chunk of queries and one of keys,
 // is a call of the kernel.
 #ifndef PIPELAB_MODELS_LAYERS_PARTED_ATTENTION_H_
 #define PIPELAB_MODELS_LAYERS_PARTED_ATTENTION_H_
@@ -57,6 +58,7 @@ class PartedAttention {
   // place of that of keys) for the pairs of which the first queries see something.
   template <typename Fn>
   void ForEachPair(const LayerContext& ctx, int64_t shift, Fn&& fn) const;
+  CrossAttentionShape ShapeOfWhole(const LayerContext& ctx) const;
   CrossAttentionShape ShapeWithAll(const LayerContext& ctx, int64_t sample,
                                    const TokenSlice& chunk) const;
   // Between k and v of all tokens as the devices have them, part after part, and in their order.

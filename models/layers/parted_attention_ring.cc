@@ -39,9 +39,9 @@ class PartedAttention::Ring {
 
 template <typename Fn>
 void PartedAttention::ForEachPair(const LayerContext& ctx, int64_t shift, Fn&& fn) const {
-  const int64_t parts = part_.parts, chunks = part_.chunks(), h = chunk();
-  const int64_t from = (part_.part - shift + parts) % parts;
-  const auto number = [&](int64_t part, int64_t i) { return i == 0 ? part : 2 * parts - 1 - part; };
+  const int64_t chunks = part_.chunks(), h = chunk();
+  ContextPart from = part_;
+  from.part = (part_.part - shift + part_.parts) % part_.parts;
   CrossAttentionShape shape = heads_;
   shape.samples = 1;
   shape.queries = shape.keys = h;
@@ -51,12 +51,12 @@ void PartedAttention::ForEachPair(const LayerContext& ctx, int64_t shift, Fn&& f
     for (int64_t q = 0; q < chunks; ++q) {
       for (int64_t k = chunks - 1; k >= 0; --k) {
         if (shape.causal) {
-          const int64_t queries = number(part_.part, q), keys = number(from, k);
+          const int64_t queries = part_.ChunkNumber(q), keys = from.ChunkNumber(k);
           shape.queries = SeeingQueries(queries, keys, h, shape.window);
           shape.first_query = (queries - keys) * h;
         } else if (padded_) {
           const int64_t all = ctx.batch->HostIdsOf(0)[sample];
-          length = static_cast<int32_t>(std::max<int64_t>(0, std::min(h, all - from * h)));
+          length = static_cast<int32_t>(std::max<int64_t>(0, std::min(h, all - from.part * h)));
         }
         if (shape.queries == 0 || (padded_ && length == 0)) continue;
         fn(shape, sample * chunks + q, sample * chunks + k);

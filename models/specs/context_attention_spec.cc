@@ -1,6 +1,8 @@
 #include "models/specs/context_attention_spec.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "models/graph/attention_workspace.h"
@@ -102,10 +104,14 @@ ContextMemory MemoryOfRing(const ContextAttention& a) {
   return most;
 }
 
+int64_t SumOf(const std::vector<int64_t>& values) {
+  return std::accumulate(values.begin(), values.end(), int64_t{0});
+}
+
 TensorCollectives HopsOf(const ContextAttention& a) {
   const std::vector<ContextStep> steps = StepsOf(a);
   const std::vector<int64_t> pairs = PairsOfSteps(a);
-  const auto all = static_cast<double>(a.Pairs());
+  const auto all = static_cast<double>(SumOf(pairs));
   TensorCollectives hops;
   for (size_t i = 0; i < steps.size(); ++i) {
     const double beside = static_cast<double>(pairs[i]) / all;
@@ -122,9 +128,7 @@ TensorCollectives HopsOf(const ContextAttention& a) {
 
 int64_t ContextAttention::Pairs() const {
   if (ring()) {
-    int64_t sum = 0;
-    for (int64_t pairs : PairsOfSteps(*this)) sum += pairs;
-    return sum;
+    return SumOf(PairsOfSteps(*this));
   }
   if (parts()) return PairsOfGathered(*this);
   return causal ? CausalAttentionPairs(0, tokens, window) : tokens * tokens;

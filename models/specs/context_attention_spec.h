@@ -1,6 +1,6 @@
 // The part of attention that depends on how its keys and values come together, where devices have
 // parts of each sample's tokens (models/graph/context_part.h) and where they have all: pairs of
-// queries and keys, memory, messages. models/layers/context_attention.h runs it.
+// queries and keys, memory, messages. models/layers/parted_attention.h runs it.
 //
 //   ContextAttention a = ...;                       // of one device
 //   costs.backward_input_peak = beside + a.Memory().backward;

@@ -13,9 +13,9 @@
 //   products    one grouped kernel for all experts of the device, of an even load, whose weight
 //               gradients are added to float32 sums within it
 //   counts      where each chosen row goes by itself: how many rows go where is seven small
-//   kernels,
-//               five copies to the host and a gather over the devices; the rows' weights have an
-//               exchange of their own, and so do their gradients (token_dispatcher.py, "alltoall")
+//               kernels, five copies to the host and a gather over the devices; the rows' weights
+//               have an exchange of their own, and so do their gradients (token_dispatcher.py,
+//               "alltoall")
 //   shared      experts are a feed-forward of their own, beside nothing
 //   exchange    of rows in the activations' type, two forward and two backward. Where a tensor-
 //               parallel group splits each expert, a device sends its own rows, and the group

@@ -167,7 +167,7 @@ absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
   sizes.heads = c.heads;
   sizes.kv_heads = c.kv_heads;
   sizes.head_size = c.head_size;
-  sizes.feed_forward = c.feed_forward == 0 ? c.hidden * c.mlp_ratio : c.feed_forward;
+  sizes.feed_forward = c.feed_forward_width();
   sizes.feed_forward_kind = c.feed_forward_kind;
   sizes.norm = c.norm;
   sizes.post_norms = c.post_norms;

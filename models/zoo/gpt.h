@@ -56,6 +56,10 @@ struct GptConfig {
   double window_rotary_base = 0;  // of blocks with windows (Gemma 3); 0: the same
   Biases biases = Biases::kAll;   // of the blocks' products; a GELU has them
   bool output_bias = false;       // of the logits; not with tied embeddings
+
+  int64_t feed_forward_width() const {
+    return feed_forward == 0 ? mlp_ratio * hidden : feed_forward;
+  }
 };
 
 // Llama (Touvron et al., arXiv 2302.13971): RMS norms, rotary positions alone, SwiGLU, no biases,

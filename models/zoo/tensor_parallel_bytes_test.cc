@@ -94,7 +94,7 @@ void FreeOutputGradient(const Branch& b, Heap* heap) {
 
 void CheckMlp(const LayerSpec& layer, const Branch& b) {
   const int64_t mc = b.m() * kHidden, own = b.own() * kHidden,
-                mf = b.m() * static_cast<int64_t>(Attribute(layer, "inner")) / b.split.degree;
+                mf = b.m() * WholeAttribute(layer, "inner") / b.split.degree;
   Passes p;
   Heap& f = p.forward;
   f.Take(2 * b.own());  // mean, rstd

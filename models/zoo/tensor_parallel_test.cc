@@ -124,12 +124,11 @@ TEST(TensorParallel, ProductsOfAllDevicesAreTheLayers) {
         const TensorShare share = ShareOf(layer, kSamples, TokenSlice(), split);
         const double t = static_cast<double>(split.degree);
         // Each device has the whole router.
-        const double more =
-            layer.kind == "gpt_experts"
-                ? (t - 1) * MatmulFlops(kSamples * kTargetTokens,
-                                        static_cast<int64_t>(Attribute(layer, "experts")), kHidden)
-                                .value()
-                : 0;
+        const double more = layer.kind == "gpt_experts"
+                                ? (t - 1) * MatmulFlops(kSamples * kTargetTokens,
+                                                        WholeAttribute(layer, "experts"), kHidden)
+                                                .value()
+                                : 0;
         EXPECT_DOUBLE_EQ(share.costs.forward.value() * t, whole.forward.value() + more);
         EXPECT_DOUBLE_EQ(share.costs.backward_input.value() * t,
                          whole.backward_input.value() + more);
