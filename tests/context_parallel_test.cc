@@ -29,20 +29,27 @@ using testing::HasSubstr;
 
 class ContextParallelTest : public TensorParallelTest {
  protected:
-  // Keys and values gathered, and round a ring.
-  void ExpectTrains(const ModelGraph& graph, const TrainingOptions& options) {
-    ExpectTrains(graph, *batches_, options);
+  // `known`: of this graph.
+  void ExpectTrains(const ModelGraph& graph, const TrainingOptions& options, Known* known) {
+    ExpectTrains(graph, *batches_, options, SerialOnce(graph, options, known));
   }
-  void ExpectTrains(const ModelGraph& graph, const BatchSource& batches, TrainingOptions options) {
+  void ExpectTrains(const ModelGraph& graph, const BatchSource& batches,
+                    const TrainingOptions& options) {
     SerialOptions serial = SerialOf(options);
     serial.data = &batches;
-    const std::vector<double> losses = SerialLosses(graph, serial, kSteps);
+    ExpectTrains(graph, batches, options, SerialLosses(graph, serial, kSteps));
+  }
+
+ private:
+  // Keys and values gathered, and round a ring.
+  void ExpectTrains(const ModelGraph& graph, const BatchSource& batches, TrainingOptions options,
+                    const std::vector<double>& serial) {
     for (const ContextExchange exchange : {ContextExchange::kGather, ContextExchange::kRing}) {
       SCOPED_TRACE(absl::StrCat(options.scheme, " ", ShardingName(options.lowering.sharding),
                                 options.sequence_parallel ? " rows by tokens" : "",
                                 exchange == ContextExchange::kRing ? " ring" : ""));
       options.context_exchange = exchange;
-      ExpectTrainsAsSerial(graph, Train(graph, batches, options), options, losses);
+      ExpectTrainsAsSerial(graph, Train(graph, batches, options), options, serial);
     }
   }
 };
@@ -50,6 +57,7 @@ class ContextParallelTest : public TensorParallelTest {
 // Grids of 2 to 8 devices, weights whole and sharded over all devices that have the same.
 TEST_F(ContextParallelTest, GridsTrainAsSerial) {
   const ModelGraph graph = *BuildGpt(DividedGpt(/*tied=*/false));
+  Known known;
   for (const Grid& grid : {Grid{1, 1, 1, 2}, Grid{1, 1, 1, 4}, Grid{2, 1, 1, 2}, Grid{2, 1, 1, 4},
                            Grid{4, 1, 1, 2}, Grid{1, 2, 1, 2}, Grid{1, 1, 2, 2}, Grid{2, 1, 2, 2},
                            Grid{2, 2, 1, 2}, Grid{1, 2, 1, 4}, Grid{1, 2, 2, 2}}) {
@@ -58,7 +66,7 @@ TEST_F(ContextParallelTest, GridsTrainAsSerial) {
     for (Sharding sharding : {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kFully}) {
       TrainingOptions options = OptionsOf("1f1b", grid);
       options.lowering.sharding = sharding;
-      ExpectTrains(graph, options);
+      ExpectTrains(graph, options, &known);
     }
   }
 }
@@ -66,34 +74,33 @@ TEST_F(ContextParallelTest, GridsTrainAsSerial) {
 // Rows of a device's tokens that its group splits again.
 TEST_F(ContextParallelTest, WithSequenceParallelGroups) {
   const ModelGraph graph = *BuildGpt(DividedGpt(/*tied=*/true));
+  Known known;
   for (const Grid& grid :
        {Grid{1, 2, 1, 2}, Grid{2, 2, 1, 2}, Grid{1, 4, 1, 2}, Grid{1, 2, 1, 4}, Grid{1, 2, 2, 2}}) {
     SCOPED_TRACE(Text(grid));
     TrainingOptions options = OptionsOf("1f1b", grid);
     options.sequence_parallel = true;
     options.optimizer.clip_norm = 0.2;
-    ExpectTrains(graph, options);
+    ExpectTrains(graph, options, &known);
   }
 }
 
 // Rotary positions, keys that queries share, no biases, norms of q and k.
 TEST_F(ContextParallelTest, LlamaTrainsAsSerial) {
-  const GptConfig gpt = DividedGpt(/*tied=*/false);
-  GptConfig config = LlamaConfig(/*layers=*/4, gpt.hidden, gpt.heads, /*feed_forward=*/40,
-                                 gpt.tokens, gpt.vocabulary);
+  GptConfig config = DividedLlama(/*feed_forward=*/40);
   config.head_size = 4;
   config.kv_heads = 2;
-  config.dropout = 0.1;
   for (const Grid& grid : {Grid{1, 1, 1, 4}, Grid{2, 2, 1, 2}, Grid{4, 1, 1, 2}}) {
     for (const bool sequence : {false, true}) {
       if (sequence && grid.tensor == 1) continue;
       config.query_key_norms = grid.pipeline != 4;
-      if (grid.tensor == 1) config.windows = {gpt.tokens / 2 - 1, 0};
+      if (grid.tensor == 1) config.windows = {config.tokens / 2 - 1, 0};
       const ModelGraph graph = *BuildGpt(config);
+      Known known;
       SCOPED_TRACE(Text(grid));
       TrainingOptions options = OptionsOf("zb_h1", grid);
       options.sequence_parallel = sequence;
-      ExpectTrains(graph, options);
+      ExpectTrains(graph, options, &known);
     }
   }
 }
@@ -119,20 +126,16 @@ TEST_F(ContextParallelTest, WindowsTrainAsSerial) {
 
 // Latent attention of DeepSeek-V3.
 TEST_F(ContextParallelTest, LatentAttentionTrainsAsSerial) {
-  const GptConfig gpt = DividedGpt(/*tied=*/false);
-  GptConfig config = LlamaConfig(/*layers=*/4, gpt.hidden, gpt.heads, /*feed_forward=*/40,
-                                 gpt.tokens, gpt.vocabulary);
-  config.dropout = 0.1;
   for (const int64_t query_rank : {0, 12}) {
-    config.latent = {query_rank, /*rank=*/10, /*nope_size=*/6, /*rope_size=*/4, /*value_size=*/5};
-    const ModelGraph graph = *BuildGpt(config);
+    const ModelGraph graph = *BuildGpt(DividedLatent(query_rank));
+    Known known;
     for (const Grid& grid : {Grid{1, 1, 1, 2}, Grid{2, 1, 1, 4}, Grid{2, 2, 1, 2}}) {
       for (const bool sequence : {false, true}) {
         if (sequence && grid.tensor == 1) continue;
         SCOPED_TRACE(absl::StrCat(Text(grid), ", query rank ", query_rank));
         TrainingOptions options = OptionsOf(query_rank == 0 ? "1f1b" : "zb_h1", grid);
         options.sequence_parallel = sequence;
-        ExpectTrains(graph, options);
+        ExpectTrains(graph, options, &known);
       }
     }
   }
@@ -141,6 +144,7 @@ TEST_F(ContextParallelTest, LatentAttentionTrainsAsSerial) {
 TEST_F(ContextParallelTest, SchemesAndRecomputation) {
   for (const bool tied : {false, true}) {
     const ModelGraph graph = *BuildGpt(DividedGpt(tied));
+    Known known;
     for (const std::string scheme :
          {"gpipe", "1f1b", "interleaved", "breadth_first", "zb_h1", "zbv", "chimera"}) {
       for (const Sharding sharding : {Sharding::kReplicated, Sharding::kGradients}) {
@@ -155,7 +159,7 @@ TEST_F(ContextParallelTest, SchemesAndRecomputation) {
             options.block_of_layer[i] = static_cast<int>(i - 1) / 2;
           }
         }
-        ExpectTrains(graph, options);
+        ExpectTrains(graph, options, &known);
       }
     }
   }

@@ -243,11 +243,8 @@ absl::StatusOr<SchemeOutcome> Run(const ComputeDevices& devices, Job job, Serial
   if (options.context_parallel > 1) {  // two chunks of each sample on each device
     result.num_slices = static_cast<int>(2 * options.context_parallel * options.micro_batch_size);
   }
-  if (options.tensor_parallel > 1) {
-    result.tensor_terms = SplitTerms(*job.graph);
-    if (bfloat16) result.rounded_parts = SplitParts(*job.graph, options.tensor_parallel);
-  }
-  if (bfloat16) result.rounded_parts += ContextParts(*job.graph, options.context_parallel);
+  AllowForDivision(*job.graph, {options.tensor_parallel, false, options.context_parallel}, bfloat16,
+                   &result);
   std::string unpredicted;
   for (int step = 0; step < kSteps; ++step) {
     PIPELAB_ASSIGN_OR_RETURN(const TrainingStep done, training->Step());

@@ -3,6 +3,7 @@
 // serial training; bytes sent and memory as predicted, to the byte, where loads are even.
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -23,10 +24,7 @@ using testing::HasSubstr;
 constexpr int64_t kExperts = 4;
 
 GptConfig Mixture(int64_t chosen) {
-  const GptConfig gpt = DividedGpt(/*tied=*/false);
-  GptConfig config = LlamaConfig(/*layers=*/4, gpt.hidden, gpt.heads, /*feed_forward=*/24,
-                                 gpt.tokens, gpt.vocabulary);
-  config.dropout = 0.1;
+  GptConfig config = DividedLlama(/*feed_forward=*/24);
   config.experts.experts = kExperts;
   config.experts.chosen = chosen;
   return config;
@@ -41,13 +39,13 @@ class ExpertParallelTest : public TensorParallelTest {
     return options;
   }
 
-  void ExpectTrains(const ModelGraph& graph, const TrainingOptions& options) {
+  // `known`: of this graph.
+  void ExpectTrains(const ModelGraph& graph, const TrainingOptions& options, Known* known) {
     SCOPED_TRACE(absl::StrCat(options.scheme, " ", ShardingName(options.lowering.sharding),
                               " E=", options.expert_parallel,
                               options.sequence_parallel ? " rows by tokens" : "",
                               options.whole_experts ? " whole experts" : ""));
-    ExpectTrainsAsSerial(graph, Train(graph, options), options,
-                         SerialLosses(graph, SerialOf(options), kSteps));
+    ExpectTrainsAsSerial(graph, Train(graph, options), options, SerialOnce(graph, options, known));
   }
 };
 
@@ -57,6 +55,7 @@ TEST_F(ExpertParallelTest, EvenLoadsAreAsPredicted) {
     GptConfig config = Mixture(kExperts);
     config.experts.shared = shared;
     const ModelGraph graph = *BuildGpt(config);
+    Known known;
     for (const Grid& grid : {Grid{1, 1, 2}, Grid{1, 1, 4}, Grid{2, 1, 2}, Grid{2, 1, 4},
                              Grid{4, 1, 2}, Grid{1, 2, 2}, Grid{2, 2, 2}}) {
       for (const int64_t experts : {2, 4}) {
@@ -68,7 +67,7 @@ TEST_F(ExpertParallelTest, EvenLoadsAreAsPredicted) {
           options.lowering.sharding = sharding;
           options.sequence_parallel = grid.tensor > 1 && shared > 0;
           if (grid.pipeline == 2) options.optimizer.clip_norm = 0.2;
-          ExpectTrains(graph, options);
+          ExpectTrains(graph, options, &known);
         }
       }
     }
@@ -88,6 +87,7 @@ TEST_F(ExpertParallelTest, RealLoadsTrainAsSerial) {
       config.experts.sigmoid = true;
     }
     const ModelGraph graph = *BuildGpt(config);
+    Known known;
     for (const Grid& grid : {Grid{1, 1, 2}, Grid{2, 1, 2}, Grid{4, 1, 2}, Grid{1, 1, 4},
                              Grid{2, 2, 2}, Grid{1, 1, 8}}) {
       for (const int64_t experts : {2, 4}) {
@@ -96,7 +96,7 @@ TEST_F(ExpertParallelTest, RealLoadsTrainAsSerial) {
         TrainingOptions options = OptionsOf("1f1b", grid, experts);
         options.sequence_parallel = grid.tensor > 1 && kind == 2;
         options.rendezvous = kind == 1;
-        ExpectTrains(graph, options);
+        ExpectTrains(graph, options, &known);
       }
     }
   }
@@ -108,6 +108,7 @@ TEST_F(ExpertParallelTest, SchemesTrainAsSerial) {
     GptConfig config = Mixture(even ? kExperts : 2);
     config.experts.shared = even ? 0 : 1;
     const ModelGraph graph = *BuildGpt(config);
+    Known known;
     for (const std::string scheme :
          {"gpipe", "interleaved", "breadth_first", "zb_h1", "zbv", "chimera"}) {
       for (const Sharding sharding :
@@ -117,10 +118,37 @@ TEST_F(ExpertParallelTest, SchemesTrainAsSerial) {
         options.lowering.overlap = ShardsGradients(sharding);
         options.sizes.recompute = scheme == "gpipe" || (even && scheme == "breadth_first");
         if (!even) options.optimizer.clip_norm = 0.2;
-        ExpectTrains(graph, options);
+        ExpectTrains(graph, options, &known);
       }
     }
   }
+}
+
+// Experts' gradients are summed between the sets, too.
+TEST_F(ExpertParallelTest, SetsThatShardTrainAsSerial) {
+  for (const bool even : {true, false}) {
+    even_loads_ = even;
+    const ModelGraph graph = *BuildGpt(Mixture(even ? kExperts : 2));
+    Known known;
+    for (const Sharding sharding : {Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
+      for (const auto& [pipeline, data, shards] :
+           {std::make_tuple(1, 4, 2), {2, 4, 2}, {1, 8, 4}, {1, 8, 2}}) {
+        SCOPED_TRACE(absl::StrCat("P=", pipeline, " D=", data, " shards=", shards));
+        TrainingOptions options = OptionsOf("1f1b", {pipeline, 1, data}, 2);
+        options.lowering.sharding = sharding;
+        options.lowering.shards = shards;
+        options.optimizer.clip_norm = 0.2;
+        ExpectTrains(graph, options, &known);
+      }
+    }
+  }
+  const ModelGraph graph = *BuildGpt(Mixture(kExperts));
+  TrainingOptions options = OptionsOf("1f1b", {1, 1, 4}, 4);
+  options.lowering.sharding = Sharding::kFully;
+  options.lowering.shards = 2;
+  EXPECT_THAT(PipelineTraining::Create(graph, *batches_, options).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "shards=2: must be a multiple of the 4 copies with different experts"));
 }
 
 // Ranks of a tensor-parallel group have different experts, and send them their own tokens' rows.
@@ -131,6 +159,7 @@ TEST_F(ExpertParallelTest, WholeExpertsTrainAsSerial) {
       GptConfig config = Mixture(even ? kExperts : 1);
       config.experts.shared = shared;
       const ModelGraph graph = *BuildGpt(config);
+      Known known;
       for (const Grid& grid : {Grid{1, 2, 1}, Grid{2, 2, 1}, Grid{1, 2, 2}, Grid{2, 2, 2}}) {
         for (const int64_t experts : {2, 4}) {
           if (grid.tensor * grid.data % experts != 0) continue;
@@ -141,7 +170,7 @@ TEST_F(ExpertParallelTest, WholeExpertsTrainAsSerial) {
             options.sequence_parallel = options.whole_experts = true;
             options.lowering.sharding = sharding;
             if (shared > 0) options.optimizer.clip_norm = 0.2;
-            ExpectTrains(graph, options);
+            ExpectTrains(graph, options, &known);
           }
         }
       }
@@ -151,11 +180,12 @@ TEST_F(ExpertParallelTest, WholeExpertsTrainAsSerial) {
 
 TEST_F(ExpertParallelTest, WithPartsOfTheTokens) {
   const ModelGraph graph = *BuildGpt(Mixture(kExperts));
+  Known known;
   for (const Grid& grid : {Grid{1, 1, 1, 2}, Grid{1, 1, 2, 2}, Grid{2, 1, 2, 2}}) {
     for (const int64_t experts : {2, 4}) {
       if (grid.data * grid.context % experts != 0) continue;
       SCOPED_TRACE(Text(grid));
-      ExpectTrains(graph, OptionsOf("1f1b", grid, experts));
+      ExpectTrains(graph, OptionsOf("1f1b", grid, experts), &known);
     }
   }
 }

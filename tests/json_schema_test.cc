@@ -159,8 +159,7 @@ TEST(JsonSchema, EvaluateFollowsIt) {
   EXPECT_EQ(evaluated["passed_over"], 1);
 }
 
-// What evaluate prints has one price: its configurations, its neighbours', and what schedule
-// writes.
+// What evaluate prints has one price: configurations, their neighbours', and what schedule writes.
 TEST(Evaluate, IsWhatSimulateSaysOfItsConfigurations) {
   const std::string config =
       "1f1b:P=4,T=2,D=2,b=1,M=16,sharding=optimizer,sequence,"

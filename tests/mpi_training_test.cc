@@ -229,7 +229,6 @@ TEST_F(MpiTrainingTest, ContextParallelDevicesTrainAsInOneProcess) {
 
 // Grouped queries in windows, and latent attention: gathered, and round a ring.
 TEST_F(MpiTrainingTest, ContextParallelAttentionTrainsAsInOneProcess) {
-  const ModelGraph small = graph_;
   for (const bool latent : {false, true}) {
     GptConfig config = LlamaConfig(/*layers=*/4, /*hidden=*/16, /*heads=*/4, /*feed_forward=*/24,
                                    kSmallTokens, batches_->vocabulary());
@@ -249,7 +248,6 @@ TEST_F(MpiTrainingTest, ContextParallelAttentionTrainsAsInOneProcess) {
       }
     }
   }
-  graph_ = small;
 }
 
 // Rows go between processes to their experts, as many as the tokens choose.

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "experiments/comparison.h"
 #include "gtest/gtest.h"
 #include "kernels/backend.h"
 #include "kernels/comm/transport.h"
@@ -65,6 +66,16 @@ std::vector<double> SerialLosses(const ModelGraph& graph, const SerialOptions& o
     losses.push_back(*loss);
   }
   return losses;
+}
+
+void ExpectWithinTolerance(const std::vector<double>& losses, const TrainingOptions& options,
+                           const std::vector<double>& serial) {
+  SchemeResult scheme;
+  scheme.scheme = options.scheme;
+  scheme.sizes = options.sizes;
+  scheme.losses = losses;
+  const Equality equality = CompareLosses(scheme, serial);
+  EXPECT_TRUE(equality.ok) << equality.text;
 }
 
 void ExpectStateAndTraffic(const Trace& predicted, const Trace& measured) {

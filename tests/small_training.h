@@ -40,6 +40,10 @@ std::vector<double> LossesAsPredicted(PipelineTraining* training, int steps,
 std::vector<double> ExpectAsSerial(const ModelGraph& graph, const BatchSource& data,
                                    const TrainingOptions& options, int steps);
 
+// Losses within the tolerance of another order of sums.
+void ExpectWithinTolerance(const std::vector<double>& losses, const TrainingOptions& options,
+                           const std::vector<double>& serial);
+
 // Each device's state and traffic, to the byte.
 void ExpectStateAndTraffic(const Trace& predicted, const Trace& measured);
 

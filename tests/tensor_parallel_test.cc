@@ -39,31 +39,26 @@ std::vector<Grid> GridsOf(int devices) {
 // The requirement: every grid of 2 to 8 devices.
 TEST_F(TensorParallelTest, EveryGridTrainsAsSerial) {
   const ModelGraph graph = *BuildGpt(DividedGpt(/*tied=*/false));
-  std::map<int64_t, std::vector<double>> serial;  // by samples of a micro-batch
+  Known serial;
   for (const Grid& grid : GridsOf(8)) {
     samples_ = grid.data % 2 == 0 ? grid.data : 2 * grid.data;  // rows that the group divides
     TrainingOptions options = OptionsOf("1f1b", grid);
-    if (serial.count(samples_) == 0) {
-      serial[samples_] = SerialLosses(graph, SerialOf(options), kSteps);
-    }
     for (Sharding sharding : {Sharding::kReplicated, Sharding::kFully}) {
       if (sharding == Sharding::kFully && grid.data == 1) continue;
       options.lowering.sharding = sharding;
       SCOPED_TRACE(absl::StrCat(Text(grid), " ", ShardingName(sharding)));
-      ExpectTrainsAsSerial(graph, Train(graph, options), options, serial[samples_]);
+      ExpectTrainsAsSerial(graph, Train(graph, options), options,
+                           SerialOnce(graph, options, &serial));
     }
   }
 }
 
 // Llama's blocks, and Mixtral's, on grids of each kind, with rows split by tokens too.
 TEST_F(TensorParallelTest, LlamaTrainsAsSerial) {
-  const GptConfig gpt = DividedGpt(/*tied=*/false);
-  GptConfig config = LlamaConfig(/*layers=*/4, gpt.hidden, gpt.heads, /*feed_forward=*/40,
-                                 gpt.tokens, gpt.vocabulary);
+  GptConfig config = DividedLlama(/*feed_forward=*/40);
   config.head_size = 4;
-  config.kv_heads = gpt.heads;
-  config.heads = 2 * gpt.heads;
-  config.dropout = 0.1;
+  config.kv_heads = config.heads;
+  config.heads *= 2;
   for (const int64_t experts : {0, 4}) {
     config.query_key_norms = experts > 0;
     config.experts.experts = experts;
@@ -86,13 +81,8 @@ TEST_F(TensorParallelTest, LlamaTrainsAsSerial) {
 
 // Latent attention of DeepSeek-V3: narrow products whole, or of each device's rows.
 TEST_F(TensorParallelTest, LatentAttentionTrainsAsSerial) {
-  const GptConfig gpt = DividedGpt(/*tied=*/false);
-  GptConfig config = LlamaConfig(/*layers=*/4, gpt.hidden, gpt.heads, /*feed_forward=*/40,
-                                 gpt.tokens, gpt.vocabulary);
-  config.dropout = 0.1;
   for (const int64_t query_rank : {0, 12}) {
-    config.latent = {query_rank, /*rank=*/10, /*nope_size=*/6, /*rope_size=*/4, /*value_size=*/5};
-    const ModelGraph graph = *BuildGpt(config);
+    const ModelGraph graph = *BuildGpt(DividedLatent(query_rank));
     for (const Grid& grid : {Grid{1, 4, 1}, Grid{2, 2, 2}}) {
       for (const bool sequence : {false, true}) {
         TrainingOptions options = OptionsOf("zb_h1", grid);

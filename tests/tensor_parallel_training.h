@@ -1,11 +1,12 @@
-// Training a small GPT whose layers are divided among tensor-parallel groups, held to what is
-// predicted of it: what tensor_parallel_test and tensor_parallel_state_test have in common.
+// Training a small GPT whose layers are divided among devices, held to what is predicted of it:
+// what the tests of tensor, context and expert parallelism have in common.
 #ifndef PIPELAB_TESTS_TENSOR_PARALLEL_TRAINING_H_
 #define PIPELAB_TESTS_TENSOR_PARALLEL_TRAINING_H_
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -41,6 +42,22 @@ inline GptConfig DividedGpt(bool tied) {
   return config;
 }
 
+// Llama's blocks of these sizes.
+inline GptConfig DividedLlama(int64_t feed_forward) {
+  const GptConfig gpt = DividedGpt(/*tied=*/false);
+  GptConfig config =
+      LlamaConfig(/*layers=*/4, gpt.hidden, gpt.heads, feed_forward, gpt.tokens, gpt.vocabulary);
+  config.dropout = 0.1;
+  return config;
+}
+
+// With DeepSeek-V3's latent attention; rank 0: whole queries.
+inline GptConfig DividedLatent(int64_t query_rank) {
+  GptConfig config = DividedLlama(/*feed_forward=*/40);
+  config.latent = {query_rank, /*rank=*/10, /*nope_size=*/6, /*rope_size=*/4, /*value_size=*/5};
+  return config;
+}
+
 struct Grid {
   int pipeline = 1, tensor = 1, data = 1, context = 1;
 };
@@ -66,6 +83,15 @@ class TensorParallelTest : public testing::Test {
     serial.micro_batch_size = options.micro_batch_size;
     serial.optimizer = options.optimizer;
     return serial;
+  }
+
+  // Serial losses of one graph, by samples of a micro-batch and the norm to clip to.
+  using Known = std::map<std::pair<int64_t, double>, std::vector<double>>;
+  const std::vector<double>& SerialOnce(const ModelGraph& graph, const TrainingOptions& options,
+                                        Known* known) {
+    std::vector<double>& losses = (*known)[{options.micro_batch_size, options.optimizer.clip_norm}];
+    if (losses.empty()) losses = SerialLosses(graph, SerialOf(options), kSteps);
+    return losses;
   }
 
   // Every rank of a group does what the program's device is predicted to do. Activations to the
@@ -143,8 +169,9 @@ class TensorParallelTest : public testing::Test {
     scheme.scheme = options.scheme;
     scheme.sizes = options.sizes;
     scheme.losses = run.losses;
-    const bool split = options.tensor_parallel * options.expert_parallel > 1;
-    scheme.tensor_terms = split ? SplitTerms(graph) : 0;
+    AllowForDivision(
+        graph, {options.tensor_parallel, false, options.context_parallel, options.expert_parallel},
+        /*bfloat16=*/false, &scheme);
     // A micro-batch's gradients are then sums over two chunks of each sample on each device.
     if (options.context_parallel > 1) {
       scheme.num_slices = static_cast<int>(2 * options.context_parallel * samples_);

@@ -51,7 +51,6 @@ class DeviceChecker {
     if (error_.empty()) error_ = absl::StrCat("device ", d_, ": ", parts...);
   }
   bool ByUse() const { return p_.sharding == Sharding::kFully; }
-  bool ShardsGradients() const { return ByUse() || p_.sharding == Sharding::kGradients; }
   bool Sharded(int replica, int stage) const { return ShardOf(p_, {d_, replica, stage}).parts > 1; }
   int Copies(int stage) const {
     size_t n = 0;
@@ -160,7 +159,7 @@ class DeviceChecker {
     if (a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardWeight) return;
     c.unsummed = true;
     if (normed_ > 0) Fail(ToString(a), " adds to gradients whose norm is taken already");
-    if (Copies(a.stage) > 1 && !ShardsGradients() && c.summed) {
+    if (Copies(a.stage) > 1 && !ShardsGradients(p_.sharding) && c.summed) {
       Fail(ToString(a), " adds to gradients that are summed already");
     }
     for (size_t id = 0; id < p_.reductions.size(); ++id) {
@@ -253,7 +252,7 @@ std::string CheckMembers(const Program& p) {
         added += own.size();
       }
       const std::string name = absl::StrCat("stage ", stage);
-      if (r.scatter || p.sharding == Sharding::kReplicated) {
+      if (!SumsEqualParts(p, r.scatter)) {
         if (r.scatter ? sum != members && added != members.size() : members != all) {
           return absl::StrCat(name, " is not summed over all copies that share it");
         }

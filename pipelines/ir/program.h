@@ -204,6 +204,12 @@ struct LoweringOptions {
 // Which part of a stage's untied parameters the copy has.
 Shard ShardOf(const Program& program, const StageCopy& copy);
 
+// Whether an untied sum is one of equal parts, between sets or replicas, whose members have the same
+// experts.
+inline bool SumsEqualParts(const Program& program, bool scatter) {
+  return !scatter && program.sharding != Sharding::kReplicated;
+}
+
 // Of the devices that share a collective of the stage's parameters, ascending, those that have the
 // experts of `device` (one of them): they share one more, of these. `equal_parts`: of the sums
 // between replicas, whose members have one part of the same experts.

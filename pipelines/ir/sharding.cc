@@ -99,7 +99,7 @@ std::vector<std::vector<int>> SharingSets(std::vector<int> group, int shards) {
   return sets;
 }
 
-absl::Status CheckShards(Sharding sharding, int shards, int64_t copies) {
+absl::Status CheckShards(Sharding sharding, int shards, int64_t copies, int64_t expert_copies) {
   if (shards == 0) return absl::OkStatus();
   const auto error = [&](const auto&... why) {
     return absl::InvalidArgumentError(absl::StrCat("shards=", shards, ": ", why...));
@@ -107,8 +107,11 @@ absl::Status CheckShards(Sharding sharding, int shards, int64_t copies) {
   if (sharding == Sharding::kReplicated) {
     return error("nothing is sharded; give sharding=optimizer, gradients or fully too");
   }
-  if (shards >= 2 && copies % shards == 0) return absl::OkStatus();
-  return error("must be at least 2 and divide the ", copies, " data-parallel copies");
+  if (shards < 2 || copies % shards != 0) {
+    return error("must be at least 2 and divide the ", copies, " data-parallel copies");
+  }
+  if (shards % expert_copies == 0) return absl::OkStatus();
+  return error("must be a multiple of the ", expert_copies, " copies with different experts");
 }
 
 const char* ShardingName(Sharding sharding) {

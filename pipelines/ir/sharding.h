@@ -47,7 +47,7 @@ absl::StatusOr<Sharding> ParseSharding(absl::string_view name,
 // Divides the group.
 std::vector<std::vector<int>> SharingSets(std::vector<int> group, int shards);
 // InvalidArgument naming the key where sets of so many cannot shard a group of `copies`.
-absl::Status CheckShards(Sharding sharding, int shards, int64_t copies);
+absl::Status CheckShards(Sharding sharding, int shards, int64_t copies, int64_t expert_copies = 1);
 
 // How long what is put together stays, where gradients or values are sharded. A device's actions
 // fall into three passes: forward (F), backward (B, I, R), weight gradient (W). It keeps the

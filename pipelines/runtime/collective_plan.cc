@@ -15,9 +15,9 @@ void AddExperts(const Program& program, int device, CollectivePlan* plan) {
   if (!plan->parameter.empty() || plan->modules[0]->experts() == nullptr) return;
   CollectivePlan experts;
   experts.kind = plan->kind;
-  experts.devices =
-      ExpertDevices(program, plan->devices, device,
-                    plan->kind == CollectiveKind::kReduce && ShardsGradients(program.sharding));
+  experts.devices = ExpertDevices(
+      program, plan->devices, device,
+      plan->kind == CollectiveKind::kReduce && SumsEqualParts(program, /*scatter=*/false));
   if (experts.devices.size() == 1) {
     if (plan->modules.size() == 1 || plan->kind == CollectiveKind::kGather) return;
     experts.kind = CollectiveKind::kReduce;

@@ -173,8 +173,7 @@ absl::StatusOr<TrainingPlan> PlanTraining(const ModelGraph& graph, const BatchSo
                                           const TrainingOptions& options) {
   TrainingPlan plan;
   plan.split = {options.tensor_parallel, options.sequence_parallel, options.context_parallel,
-                options.expert_parallel, options.whole_experts};
-  plan.split.exchange = options.context_exchange;
+                options.expert_parallel, options.whole_experts,     options.context_exchange};
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, plan.split));
   PIPELAB_RETURN_IF_ERROR(CheckContextParallel(graph, plan.split));
   PIPELAB_RETURN_IF_ERROR(CheckExpertParallel(graph, plan.split, plan.split.expert_copies()));
@@ -182,6 +181,9 @@ absl::StatusOr<TrainingPlan> PlanTraining(const ModelGraph& graph, const BatchSo
   const NumberWidth width{SizeOf(options.devices.activations())};
   PIPELAB_ASSIGN_OR_RETURN(plan.graph, WithNumberWidth(graph, width, "--dtype=bf16"));
   PIPELAB_RETURN_IF_ERROR(MakeProgram(options, &plan));
+  PIPELAB_RETURN_IF_ERROR(CheckShards(options.lowering.sharding, options.lowering.shards,
+                                      plan.program.schedule.GroupSize(0),
+                                      plan.split.expert_copies()));
   PIPELAB_RETURN_IF_ERROR(
       CountTokens(options.micro_batch_size * batches.targets_per_sample(), &plan));
   return plan;

@@ -76,8 +76,7 @@ CollectiveTimeline::CollectiveTimeline(const Program& program, const CostTable& 
   for (const Reduction& r : program.reductions) {
     add(r.scatter ? pipelab::Collective::kReduceScatter : pipelab::Collective::kAllReduce,
         ReductionBytes(costs, program, r), costs.reduce, /*rounds=*/1,
-        ExpertReductionBytes(costs, program, r),
-        /*equal_parts=*/!r.scatter && ShardsGradients(program.sharding));
+        ExpertReductionBytes(costs, program, r), SumsEqualParts(program, r.scatter));
   }
   for (const Gather& g : program.gathers) {
     add(pipelab::Collective::kAllGather, GatherBytes(costs, program, g), Nanoseconds(0),

@@ -37,11 +37,7 @@ absl::Status CheckDevices(const StepModel& model, const StepConfig& c) {
   PIPELAB_RETURN_IF_ERROR(CheckContextParallel(model.model->graph, c.split(), "C"));
   PIPELAB_RETURN_IF_ERROR(CheckExpertParallel(model.model->graph, c.split(), c.copies(), "E"));
   PIPELAB_RETURN_IF_ERROR(CheckExchanges(model.model->graph, c));
-  if (const int64_t experts = c.split().expert_copies(); c.shards % experts != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("shards=", c.shards,
-                                                   ": must be a multiple of the ", experts,
-                                                   " copies with different experts"));
-  }
+  PIPELAB_RETURN_IF_ERROR(CheckShards(c.sharding, c.shards, c.copies(), c.split().expert_copies()));
   if (model.cluster == nullptr || c.devices() <= model.cluster->max_devices()) {
     return absl::OkStatus();
   }
