@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "pipelines/cluster/link_loads.h"
@@ -44,14 +45,17 @@ RingLoads LoadsOfTokens(const ClusterSpec& cluster, const RingCrossing& group,
                         const RoutedRows& rows) {
   RingLoads loads = LoadsOfExchange(cluster, group);
   const auto ranks = static_cast<double>(group.ranks.size());
-  std::set<int> levels;
+  std::map<int, double> shares;  // [level]
   for (auto& [key, load] : loads.loads) {
-    load *= ShareOfLevel(rows, ranks, RanksIn(cluster, group.ranks, key.level),
-                         RanksIn(cluster, group.ranks, key.level - 1));
-    levels.insert(key.level);
+    const auto [share, added] = shares.try_emplace(key.level);
+    if (added) {
+      share->second = ShareOfLevel(rows, ranks, RanksIn(cluster, group.ranks, key.level),
+                                   RanksIn(cluster, group.ranks, key.level - 1));
+    }
+    load *= share->second;
   }
   loads.step_latency = Nanoseconds(0);
-  for (const int level : levels) {
+  for (const auto& [level, share] : shares) {
     loads.step_latency += cluster.levels[level].connection.latency.value;
     const auto& through = cluster.levels[level].through;
     if (through.has_value()) loads.step_latency += through->connection.latency.value;

@@ -142,14 +142,14 @@ absl::StatusOr<Network> MakeNetwork(const ClusterSpec& cluster, int num_devices)
 // (infinite). The group is within the cluster: CHECKed.
 PathCost RingStep(const ClusterSpec& cluster, RankGroup group);
 
-// Of tokens that each choose so many different experts, all alike likely. In `nodes` groups of
-// experts that follow one another a token's are in `most_nodes` (0: no such limit).
+// Tokens that each choose `chosen` different experts, all equally likely. Experts are in `nodes`
+// consecutive groups, and a token's lie in `most_nodes` of them (0: no such limit).
 struct RoutedRows {
   int64_t experts = 0, chosen = 0;
   int64_t nodes = 0, most_nodes = 0;
 
-  // How likely a token chooses some of so many experts that follow one another, from a multiple of
-  // that: without the limit 1 - C(experts - held, chosen) / C(experts, chosen).
+  // The chance that a token chooses one or more of `held` consecutive experts, which begin at a
+  // multiple of `held`: without the limit 1 - C(experts - held, chosen) / C(experts, chosen).
   double Reaches(int64_t held) const;
 };
 

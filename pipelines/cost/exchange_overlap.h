@@ -1,4 +1,4 @@
-// What of the exchanges of experts runs beside compute where the forward of one micro-batch is
+// How much of the experts' exchanges runs beside compute when the forward of one micro-batch is
 // merged with the backward of another, block by block, as in Megatron-Core
 // (overlap_moe_expert_parallel_comm, megatron/core/models/common/model_chunk_schedule_plan.py):
 //

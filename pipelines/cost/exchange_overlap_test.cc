@@ -31,7 +31,7 @@ TEST(HiddenExchanges, NoneBesideNothing) {
 // back. The attention's 2 and 3 hide as much.
 TEST(HiddenExchanges, DelayedWeightGradientsLengthenTheWindow) {
   const MergedBlock block = Block(10, Times(2, 2, 1), Times(4, 6, 6));
-  EXPECT_EQ(HiddenExchanges(block, false), Nanoseconds(2 + 14 + 3 - 0));
+  EXPECT_EQ(HiddenExchanges(block, false), Nanoseconds(2 + 14 + 3));
   EXPECT_EQ(HiddenExchanges(block, true), Nanoseconds(2 + 16 + 3));
 }
 

@@ -38,9 +38,10 @@ absl::StatusOr<Nanoseconds> PassTime(const LayerSpec& layer, const Machine& mach
     return absl::Status(status.code(),
                         absl::StrCat("layer \"", layer.name, "\": ", status.message()));
   };
-  Nanoseconds attention;
+  Nanoseconds attention;  // what hops run beside
   for (const Operation& o : operations) {
-    if (o.kind != OperationKind::kAttention || context.empty()) continue;
+    if (context.empty()) break;
+    if (o.kind != OperationKind::kAttention) continue;
     const absl::StatusOr<Nanoseconds> time = OperationTime(machine.device, machine.type, o);
     if (!time.ok()) return named(time.status());
     attention += *time;

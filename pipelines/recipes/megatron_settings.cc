@@ -109,7 +109,7 @@ absl::Status AddModel(const Recipe& r, Settings* s) {
   const int64_t head_size = m.head_size == 0 ? m.hidden / m.heads : m.head_size;
   s->Add("--num-layers", m.layers);
   s->Add("--hidden-size", m.hidden);
-  s->Add("--ffn-hidden-size", m.feed_forward == 0 ? m.mlp_ratio * m.hidden : m.feed_forward);
+  s->Add("--ffn-hidden-size", m.feed_forward_width());
   s->Add("--num-attention-heads", m.heads);
   if (m.kv_heads > 0 && m.kv_heads < m.heads) {
     s->Add("--group-query-attention");

@@ -47,8 +47,7 @@ absl::StatusOr<ModelGraph> RecipeGraph(const Recipe& recipe) {
 bool HasExperts(const GptConfig& m) { return m.experts.experts > 0 && m.dense_blocks < m.layers; }
 
 int64_t ExpertWidth(const GptConfig& m) {
-  if (m.expert_feed_forward > 0) return m.expert_feed_forward;
-  return m.feed_forward == 0 ? m.mlp_ratio * m.hidden : m.feed_forward;
+  return m.expert_feed_forward > 0 ? m.expert_feed_forward : m.feed_forward_width();
 }
 
 namespace {
@@ -81,8 +80,8 @@ std::string ModelText(const GptConfig& m) {
   return absl::StrFormat(
       "%d layers, hidden %d, %d heads%s, feed-forward %d (%s), %d words%s, %d tokens%s", m.layers,
       m.hidden, m.heads, kv == m.heads ? "" : absl::StrCat(" (", kv, " of keys and values)"),
-      m.feed_forward == 0 ? m.mlp_ratio * m.hidden : m.feed_forward, kind, m.vocabulary,
-      m.tied_embeddings ? " (tied)" : "", m.tokens, MoreOfModel(m));
+      m.feed_forward_width(), kind, m.vocabulary, m.tied_embeddings ? " (tied)" : "", m.tokens,
+      MoreOfModel(m));
 }
 
 absl::Status CheckExportable(const StepConfig& config, absl::string_view system,
@@ -94,7 +93,7 @@ absl::Status CheckExportable(const StepConfig& config, absl::string_view system,
                                          "context_exchange", "E",           "shards",
                                          "rebuilt",          "replicas",    "whole_experts",
                                          "slices",           "update",      "execution",
-                                         "concatenation"};
+                                         "concatenation",    "dispatch",    "exchanges"};
   const StepConfig defaults;
   for (const StepField& f : StepFields()) {
     if (!is_in(kSome, f.key) || is_in(writes, f.key)) continue;

@@ -3,8 +3,7 @@
 //
 //   PIPELAB_ASSIGN_OR_RETURN(Recipe r, ReadMegatronFlags(text, "--flags=run.sh", /*devices=*/64));
 //   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, RecipeGraph(r));   // Megatron-LM's kernels
-//   PIPELAB_ASSIGN_OR_RETURN(Settings s, MegatronSettings(r));    // and back; or
-// TorchtitanSettings
+//   PIPELAB_ASSIGN_OR_RETURN(Settings s, MegatronSettings(r));    // and back
 //   s.Text();
 //
 // What a system has and no step here is refused by name, with the nearest that would do. What is

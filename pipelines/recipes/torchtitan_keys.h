@@ -2,8 +2,7 @@
 //
 //   TorchtitanKeys keys(root, "--toml=run.toml");
 //   PIPELAB_RETURN_IF_ERROR(keys.Check());
-//   PIPELAB_ASSIGN_OR_RETURN(int64_t tokens, keys.Integer("training", "seq_len", 1, 1 << 20,
-// 2048));
+//   PIPELAB_ASSIGN_OR_RETURN(auto tokens, keys.Integer("training", "seq_len", 1, 1 << 20, 2048));
 #ifndef PIPELAB_PIPELINES_RECIPES_TORCHTITAN_KEYS_H_
 #define PIPELAB_PIPELINES_RECIPES_TORCHTITAN_KEYS_H_
 

@@ -1,6 +1,5 @@
 // Sizes of torchtitan's models.
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "pipelines/recipes/torchtitan_names.h"

@@ -12,7 +12,6 @@
 #include "pipelines/recipes/torchtitan_keys.h"
 #include "pipelines/recipes/torchtitan_names.h"
 #include "pipelines/recipes/torchtitan_schedule.h"
-#include "tools/base/did_you_mean.h"
 #include "tools/base/nearest.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/toml.h"

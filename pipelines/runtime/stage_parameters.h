@@ -92,9 +92,9 @@ class StageParameters {
     if (experts_) experts_->DropVersion(version);
   }
 
-  // What StageModule says of sharded parameters; gathers and scatters are of the own ones alone, as
-  // Gradients is. Layers must have no views of values that are
-  // released, or of gradients that are scattered.
+  // As in StageModule, of sharded parameters. Gathers and scatters leave out the experts, as
+  // Gradients does. Layers must have no views of values that are released, or of gradients that are
+  // scattered.
   bool resident() const {
     return (!sharded_values() || !values_.own.empty()) && (!experts_ || experts_->resident());
   }

@@ -108,9 +108,8 @@ struct TrainingStep {
   double loss = 0;  // mean over the step's tokens, nats
   // Of all gradients together, before clipping; 0 where clip_norm is.
   double gradient_norm = 0;
-  // Of models with experts: the most rows of an expert over the mean of its layer, of the layer
-  // where that is most, and the choices of all layers that capacities dropped. 0 where a GPU alone
-  // knows.
+  // Of models with experts: the rows of the fullest expert over its layer's mean, in the layer where
+  // that is most; and how many choices capacities dropped. 0 if only a GPU knows.
   double largest_load = 0;
   int64_t dropped_choices = 0;
   // Of the ranks; in another process than the first, of its own ranks.

@@ -157,7 +157,7 @@ absl::Status TrainingDevices::MakeStages() {
   return absl::OkStatus();
 }
 
-// The stage's module on rank t of one of each so many devices of its group, from `first` on; `part`
+// The stage's module on rank t of every `each`-th device of its group, from `first` on; `part`
 // is what such a rank has of the model.
 absl::Status TrainingDevices::MakeStage(const ModelGraph& part, int t, int first, int each,
                                         int replica, int stage) {
@@ -173,10 +173,12 @@ absl::Status TrainingDevices::MakeStage(const ModelGraph& part, int t, int first
       stage_options.copies = CopiesOf(device, rank, t, group);
     }
     if (plan_.split.context > 1) {
-      stage_options.context = ContextOf(device, rank, t, group, member);
+      stage_options.context =
+          MeetingOf(device, rank, t, group, member, plan_.split.context, /*whole=*/false);
     }
     if (plan_.split.experts > 1) {
-      stage_options.experts = ExpertsOf(device, rank, t, group, member);
+      stage_options.experts = MeetingOf(device, rank, t, group, member, plan_.split.expert_copies(),
+                                        plan_.split.whole_experts);
     }
     PIPELAB_ASSIGN_OR_RETURN(auto module, LayerStage::Create(part, plan_.partition, stage,
                                                              device->backend.get(), stage_options));
@@ -225,45 +227,26 @@ LayerStageOptions TrainingDevices::StageOptions(int replica, int stage, size_t m
 // What normalises together with the device's stage.
 TensorPeers* TrainingDevices::CopiesOf(Device* device, int rank, int t,
                                        const std::vector<int>& group) {
-  device->copies.push_back(PeersOf(rank, t, group));
+  std::vector<int> ranks;
+  for (int d : group) ranks.push_back(RankOf(d, t));
+  device->copies.push_back(PeersOf(rank, std::move(ranks)));
   setups_[rank - first_rank_].copies.push_back(device->copies.back().get());
   return device->copies.back().get();
 }
 
-// Those that have the other tokens of its samples.
-TensorPeers* TrainingDevices::ContextOf(Device* device, int rank, int t,
-                                        const std::vector<int>& group, size_t member) {
-  const size_t context = plan_.split.context;
-  const auto first = group.begin() + static_cast<int64_t>(member - member % context);
-  const std::vector<int> devices(first, first + static_cast<int64_t>(context));
-  device->context.push_back(PeersOf(rank, t, devices));
-  setups_[rank - first_rank_].context.push_back(device->context.back().get());
-  return device->context.back().get();
-}
-
-// Those that have the other experts: ranks t of devices that follow one another or, with whole
-// experts, all of their ranks.
-TensorPeers* TrainingDevices::ExpertsOf(Device* device, int rank, int t,
-                                        const std::vector<int>& group, size_t member) {
-  const size_t copies = plan_.split.expert_copies(), first = member - member % copies;
+TensorPeers* TrainingDevices::MeetingOf(Device* device, int rank, int t,
+                                        const std::vector<int>& group, size_t member,
+                                        size_t together, bool whole) {
+  const size_t first = member - member % together;
   std::vector<int> ranks;
-  for (size_t d = first; d < first + copies; ++d) {
-    if (plan_.split.whole_experts) {
-      for (int rank_of_device : TensorRanks(group[d])) ranks.push_back(rank_of_device);
-    } else {
-      ranks.push_back(RankOf(group[d], t));
-    }
+  for (size_t d = first; d < first + together; ++d) {
+    const std::vector<int> of_device =
+        whole ? TensorRanks(group[d]) : std::vector<int>{RankOf(group[d], t)};
+    ranks.insert(ranks.end(), of_device.begin(), of_device.end());
   }
   device->context.push_back(PeersOf(rank, std::move(ranks)));
   setups_[rank - first_rank_].context.push_back(device->context.back().get());
   return device->context.back().get();
-}
-
-std::unique_ptr<CommunicatorPeers> TrainingDevices::PeersOf(int rank, int t,
-                                                            const std::vector<int>& devices) {
-  std::vector<int> ranks;
-  for (int d : devices) ranks.push_back(RankOf(d, t));
-  return PeersOf(rank, std::move(ranks));
 }
 
 std::unique_ptr<CommunicatorPeers> TrainingDevices::PeersOf(int rank, std::vector<int> ranks) {

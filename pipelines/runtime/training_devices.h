@@ -99,12 +99,10 @@ class TrainingDevices {
                          int stage);
   LayerStageOptions StageOptions(int replica, int stage, size_t member) const;
   TensorPeers* CopiesOf(Device* device, int rank, int t, const std::vector<int>& group);
-  TensorPeers* ContextOf(Device* device, int rank, int t, const std::vector<int>& group,
-                         size_t member);
-  TensorPeers* ExpertsOf(Device* device, int rank, int t, const std::vector<int>& group,
-                         size_t member);
-  // Ranks t of the devices.
-  std::unique_ptr<CommunicatorPeers> PeersOf(int rank, int t, const std::vector<int>& devices);
+  // Ranks t of the `together` devices that follow one another and have the member among them;
+  // `whole`: all of their ranks.
+  TensorPeers* MeetingOf(Device* device, int rank, int t, const std::vector<int>& group,
+                         size_t member, size_t together, bool whole);
   std::unique_ptr<CommunicatorPeers> PeersOf(int rank, std::vector<int> ranks);
   ChainEdges ChainEdgesOf(int stage, const LayerStageOptions& options) const;
   Device* DeviceOf(int rank) const;

@@ -13,8 +13,7 @@
 //   context_exchange
 //                   gather: attention gathers the keys and values of all tokens; ring: they travel
 //                   from device to device beside it (models/graph/context_ring.h)
-//   E               of these C x D, so many that follow one another divide the experts of a layer
-//                   (1)
+//   E               of these C x D, so many in a row divide the experts of a layer (1)
 //   whole_experts   tensor-parallel groups do not split experts: E are of T x C x D devices, a
 //                   multiple of T (Megatron-LM's expert tensor parallel size of 1)
 //   V               virtual stages: stages that a device holds of one pipeline (0: the scheme's)
@@ -31,8 +30,7 @@
 //                   (hybrid sharding, Zhao et al. 2023); gradients are summed within a set, then
 //                   their parts between sets (0: all)
 //   recompute       none, selective (attention's core), full, blocks
-//   rebuilt         how many blocks of each stage recompute=blocks rebuilds, the first ones
-//                   (0: all)
+//   rebuilt         how many first blocks of each stage recompute=blocks rebuilds (0: all)
 //   sequence        sequence parallelism within tensor-parallel groups
 //   batch_norm      synchronised or own: what data-parallel copies normalise by
 //   local_heads     of stages that learn locally: linear (default) or convolution
