@@ -230,6 +230,10 @@ int64_t SplitTerms(const ModelGraph& graph) {
   return terms;
 }
 
+namespace {
+
+// Partial results of a model's divided products on `degree` devices, and the sums of them: what is
+// rounded to bfloat16 where one device rounds a product once.
 int64_t SplitParts(const ModelGraph& graph, int64_t degree) {
   int64_t parts = 0;
   for (const LayerSpec& layer : graph.layers) {
@@ -240,6 +244,8 @@ int64_t SplitParts(const ModelGraph& graph, int64_t degree) {
   return parts;
 }
 
+// The same of attention on `context` devices with parts of the tokens, two chunks each: outputs,
+// and gradients of queries and of keys, are sums of a part for each chunk of keys or queries.
 int64_t ContextParts(const ModelGraph& graph, int64_t context) {
   const auto layers =
       std::count_if(graph.layers.begin(), graph.layers.end(), [](const LayerSpec& layer) {
@@ -247,6 +253,17 @@ int64_t ContextParts(const ModelGraph& graph, int64_t context) {
                layer.split.context == ContextUse::kCausalKeys;
       });
   return context == 1 ? 0 : 3 * (2 * context + 1) * static_cast<int64_t>(layers);
+}
+
+}  // namespace
+
+void AllowForDivision(const ModelGraph& graph, const TensorParallel& split, bool bfloat16,
+                      SchemeResult* scheme) {
+  const bool divided = split.degree * split.experts > 1;
+  if (divided) scheme->tensor_terms = SplitTerms(graph);
+  if (!bfloat16) return;
+  scheme->rounded_parts =
+      (divided ? SplitParts(graph, split.degree) : 0) + ContextParts(graph, split.context);
 }
 
 Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& from_end_to_end) {

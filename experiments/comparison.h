@@ -68,8 +68,7 @@ struct SchemeResult {
   std::string part;
   // Where stages learn locally: those of the serial local-learning loop, which it is compared with.
   std::vector<double> local_losses;
-  // Where devices compute layers together: SplitTerms of the model, and with bfloat16 activations
-  // SplitParts and ContextParts.
+  // Where devices compute layers together: AllowForDivision.
   int64_t tensor_terms = 0, rounded_parts = 0;
 };
 
@@ -95,12 +94,10 @@ double LossTolerance(int steps, int64_t terms, double first_loss);
 // backward (by columns), and products follow one another.
 int64_t SplitTerms(const ModelGraph& graph);
 
-// Partial results of a model's divided products on `degree` devices, and the sums of them: what is
-// rounded to bfloat16 where one device rounds a product once.
-int64_t SplitParts(const ModelGraph& graph, int64_t degree);
-// The same of attention on `context` devices with parts of the tokens, two chunks each: outputs,
-// and gradients of queries and of keys, are sums of a part for each chunk of keys or queries.
-int64_t ContextParts(const ModelGraph& graph, int64_t context);
+// What losses may differ by besides, where devices compute layers together as `split` says: longer
+// sums, and with bfloat16 activations more parts that are rounded.
+void AllowForDivision(const ModelGraph& graph, const TensorParallel& split, bool bfloat16,
+                      SchemeResult* scheme);
 
 // How a scheme's losses compare with the serial ones: "bit-equal"; "within 3.1e-06
 // (tolerance 1.9e-04)"; "within 3.1e-06; bit-equal by replica", where serial_by_part has the

@@ -164,15 +164,8 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   trained.result.must_be_bit_equal = KeepsMicroBatchOrder(schedule) &&
                                      SumsInLayerOrder(trained.graph, training->partition()) &&
                                      !study.split().divides();
-  if (study.tensor_parallel * study.expert_parallel > 1) {
-    trained.result.tensor_terms = SplitTerms(study.graph);
-    if (study.devices.activations() == DataType::kBFloat16) {
-      trained.result.rounded_parts = SplitParts(study.graph, study.tensor_parallel);
-    }
-  }
-  if (study.devices.activations() == DataType::kBFloat16) {
-    trained.result.rounded_parts += ContextParts(study.graph, study.context_parallel);
-  }
+  AllowForDivision(study.graph, study.split(), study.devices.activations() == DataType::kBFloat16,
+                   &trained.result);
   trained.result.slices = training->slices();
   // With context parallelism each sample's rows are added in two chunks on each of its devices.
   const int chunks = study.context_parallel > 1 ? 2 * study.context_parallel : 1;

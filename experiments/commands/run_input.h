@@ -45,10 +45,8 @@ struct RunInput {
   bool whole_experts = false;
 
   TensorParallel split() const {
-    TensorParallel all = {tensor_parallel, sequence_parallel, context_parallel, expert_parallel,
-                          whole_experts};
-    all.exchange = context_exchange;
-    return all;
+    return {tensor_parallel, sequence_parallel, context_parallel,
+            expert_parallel, whole_experts,     context_exchange};
   }
 
   LoweringOptions lowering;

@@ -2,7 +2,6 @@
 //
 // Products with weights in 4 bits: MARLIN's published speed-ups (arXiv 2408.11743) beside the law
 // that the cost model prices, and the same law on a core here, where our kernels are held to it.
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>

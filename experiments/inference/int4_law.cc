@@ -1,6 +1,5 @@
 #include "experiments/inference/int4_law.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

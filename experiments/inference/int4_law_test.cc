@@ -46,7 +46,7 @@ TEST(Int4Times, AMeasurementMakesItsClaims) {
   for (const Claim& c : claims) EXPECT_THAT(CheckClaim(c), IsOk()) << c.id;
   for (const Int4Time& t : times) {
     EXPECT_GT(t.seconds, 0);
-    EXPECT_GT(t.limit_seconds, 0);
+    EXPECT_GT(t.limit_seconds(), 0);
     EXPECT_GT(t.share(), 0);
   }
 }

@@ -61,7 +61,6 @@ std::vector<Int4Time> MeasureInt4(const Int4Shape& shape, const std::vector<int6
         Improve(flops / cpu::PeakFlops(t.math), &t.flops_seconds);
         Improve(float32, &t.float32_seconds);
         Improve(bfloat16, &t.bfloat16_seconds);
-        t.limit_seconds = std::max(t.memory_seconds, t.flops_seconds);
       }
     }
     times.insert(times.end(), of, of + 2);
@@ -109,7 +108,7 @@ std::vector<Claim> Int4TimeClaims(const std::vector<Int4Time>& times, const std:
       TimeClaim("int4.limit",
                 "int8 math: the larger of bytes / bandwidth and flops / peak, over the "
                 "time, at batches of 1 to 32",
-                times.empty() ? 0 : share, kShare, "", why_not));
+                share, kShare, "", why_not));
   claims.push_back(
       TimeClaim("int4.over_float32_1", "batch 1, over float32 weights", at_1, 6.5, "x", why_not));
   claims.push_back(

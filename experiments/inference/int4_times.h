@@ -2,10 +2,11 @@
 // float32 and bfloat16 weights.
 //
 //   const std::vector<Int4Time> times = MeasureInt4({8192, 10240, 128}, {1, 2, 4});
-//   report.AddTable(Int4TimeTable(times));
+//   report.AddTable(Int4TimeTable({8192, 10240, 128}, times));
 #ifndef PIPELAB_EXPERIMENTS_INFERENCE_INT4_TIMES_H_
 #define PIPELAB_EXPERIMENTS_INFERENCE_INT4_TIMES_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,10 +20,11 @@ namespace pipelab {
 struct Int4Time {
   Int4Math math = Int4Math::kInt8;
   int64_t batch = 0;
-  double seconds = 0, limit_seconds = 0;             // limit: the larger of the two bounds
+  double seconds = 0;
   double memory_seconds = 0, flops_seconds = 0;      // the bounds
   double float32_seconds = 0, bfloat16_seconds = 0;  // oneDNN's best
-  double share() const { return limit_seconds / seconds; }
+  double limit_seconds() const { return std::max(memory_seconds, flops_seconds); }
+  double share() const { return limit_seconds() / seconds; }
   double over_float32() const { return float32_seconds / seconds; }
 };
 

@@ -18,7 +18,16 @@ namespace {
 const std::map<std::string, std::string> kCalibrating = {{"dgxc", "nemotron4-340b"},
                                                          {"foundry", "mpt-70b"}};
 
+constexpr char kExperts[] = "models with experts";
+
+// A row that is predicted.
 struct Run {
+  const ModernRow* row;
+  const ModernModel* of;
+  ModernStep step;
+};
+
+struct GraphedRun {
   double seconds;  // measured
   ModernStep step;
   ModernStepModel model;
@@ -26,9 +35,9 @@ struct Run {
 
 // The mean of |log(predicted / measured)| where all efficiencies are times `factor`; none where no
 // step can be predicted.
-absl::optional<double> ErrorWith(const std::vector<Run>& runs, double factor) {
+absl::optional<double> ErrorWith(const std::vector<GraphedRun>& runs, double factor) {
   double sum = 0;
-  for (const Run& run : runs) {
+  for (const GraphedRun& run : runs) {
     ModernStep changed = run.step;
     changed.cluster = WithEfficiency(run.step.cluster, factor);
     const absl::StatusOr<StepPrediction> p = run.model.Predict(changed);
@@ -58,8 +67,7 @@ double SizeOf(const ModernModel& m) {
 
 // [source, GPU] The model with experts that calibrates the machine.
 std::map<std::pair<std::string, std::string>, const ModernModel*> ExpertModels(
-    const std::vector<std::pair<const ModernRow*, const ModernModel*>>& predicted,
-    const std::vector<ModernRow>& rows) {
+    const std::vector<Run>& predicted, const std::vector<ModernRow>& rows) {
   using Machine = std::pair<std::string, std::string>;
   std::map<Machine, int> all, used;
   for (const ModernRow& row : rows) {
@@ -67,8 +75,8 @@ std::map<std::pair<std::string, std::string>, const ModernModel*> ExpertModels(
     if (IsDenseCalibration(row) || IsOfMachine(row)) ++used[{row.group, row.gpu}];
   }
   std::map<Machine, std::map<const ModernModel*, int>> counts;
-  for (const auto& [row, model] : predicted) {
-    if (model->experts > 0) ++counts[{row->group, row->gpu}][model];
+  for (const Run& run : predicted) {
+    if (run.of->experts > 0) ++counts[{run.row->group, run.row->gpu}][run.of];
   }
   std::map<Machine, const ModernModel*> chosen;
   for (const auto& [machine, of_model] : counts) {
@@ -83,7 +91,7 @@ std::map<std::pair<std::string, std::string>, const ModernModel*> ExpertModels(
   return chosen;
 }
 
-absl::optional<double> BestFactor(const std::vector<Run>& runs) {
+absl::optional<double> BestFactor(const std::vector<GraphedRun>& runs) {
   double least = std::numeric_limits<double>::infinity();
   absl::optional<double> best;
   for (int percent = 50; percent <= 160; ++percent) {
@@ -99,9 +107,7 @@ absl::optional<double> BestFactor(const std::vector<Run>& runs) {
 
 ModernRuns RunsOf(const ModernRow& row) { return {row.group, row.gpu, row.precision}; }
 
-bool ModernCalibration::Calibrates(const ModernRow& row) const {
-  return IsOfMachine(row) || IsDenseCalibration(row);
-}
+bool Calibrates(const ModernRow& row) { return IsOfMachine(row) || IsDenseCalibration(row); }
 
 double ModernCalibration::FactorOf(const ModernRow& row) const {
   const auto found = factors.find(RunsOf(row));
@@ -109,8 +115,6 @@ double ModernCalibration::FactorOf(const ModernRow& row) const {
 }
 
 absl::optional<double> ModernCalibration::FactorOfExperts(const ModernRow& row) const {
-  const auto experts = has_experts.find(row.model);
-  if (experts == has_experts.end() || !experts->second) return absl::nullopt;
   const auto found = factors.find({row.group, row.gpu, kExperts});
   if (found == factors.end() || found->second.model == row.model) return absl::nullopt;
   return found->second.factor;
@@ -119,31 +123,29 @@ absl::optional<double> ModernCalibration::FactorOfExperts(const ModernRow& row) 
 ModernCalibration Calibrate(const std::vector<ModernRow>& rows,
                             const std::vector<ModernModel>& models,
                             const ModernMachines& machines) {
-  ModernCalibration made;
-  for (const ModernModel& m : models) made.has_experts[m.id] = m.experts > 0;
-  std::vector<std::pair<const ModernRow*, const ModernModel*>> predicted;
+  std::vector<Run> predicted;
   for (const ModernRow& row : rows) {
-    const absl::StatusOr<ModernStep> step = StepOfRow(row, models, machines);
-    if (step.ok() && !step->assumed)
-      predicted.push_back({&row, FindModernModel(models, row.model)});
+    absl::StatusOr<ModernStep> step = StepOfRow(row, models, machines);
+    if (!step.ok() || step->assumed) continue;
+    predicted.push_back({&row, FindModernModel(models, row.model), *std::move(step)});
   }
   const auto experts = ExpertModels(predicted, rows);
-  std::map<std::pair<ModernRuns, std::string>, std::vector<Run>> runs;
-  for (const auto& [row, model] : predicted) {
-    ModernRuns key = RunsOf(*row);
-    const auto chosen = experts.find({row->group, row->gpu});
-    const bool of_experts = chosen != experts.end() && chosen->second == model;
+  std::map<std::pair<ModernRuns, std::string>, std::vector<GraphedRun>> runs;
+  for (Run& run : predicted) {
+    ModernRuns key = RunsOf(*run.row);
+    const auto chosen = experts.find({run.row->group, run.row->gpu});
+    const bool of_experts = chosen != experts.end() && chosen->second == run.of;
     if (of_experts) std::get<2>(key) = kExperts;
-    if (!of_experts && !IsDenseCalibration(*row)) continue;
-    absl::StatusOr<ModernStep> step = StepOfRow(*row, models, machines);
-    absl::StatusOr<ModernStepModel> graph = ModernStepModel::Of(*step);
+    if (!of_experts && !IsDenseCalibration(*run.row)) continue;
+    absl::StatusOr<ModernStepModel> graph = ModernStepModel::Of(run.step);
     if (!graph.ok()) continue;
-    runs[{key, row->model}].push_back({*row->Seconds(), *std::move(step), *std::move(graph)});
+    runs[{key, run.row->model}].push_back(
+        {*run.row->Seconds(), std::move(run.step), *std::move(graph)});
   }
+  ModernCalibration made;
   for (const auto& [key, of_key] : runs) {
     const absl::optional<double> best = BestFactor(of_key);
-    if (!best.has_value()) continue;
-    made.factors[key.first] = {key.second, static_cast<int>(of_key.size()), *best};
+    if (best.has_value()) made.factors[key.first] = {key.second, *best};
   }
   return made;
 }

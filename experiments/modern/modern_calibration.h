@@ -3,10 +3,10 @@
 //
 //   const ModernCalibration calibration = Calibrate(data.rows, data.models, machines);
 //   calibration.FactorOf(row);                  // 1: nothing calibrates it
-//   calibration.Calibrates(row);
+//   Calibrates(row);
 //
-// Dense models have one for each source, GPU and precision that the source's largest dense model
-// gives.
+// Dense models have one for each source, GPU and precision: that of the source's largest dense
+// model.
 //
 // Models with experts were calibrated as well, by a rule that was written down before its first
 // result: of each source and GPU the model with experts of the most parameters calibrates the
@@ -33,23 +33,21 @@ ModernRuns RunsOf(const ModernRow& row);
 
 struct ModernFactor {
   std::string model;  // that gives it; "-Nlayers" forms are models of their own
-  int rows = 0;       // of it
   double factor = 1;  // to two digits
 };
 
-struct ModernCalibration {
-  // By source, GPU, and precision or kExperts.
-  std::map<ModernRuns, ModernFactor> factors;
-  std::map<std::string, bool> has_experts;  // by model
+// Whether the row's measurement has gone into a machine.
+bool Calibrates(const ModernRow& row);
 
-  // Whether its measurement has gone into a machine.
-  bool Calibrates(const ModernRow& row) const;
+struct ModernCalibration {
+  // By source, GPU, and precision or "models with experts".
+  std::map<ModernRuns, ModernFactor> factors;
+
   double FactorOf(const ModernRow& row) const;
-  // Of a model with experts, that of its machine; none where there is none, or the row gives it.
+  // Of a row of a model with experts, that of its machine; none where there is none, or the row
+  // gives it.
   absl::optional<double> FactorOfExperts(const ModernRow& row) const;
 };
-
-inline constexpr char kExperts[] = "models with experts";
 
 ModernCalibration Calibrate(const std::vector<ModernRow>& rows,
                             const std::vector<ModernModel>& models, const ModernMachines& machines);

@@ -18,8 +18,7 @@ namespace {
 constexpr char kNoRow[] = "no row could be predicted";
 constexpr char kExpertsReason[] =
     "one layout took up to 1.9 times as long under one release as under another; moonlight's runs "
-    "of "
-    "one micro-batch take nearly twice as long as predicted, and gpt-oss is predicted too fast "
+    "of one micro-batch take nearly twice as long as predicted, and gpt-oss is predicted too fast "
     "(its attention's sinks and clamps are free here)";
 constexpr char kAdaptersReason[] =
     "AutoModel's runs of 70B with pipelines take half as long again as predicted: eager PyTorch";
@@ -222,8 +221,7 @@ std::vector<Claim> ModernClaims(const Results& all) {
           "modern.order_without_nanotron", "the same without nanotron's rows", all,
           [](const ModernResult& r) { return !IsNanotron(r); },
           "60 of the pairs are one layout under two releases of its software, which no layout "
-          "tells "
-          "apart; of the other 49, 32 are in order, nearly all of models with experts"),
+          "tells apart; of the other 49, 32 are in order, nearly all of models with experts"),
       SwitchClaim(all),
       MemoryClaim(all),
       FitsClaim(all),

@@ -197,6 +197,8 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   return step;
 }
 
+namespace {
+
 absl::StatusOr<ModelGraph> GraphOf(const ModernStep& step) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(step.model));
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, step.config.split(), "tensor parallelism"));
@@ -205,6 +207,8 @@ absl::StatusOr<ModelGraph> GraphOf(const ModernStep& step) {
   if (step.expert_biases) graph = WithExpertBiases(std::move(graph));
   return WithRecomputedModules(std::move(graph), step.recomputed, ProductInputsUnder(step.type));
 }
+
+}  // namespace
 
 absl::StatusOr<ModernStepModel> ModernStepModel::Of(const ModernStep& step) {
   ModernStepModel made;
@@ -217,13 +221,17 @@ absl::StatusOr<ModernStepModel> ModernStepModel::Of(const ModernStep& step) {
   return made;
 }
 
-absl::StatusOr<StepPrediction> ModernStepModel::Predict(const ModernStep& step) const {
+StepModel ModernStepModel::On(const ModernStep& step) const {
   StepModel on;
   on.model = &model_;
   on.cluster = &step.cluster;
   on.type = step.type;
   on.optimizer_tensors = step.optimizer_tensors;
-  PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, PredictStep(on, step.config));
+  return on;
+}
+
+absl::StatusOr<StepPrediction> ModernStepModel::Predict(const ModernStep& step) const {
+  PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, PredictStep(On(step), step.config));
   if (!step.adapters.has_value()) return p;
   p.largest_device = Bytes(0);
   const std::vector<Bytes> frozen = FrozenWeights(trained_, p.step);

@@ -55,15 +55,14 @@ struct ModernMachines {
 absl::StatusOr<ModernStep> StepOfRow(const ModernRow& row, const std::vector<ModernModel>& models,
                                      const ModernMachines& machines);
 
-// Of all weights trained: with the kernels of its system, and modules recomputed.
-absl::StatusOr<ModelGraph> GraphOf(const ModernStep& step);
-
 // A step's model as it is computed: one serves many prices of its machine.
 class ModernStepModel {
  public:
   static absl::StatusOr<ModernStepModel> Of(const ModernStep& step);
 
-  // `step` may have another cluster than the one that the model was made of.
+  // A step of the model, which must outlive it, as must `step`. That may have another cluster than
+  // the one that the model was made of.
+  StepModel On(const ModernStep& step) const;
   absl::StatusOr<StepPrediction> Predict(const ModernStep& step) const;
 
  private:

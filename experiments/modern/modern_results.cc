@@ -98,7 +98,7 @@ Results PredictAll(const ModernData& data, const ModernMachines& machines) {
     ModernResult& r = all.emplace_back();
     r.row = &row;
     r.kind = KindOf(data, row);
-    r.calibrating = calibration.Calibrates(row);
+    r.calibrating = Calibrates(row);
     absl::StatusOr<ModernStep> step = StepOfRow(row, data.models, machines);
     if (!step.ok()) {
       r.why_not = std::string(step.status().message());
@@ -122,7 +122,9 @@ Results PredictAll(const ModernData& data, const ModernMachines& machines) {
       continue;
     }
     r.seconds = ToSeconds(p->step_time);
-    if (const auto factor = calibration.FactorOfExperts(row); factor.has_value()) {
+    absl::optional<double> factor;
+    if (r.kind == ModernKind::kExperts) factor = calibration.FactorOfExperts(row);
+    if (factor.has_value()) {
       const absl::StatusOr<StepPrediction> calibrated = predict(*factor);
       if (calibrated.ok()) r.calibrated_seconds = ToSeconds(calibrated->step_time);
     }
@@ -134,30 +136,33 @@ Results PredictAll(const ModernData& data, const ModernMachines& machines) {
   return all;
 }
 
-std::vector<TimedPrediction> TimesOf(const Results& all, const ModernChoice& choice) {
+namespace {
+
+// Of judged rows, with what `ours` has of them; none: left out.
+template <class Ours>
+std::vector<TimedPrediction> TimesBy(const Results& all, const ModernChoice& choice,
+                                     const Ours& ours) {
   std::vector<TimedPrediction> times;
   for (const ModernResult& r : all) {
-    if (r.judged() && choice(r)) times.push_back({Alike(*r.row), *r.row->Seconds(), r.seconds});
+    if (!r.judged() || !choice(r)) continue;
+    const absl::optional<double> seconds = ours(r);
+    if (seconds.has_value()) times.push_back({Alike(*r.row), *r.row->Seconds(), *seconds});
   }
   return times;
+}
+
+}  // namespace
+
+std::vector<TimedPrediction> TimesOf(const Results& all, const ModernChoice& choice) {
+  return TimesBy(all, choice, [](const ModernResult& r) { return r.seconds; });
 }
 
 std::vector<TimedPrediction> CalibratedTimesOf(const Results& all, const ModernChoice& choice) {
-  std::vector<TimedPrediction> times;
-  for (const ModernResult& r : all) {
-    if (!r.judged() || !choice(r) || !r.calibrated_seconds.has_value()) continue;
-    times.push_back({Alike(*r.row), *r.row->Seconds(), *r.calibrated_seconds});
-  }
-  return times;
+  return TimesBy(all, choice, [](const ModernResult& r) { return r.calibrated_seconds; });
 }
 
 std::vector<TimedPrediction> NearestTimesOf(const Results& all, const ModernChoice& choice) {
-  std::vector<TimedPrediction> times;
-  for (const ModernResult& r : all) {
-    if (!r.judged() || !choice(r) || !r.nearest_seconds.has_value()) continue;
-    times.push_back({Alike(*r.row), *r.row->Seconds(), *r.nearest_seconds});
-  }
-  return times;
+  return TimesBy(all, choice, [](const ModernResult& r) { return r.nearest_seconds; });
 }
 
 std::vector<TimedPrediction> PeaksOf(const Results& all, const ModernChoice& choice) {

@@ -1,8 +1,7 @@
 // Measured training runs of today's models with their layouts, as two CSV files: models (layers,
 // widths, heads, words) and rows (system, GPUs, precision, layout, tokens a second).
 //
-//   PIPELAB_ASSIGN_OR_RETURN(std::vector<ModernModel> models, ParseModernModels(text,
-// "models.csv"));
+//   PIPELAB_ASSIGN_OR_RETURN(auto models, ParseModernModels(text, "models.csv"));
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<ModernRow> rows, ParseModernRows(text, "rows.csv"));
 //   rows[0].Seconds();        // of a step, as measured
 //

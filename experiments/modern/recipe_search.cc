@@ -10,11 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
-#include "models/specs/megatron_kernels.h"
-#include "models/zoo/gpt.h"
-#include "models/zoo/layer_groups.h"
 #include "pipelines/search/breakdown.h"
-#include "pipelines/step/megatron_graph.h"
 #include "pipelines/step/step.h"
 #include "pipelines/step/step_cache.h"
 #include "tools/base/status_macros.h"
@@ -29,11 +25,6 @@ constexpr int kMostContext = 8, kMostExpert = 64;
 using Choices = std::vector<RecipeChoice>;
 
 bool IsSweep(const RecipeChoice& choice) { return choice.system == kSweep; }
-
-absl::StatusOr<GroupedModel> ModelOf(const ModernStep& step) {
-  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, GraphOf(step));
-  return GroupByName(std::move(graph));
-}
 
 SearchMethod MethodWith(std::string name, std::string scheme, std::vector<int> virtual_stages,
                         std::vector<Sharding> shardings) {
@@ -129,12 +120,8 @@ absl::Status AddRecipes(const std::vector<PublishedRow>& rows, StepCache* cache,
 absl::StatusOr<absl::optional<RecipeChoice>> Choose(const std::vector<PublishedRow>& rows) {
   const ModernRow& row = *rows[0].row;
   const ModernStep& step = rows[0].step;
-  PIPELAB_ASSIGN_OR_RETURN(const GroupedModel model, ModelOf(step));
-  StepModel on;
-  on.model = &model;
-  on.cluster = &step.cluster;
-  on.type = step.type;
-  on.optimizer_tensors = step.optimizer_tensors;
+  PIPELAB_ASSIGN_OR_RETURN(const ModernStepModel model, ModernStepModel::Of(step));
+  const StepModel on = model.On(step);
   StepCache cache(on);
   RecipeChoice choice;
   choice.system = row.group;

@@ -86,10 +86,9 @@ struct Text {
 constexpr int64_t kCalibrationSamples = 64;
 constexpr double kInt4Bar = 1.03;  // of the perplexity
 
-// The loss with the blocks' matrices in 4 bits; the network is as before afterwards.
+// The loss with the blocks' matrices in 4 bits; afterwards the network is as `before`, as it was.
 absl::StatusOr<double> Int4Loss(const Text& text, const ModelInputs& inputs, Quantizer quantizer,
-                                SerialTrainer* trained) {
-  const TrainingState before = trained->State();
+                                const TrainingState& before, SerialTrainer* trained) {
   PIPELAB_RETURN_IF_ERROR(QuantizeWeights(inputs, QuantizeOptions(), quantizer, trained));
   PIPELAB_ASSIGN_OR_RETURN(const double loss, WindowedLoss(trained, text.windows));
   PIPELAB_RETURN_IF_ERROR(trained->SetState(before));
@@ -102,9 +101,11 @@ absl::Status JudgeTrained(Text* text, SerialTrainer* trained) {
   PIPELAB_ASSIGN_OR_RETURN(
       const ModelInputs inputs,
       CalibrationInputs(*trained, MakeCpuBackend(&arena), *text->data.train, kCalibrationSamples));
+  const TrainingState before = trained->State();
   PIPELAB_ASSIGN_OR_RETURN(text->int4_nearest,
-                           Int4Loss(*text, inputs, Quantizer::kNearest, trained));
-  PIPELAB_ASSIGN_OR_RETURN(text->int4_gptq, Int4Loss(*text, inputs, Quantizer::kGptq, trained));
+                           Int4Loss(*text, inputs, Quantizer::kNearest, before, trained));
+  PIPELAB_ASSIGN_OR_RETURN(text->int4_gptq,
+                           Int4Loss(*text, inputs, Quantizer::kGptq, before, trained));
   return absl::OkStatus();
 }
 
