@@ -171,7 +171,7 @@ Claim SwitchClaim(const Results& all) {
 }  // namespace
 
 std::vector<Claim> ModernClaims(const Results& all) {
-  const auto of = [](std::vector<std::string> groups, std::string precision) {
+  const auto of = [](const std::vector<std::string>& groups, const std::string& precision) {
     return [groups, precision](const ModernResult& r) {
       return r.kind == ModernKind::kDense &&
              absl::EndsWith(r.row->precision, precision) &&  // MXFP8 is FP8
