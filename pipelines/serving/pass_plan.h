@@ -11,6 +11,14 @@
 // group: nobody waits for the longest of a batch. A pass has, of each request in its group, a chunk
 // of the prompt or the last token; the last stage's tokens go to the first stage, to the group's
 // next pass. With as many groups as stages every stage always has a pass to work on.
+//
+// The plan is by time, and times are the recurrence of stages in order: a pass begins at stage 0
+// when the stage is free, its tokens are there and its requests have arrived, and at stage s when
+// the stage is free and the message is there. That is what Simulate makes of PassSchedule, to the
+// nanosecond, where no two links share a resource. The next pass is of the group that can begin
+// first; of several, round robin. A request that waits goes to the group with the fewest, as soon
+// as one has a free slot. Passes of prompts alone take no tokens and follow one another at once.
+// O(passes x slots) and, with chunks, some trial passes for each that has a prompt.
 #ifndef PIPELAB_PIPELINES_SERVING_PASS_PLAN_H_
 #define PIPELAB_PIPELINES_SERVING_PASS_PLAN_H_
 
@@ -36,9 +44,13 @@ struct ServingOptions {
   int groups = 1;
   int slots = 1;             // of a group
   int64_t cache_tokens = 0;  // of a slot: a request's prompt and output, less its last token
+  int64_t context = 0;       // tokens that the model takes of a prompt and its output; 0: any
   // Tokens of prompts that a pass takes at most; 0: whole prompts. Chunks shrink as what comes
   // before them grows, so that a pass takes no longer than one whose chunk begins a prompt.
   int64_t chunk = 0;
+  // Before continuous batching: once a group's passes have begun it takes no request until all of
+  // its are done.
+  bool fixed_batches = false;
 };
 
 struct Pass {
@@ -48,6 +60,7 @@ struct Pass {
   Nanoseconds release;            // no earlier: a request of it arrives then
   std::vector<TokenRun> runs;     // slots are the group's
   std::vector<int32_t> requests;  // [run] Whose tokens these are
+  std::vector<Nanoseconds> begins, ends;  // [stage]
 };
 
 struct PassPlan {
@@ -56,15 +69,16 @@ struct PassPlan {
   std::vector<Pass> passes;  // in the order in which each stage computes them
 };
 
-// What a stage takes for a pass, and what its message to the next stage takes (the last stage's
-// tokens to the first).
+// What a stage takes for a pass: not less for more tokens. And for how long its message to the next
+// stage (the last stage's tokens to the first) has the link, which then takes the latency more.
 struct PassTimes {
   std::function<Nanoseconds(int stage, const std::vector<TokenRun>& runs)> compute;
   std::function<Nanoseconds(int stage, const std::vector<TokenRun>& runs)> message;
+  std::vector<Nanoseconds> latency;  // [stage]; empty: 0
 };
 
-// InvalidArgument names the request whose prompt and output the cache has no room for, and options
-// below 1. `requests` in the order of arrival.
+// InvalidArgument names the request that the cache or the model's context has no room for, and
+// options below 1. `requests` in the order of arrival.
 absl::StatusOr<PassPlan> PlanPasses(std::vector<Request> requests, const ServingOptions& options,
                                     const PassTimes& times);
 

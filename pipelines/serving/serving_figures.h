@@ -1,0 +1,45 @@
+// What users see of a served list of requests, from a plan of passes and a trace of it, simulated
+// or executed alike.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(const ServingFigures f, FiguresOf(plan, trace));
+//   f.tokens_per_second;  f.first_token.p99;  f.device_use;
+//
+// A request's tokens are there when the last stage has ended the passes that predict them. Times
+// are from its arrival. A share of requests has a time at most: the least such time of all.
+#ifndef PIPELAB_PIPELINES_SERVING_SERVING_FIGURES_H_
+#define PIPELAB_PIPELINES_SERVING_SERVING_FIGURES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pipelines/ir/trace.h"
+#include "pipelines/serving/pass_plan.h"
+#include "tools/base/units.h"
+
+namespace pipelab {
+
+struct TimeShares {
+  Nanoseconds median, p99, longest;
+};
+TimeShares SharesOf(std::vector<Nanoseconds> times);  // zeros where there are none
+
+struct ServingFigures {
+  int64_t tokens = 0;            // predicted
+  double tokens_per_second = 0;  // from the first arrival to the last token
+  TimeShares first_token;        // of requests
+  TimeShares between_tokens;     // of all pairs of tokens that follow one another
+  TimeShares latency;            // of requests, to the last token
+  TimeShares queueing;           // of requests, until the first stage begins with it
+  double device_use = 0;         // 1 - bubble (analysis/analysis.h)
+};
+
+// InvalidArgument for a trace that is not one of the plan's passes.
+absl::StatusOr<ServingFigures> FiguresOf(const PassPlan& plan, const Trace& trace);
+
+// The planner's own times as a trace: what Simulate makes of it, without messages and memory.
+Trace PlannedTrace(const PassPlan& plan);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_SERVING_SERVING_FIGURES_H_
