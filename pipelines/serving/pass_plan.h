@@ -39,6 +39,9 @@ struct ServingOptions {
   // Tokens of prompts that a pass takes at most; 0: whole prompts. Chunks shrink as what comes
   // before them grows, so that a pass takes no longer than one whose chunk begins a prompt.
   int64_t chunk = 0;
+  // A free slot takes the next request at once; else a group begins anew when all its requests are
+  // through (static batching).
+  bool continuous = true;
 };
 
 struct Pass {
@@ -46,6 +49,7 @@ struct Pass {
   // The pass before of the group, whose tokens this one begins with; -1: it takes none.
   int32_t source = -1;
   Nanoseconds release;            // no earlier: a request of it arrives then
+  Nanoseconds begin, end;         // by the plan's times: at the first stage, and at the last
   std::vector<TokenRun> runs;     // slots are the group's
   std::vector<int32_t> requests;  // [run] Whose tokens these are
 };
@@ -56,17 +60,21 @@ struct PassPlan {
   std::vector<Pass> passes;  // in the order in which each stage computes them
 };
 
-// What a stage takes for a pass, and what its message to the next stage takes (the last stage's
-// tokens to the first).
-struct PassTimes {
+// What a stage takes for a pass, and for how long its message to the next stage, or the last
+// stage's tokens to the first, keep the link between the two; then the latency.
+struct ServingTimes {
   std::function<Nanoseconds(int stage, const std::vector<TokenRun>& runs)> compute;
-  std::function<Nanoseconds(int stage, const std::vector<TokenRun>& runs)> message;
+  std::function<Nanoseconds(int stage, const std::vector<TokenRun>& runs)> transfer;
+  Nanoseconds latency;
+
+  // Where all requests are there at the start, so that times decide nothing.
+  static ServingTimes Unit();
 };
 
 // InvalidArgument names the request whose prompt and output the cache has no room for, and options
 // below 1. `requests` in the order of arrival.
 absl::StatusOr<PassPlan> PlanPasses(std::vector<Request> requests, const ServingOptions& options,
-                                    const PassTimes& times);
+                                    const ServingTimes& times);
 
 // A pass is a micro-batch of forwards alone; the edge from the last stage to the first carries
 // tokens (Schedule::carried).
