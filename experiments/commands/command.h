@@ -45,6 +45,7 @@ absl::Status ShowCommand(const Words& words);
 absl::Status RunCommand(const Words& words);
 absl::Status PredictCommand(const Words& words);
 absl::Status LogitsCommand(const Words& words);
+absl::Status GenerateCommand(const Words& words);
 absl::Status ListCommand(const Words& words);
 absl::Status HelpCommand(const Words& words);  // help.cc
 absl::Status CompletionCommand(const Words& words);

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "experiments/text_model.h"
 #include "experiments/train/run_study.h"
 #include "experiments/train/study.h"
 #include "experiments/train/windowed_loss.h"
@@ -178,7 +179,9 @@ absl::StatusOr<StudyWork> Load(const StudyRequest& request) {
   PIPELAB_RETURN_IF_ERROR(data.status());
   const auto text = std::make_shared<Text>(*std::move(data), context);
   StudyPart part;
-  PIPELAB_ASSIGN_OR_RETURN(part.graph, BuildGpt(ModelFromFlags(text->data.train->vocabulary())));
+  const GptConfig config = ModelFromFlags(text->data.train->vocabulary());
+  PIPELAB_ASSIGN_OR_RETURN(part.graph, BuildGpt(config));
+  part.settings = TextModelSettings(config, text->data.vocabulary);
   text->parameters = part.graph.num_parameters();
   part.train = std::shared_ptr<const BatchSource>(text, text->data.train.get());
   part.held_out = std::shared_ptr<const BatchSource>(text, text->data.held_out.get());

@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -55,6 +56,8 @@ struct StudyPart {
   int64_t held_out_samples = 0;
   // [layer] -> stage, for schemes that take a stage graph (BranchStages); empty: a chain.
   std::vector<int> parallel_stages;
+  // What its checkpoint says beside the training's settings.
+  std::map<std::string, std::string> settings;
   // Called once with the trained network; keeps what quality() needs.
   std::function<absl::Status(SerialTrainer* trained)> judge;
 };

@@ -208,13 +208,16 @@ absl::Status CheckSettings(const TrainSettings& settings, const Study& study,
 std::map<std::string, std::string> CheckpointSettings(const TrainSettings& settings,
                                                       const StudyWork& work,
                                                       const StudyPart& part) {
-  return {{"study", settings.study},
-          {"part", part.name},
-          {"data", work.data},
-          {"held out", settings.validation ? "a part of the training data" : "the held-out part"},
-          {"--micro_batches", absl::StrCat(settings.micro_batches)},
-          {"--micro_batch_size", absl::StrCat(settings.samples)},
-          {"optimizer", OptimizerToString(settings.optimizer)}};
+  std::map<std::string, std::string> all = {
+      {"study", settings.study},
+      {"part", part.name},
+      {"data", work.data},
+      {"held out", settings.validation ? "a part of the training data" : "the held-out part"},
+      {"--micro_batches", absl::StrCat(settings.micro_batches)},
+      {"--micro_batch_size", absl::StrCat(settings.samples)},
+      {"optimizer", OptimizerToString(settings.optimizer)}};
+  all.insert(part.settings.begin(), part.settings.end());
+  return all;
 }
 
 std::string FileOfPart(const std::string& file, const StudyPart& part) {

@@ -6,7 +6,8 @@
 #define PIPELAB_MODELS_GRAPH_TOKEN_RUN_H_
 
 #include <cstdint>
-#include <vector>
+
+#include "absl/types/span.h"
 
 namespace pipelab {
 
@@ -23,14 +24,14 @@ struct TokenRun {
 };
 
 // Rows of the pass's tensors: run after run.
-inline int64_t RowsOf(const std::vector<TokenRun>& runs) {
+inline int64_t RowsOf(absl::Span<const TokenRun> runs) {
   int64_t rows = 0;
   for (const TokenRun& run : runs) rows += run.count;
   return rows;
 }
 
 // Tokens that the pass gives.
-inline int64_t PredictionsOf(const std::vector<TokenRun>& runs) {
+inline int64_t PredictionsOf(absl::Span<const TokenRun> runs) {
   int64_t tokens = 0;
   for (const TokenRun& run : runs) tokens += run.predicts ? 1 : 0;
   return tokens;

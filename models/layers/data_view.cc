@@ -98,6 +98,17 @@ BatchView LoadData(const LayerSpec& spec, const BatchSource& source, Arena* aren
   return view;
 }
 
+BatchView CachedData(const LayerSpec& spec, const CachedPass& pass, Arena* arena) {
+  BatchView view;
+  if (spec.data.empty() || spec.data[0].name != kTokens) return view;
+  const Shape shape = {static_cast<int64_t>(pass.tokens.size())};
+  Tensor ids = arena->Allocate(DataType::kInt32, shape, MemoryKind::kActivation);
+  SetHostIds(ids, pass.tokens);
+  if (!ids.on_host()) view.host_ids.emplace_back(pass.tokens.begin(), pass.tokens.end());
+  view.fields.push_back(std::move(ids));
+  return view;
+}
+
 absl::Status CheckData(const LayerSpec& spec, const BatchSource* source) {
   for (const DataField& field : spec.data) {
     const auto error = [&](const auto&... words) {

@@ -21,6 +21,10 @@ namespace pipelab {
 BatchView LoadData(const LayerSpec& spec, const BatchSource& source, Arena* arena, int64_t step,
                    int64_t first_sample, int64_t samples, TokenSlice slice = TokenSlice());
 
+// The tokens of a pass with caches, where the layer looks tokens up; what else a layer reads of the
+// data, such as targets, such a pass has not.
+BatchView CachedData(const LayerSpec& spec, const CachedPass& pass, Arena* arena);
+
 // Whether the source fits the layer: InvalidArgument when there is none (null), or a field is
 // missing, has another type or shape, larger ids, or places without ids that the layer does not
 // take. A layer that reads nothing fits any.

@@ -91,7 +91,18 @@ void GptAttention::Rotate(const LayerContext& ctx, bool back, const Tensor& qkv_
   shape.heads = heads_ + kv_heads_;  // of q, then of k
   shape.head_size = head_size_;
   shape.base = rotary_base_;
-  context_.Rotate(ctx, shape, back, qkv_MQ);
+  if (ctx.cached == nullptr) {
+    context_.Rotate(ctx, shape, back, qkv_MQ);
+    return;
+  }
+  shape.samples = 1;
+  int64_t row = 0;
+  for (const TokenRun& run : ctx.cached->runs) {
+    shape.tokens = run.count;
+    shape.first_token = run.first;
+    ctx.backend->attention().Rotate(shape, back, qkv_MQ.Rows(row, row + run.count));
+    row += run.count;
+  }
 }
 
 Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
@@ -109,8 +120,12 @@ Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash
   if (!ctx.slice.whole()) qkv_MQ = JoinSequence(ctx, qkv_MQ);
   Tensor keys_NK;  // with context parallelism
   if (context_.parts()) keys_NK = context_.Keys(ctx, OwnKeys(ctx, qkv_MQ));
-  Tensor mix_MW = b.Allocate({m, width_}), lse_SHT = b.AllocateFloats(context_.SumsShape(ctx));
-  if (context_.parts()) {
+  Tensor mix_MW = b.Allocate({m, width_});
+  Tensor lse_SHT =
+      b.AllocateFloats(ctx.cached != nullptr ? Shape{m, heads_} : context_.SumsShape(ctx));
+  if (ctx.cached != nullptr) {
+    AttendCached(ctx, qkv_MQ, mix_MW, lse_SHT);
+  } else if (context_.parts()) {
     context_.Forward(ctx, qkv_MQ, std::move(keys_NK), mix_MW, lse_SHT);
   } else {
     b.attention().Forward(ShapeFor(ctx), qkv_MQ, mix_MW, lse_SHT);

@@ -60,6 +60,11 @@ class GptAttention : public UnaryLayer {
   // dmix and lse.
   Tensor SliceGradient(const LayerContext& ctx, Tensor dmix_MW, std::vector<Tensor>* kept) const;
 
+  // With caches: keys and values of the runs' tokens go to their places, and each run attends to
+  // what its slot has.
+  void AttendCached(const LayerContext& ctx, const Tensor& qkv_MQ, const Tensor& mix_MW,
+                    const Tensor& lse) const;
+
   // The heads of devices with parts of the tokens.
   static CrossAttentionShape Heads(const LayerSpec& spec);
   // Of q, k, v, those that the others need, in a new tensor.

@@ -1,4 +1,4 @@
-// Slices of the tokens, and devices with parts of them.
+// Slices of the tokens, devices with parts of them, and caches.
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -60,6 +60,29 @@ Tensor GptAttention::JoinSequence(const LayerContext& ctx, const Tensor& qkv_MQ)
   }
   CopySlice(ctx, Copying::kIn, qkv_MQ, shared[kSequence]);
   return shared[kSequence];
+}
+
+void GptAttention::AttendCached(const LayerContext& ctx, const Tensor& qkv_MQ, const Tensor& mix_MW,
+                                const Tensor& lse) const {
+  Backend& b = *ctx.backend;
+  const CachedPass& pass = *ctx.cached;
+  const int64_t k = qkv_width_ - width_;
+  std::vector<Tensor>& cache = ctx.sequence->tensors;
+  if (cache.empty()) cache.push_back(b.Allocate({pass.slots * pass.slot_tokens, k}));
+  CrossAttentionShape shape = context_.heads();
+  shape.samples = 1;
+  int64_t row = 0;
+  for (const TokenRun& run : pass.runs) {
+    const int64_t slot = run.slot * pass.slot_tokens, end = row + run.count;
+    const Tensor rows = qkv_MQ.Rows(row, end);
+    b.CopyColumns(rows, width_, cache[0].Rows(slot + run.first, slot + run.end()), 0, k);
+    shape.queries = run.count;
+    shape.first_query = run.first;
+    shape.keys = run.end();
+    b.attention().CrossForward(shape, rows, cache[0].Rows(slot, slot + run.end()),
+                               mix_MW.Rows(row, end), lse.Rows(row, end));
+    row = end;
+  }
 }
 
 Tensor GptAttention::SliceGradient(const LayerContext& ctx, Tensor dmix_MW,

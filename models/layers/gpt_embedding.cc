@@ -37,10 +37,21 @@ class GptEmbedding : public UnaryLayer {
 
   // Of a sample's tokens those that the device has in the pass.
   std::vector<TokenSlice> TokensOfPass(const LayerContext& ctx) const {
+    if (ctx.cached != nullptr) {
+      std::vector<TokenSlice> tokens;
+      for (const TokenRun& run : ctx.cached->runs) tokens.push_back({run.first, run.count});
+      return tokens;
+    }
     return context_.Tokens(
         all_tokens_, {ctx.slice.first + rows_.part().part * tokens_, ctx.slice.CountOf(tokens_)});
   }
-  bool together() const { return rows_.part().parts == 1 && context_.whole(); }
+  bool together(const LayerContext& ctx) const {
+    return rows_.part().parts == 1 && context_.whole() && ctx.cached == nullptr;
+  }
+  // Rows of the pass on this device, of one sample or of all runs.
+  int64_t Count(const LayerContext& ctx) const {
+    return ctx.cached != nullptr ? RowsOf(ctx.cached->runs) : ctx.slice.CountOf(tokens_);
+  }
   // Adds the positions of each sample's tokens to y, or y to them. Sinusoids are those of y's rows.
   void AddPositions(const LayerContext& ctx, const Tensor& positions_TC, const Tensor& y_MC) const;
   void AddToPositions(const LayerContext& ctx, const Tensor& y_MC,
@@ -73,7 +84,7 @@ GptEmbedding::GptEmbedding(const LayerSpec& spec)
 
 // Column 2i of position p is sin(p / 10000^(2i / C)), column 2i + 1 the cosine.
 Tensor GptEmbedding::Sinusoids(const LayerContext& ctx) const {
-  const int64_t count = ctx.slice.CountOf(tokens_);
+  const int64_t count = Count(ctx);
   Tensor positions_TC = ctx.backend->Allocate({count, hidden_});
   FillOnHost<float>(positions_TC, [&](absl::Span<float> out) {
     for (int64_t column = 0; column < hidden_; ++column) {
@@ -95,7 +106,7 @@ Tensor GptEmbedding::Sinusoids(const LayerContext& ctx) const {
 template <typename Fn>
 void GptEmbedding::ForEachPositions(const LayerContext& ctx, const Tensor& y_MC,
                                     const Tensor& positions_TC, Fn&& fn) const {
-  std::vector<TokenSlice> slices = {{0, tokens_}};
+  std::vector<TokenSlice> slices = {{0, positions_TC.dim(0)}};
   if (positions_ == Positions::kLearned) slices = TokensOfPass(ctx);
   for (int64_t row = 0; row < y_MC.dim(0);) {
     for (const TokenSlice& tokens : slices) {
@@ -120,18 +131,18 @@ void GptEmbedding::AddToPositions(const LayerContext& ctx, const Tensor& y_MC,
 }
 
 Tensor GptEmbedding::Run(const LayerContext& ctx, const Tensor&, LayerStash*) {
-  const int64_t m = rows_.all(ctx.samples * ctx.slice.CountOf(tokens_));
+  const int64_t m = rows_.all((ctx.cached != nullptr ? 1 : ctx.samples) * Count(ctx));
   Tensor y_MC = ctx.backend->Allocate({m, hidden_});
   Tensor positions;  // of all tokens, or of the pass's where these are together
   if (positions_ == Positions::kLearned) {
     positions = parameters_[P::kPositions].value;
-    if (together()) positions = PositionsOf(TokensOfPass(ctx)[0], positions);
+    if (together(ctx)) positions = PositionsOf(TokensOfPass(ctx)[0], positions);
   } else if (positions_ == Positions::kSinusoidal) {
     positions = Sinusoids(ctx);
   }
   EmbeddingKernels& embedding = ctx.backend->embedding();
   const Tensor &tokens = ctx.batch->fields[0], &table = parameters_[P::kTable].value;
-  if (!together()) {
+  if (!together(ctx)) {
     embedding.LookupPart(tokens, first_word(), table, Tensor(), y_MC);
     if (divided()) y_MC = rows_.Sum(ctx, std::move(y_MC));
     if (!positions.empty()) AddPositions(ctx, positions, y_MC);
@@ -156,9 +167,9 @@ void GptEmbedding::WeightGradient(const LayerContext& ctx, const Tensor&, LayerS
   Tensor positions;
   if (positions_ == Positions::kLearned) {
     positions = parameters_[P::kPositions].gradient;
-    if (together()) positions = PositionsOf(TokensOfPass(ctx)[0], positions);
+    if (together(ctx)) positions = PositionsOf(TokensOfPass(ctx)[0], positions);
   }
-  if (!together()) {
+  if (!together(ctx)) {
     embedding.LookupPartWeightGradient(tokens, first_word(), rows_.Gather(ctx, stash->tensors[0]),
                                        table, Tensor());
     if (!positions.empty()) AddToPositions(ctx, stash->tensors[0], positions);

@@ -32,6 +32,9 @@ class GptHead : public UnaryLayer {
   void LogitsWeightGradient(const LayerContext& ctx, const Tensor& norm_MC,
                             const Tensor& dlogits_MV) const;
 
+  // With caches: the logits behind the last token of each run that predicts, for who asks.
+  void Predict(const LayerContext& ctx, const Tensor& x_MC) const;
+
   // Devices that divide the words make the loss together; leaves the logarithm of each row's sum
   // of exponentials in `lse_M`.
   double LossWithPeers(const LayerContext& ctx, const Tensor& logits_MV, const Tensor& lse_M) const;
@@ -105,7 +108,30 @@ double GptHead::LossWithPeers(const LayerContext& ctx, const Tensor& logits_MV,
   return loss.CrossEntropyOfSums(targets_M, sums_M, target_logits_M, lse_M);
 }
 
+void GptHead::Predict(const LayerContext& ctx, const Tensor& x_MC) const {
+  Backend& b = *ctx.backend;
+  const int64_t count = PredictionsOf(ctx.cached->runs);
+  if (count == 0) return;
+  const Tensor last_NC = b.Allocate({count, x_MC.dim(1)});
+  int64_t end = 0, n = 0;
+  for (const TokenRun& run : ctx.cached->runs) {
+    end += run.count;
+    if (!run.predicts) continue;
+    b.Copy(x_MC.Rows(end - 1, end), last_NC.Rows(n, n + 1));
+    ++n;
+  }
+  const Tensor mean_N = AllocateMeans(ctx, At(P::kBeta), count), rstd_N = b.AllocateFloats({count});
+  const Tensor norm_NC = NormAgain(ctx, last_NC, At(P::kGamma), At(P::kBeta), mean_N, rstd_N);
+  const Tensor logits_NV = b.Allocate({count, vocabulary_});
+  Logits(ctx, norm_NC, logits_NV);
+  AddPredictions(ctx, logits_NV);
+}
+
 Tensor GptHead::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
+  if (ctx.cached != nullptr) {
+    Predict(ctx, x_MC);
+    return Tensor();
+  }
   Backend& b = *ctx.backend;
   const int64_t own = x_MC.dim(0), m = rows_.all(own);
   Tensor mean_M = AllocateMeans(ctx, At(P::kBeta), own), rstd_M = b.AllocateFloats({own});

@@ -21,6 +21,7 @@
 #include "kernels/tensor/host_values.h"
 #include "kernels/tensor/tensor.h"
 #include "models/graph/layer_spec.h"
+#include "models/graph/token_run.h"  // IWYU pragma: export
 
 namespace pipelab {
 
@@ -51,6 +52,14 @@ struct ExpertLoads {
   int64_t dropped = 0;
 };
 
+// A pass of inference: rows are the tokens of the runs, whose sequences' earlier tokens are in
+// caches. A layer's cache is its LayerContext::sequence, which the first pass allocates.
+struct CachedPass {
+  absl::Span<const TokenRun> runs;
+  absl::Span<const int32_t> tokens;  // ids, a row each; for layers that look them up
+  int64_t slots = 0, slot_tokens = 0;
+};
+
 struct LayerStash;
 class TensorPeers;  // tensor_peers.h
 
@@ -59,7 +68,8 @@ struct LayerContext {
   int64_t step = 0;          // of training; keys dropout
   int64_t first_sample = 0;  // index of row 0's sample in the step's batch; keys dropout
   int64_t samples = 0;
-  TokenSlice slice;  // of each sample; rows are [samples * the slice's tokens]
+  TokenSlice slice;                    // of each sample; rows are [samples * the slice's tokens]
+  const CachedPass* cached = nullptr;  // null: whole samples, or slices of them
   // Of this layer and micro-batch, for all of its slices, from the first one's forward to its input
   // gradient, which empties it. Null for whole samples.
   LayerStash* sequence = nullptr;
@@ -83,7 +93,7 @@ struct LayerContext {
   // A layer with experts adds its choices' here, where somebody asks and the host knows them.
   ExpertLoads* loads = nullptr;
   // What a loss layer predicts, row by row, is added here, where somebody asks for it in an
-  // evaluation: logits [rows, classes], or an element loss's inputs (before the sigmoid).
+  // evaluation, or in a pass with caches, of the runs that predict: logits [rows, classes], or an element loss's inputs (before the sigmoid).
   std::vector<float>* predictions = nullptr;
 };
 

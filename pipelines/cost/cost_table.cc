@@ -5,7 +5,7 @@
 namespace pipelab {
 
 Nanoseconds CostTable::Compute(const Action& action) const {
-  const StageCost& cost = StageOf(action.stage, action.slice);
+  const StageCost& cost = StageOf(action.stage, PartOf(action));
   switch (action.kind) {
     case ActionKind::kForward:
       return cost.forward;
@@ -25,7 +25,7 @@ Nanoseconds CostTable::Compute(const Action& action) const {
 
 const std::vector<TensorCollective>& CostTable::StatisticsOf(const Action& action) const {
   static const std::vector<TensorCollective>* const none = new std::vector<TensorCollective>;
-  const TensorCollectives& of_stage = StageOf(action.stage, action.slice).statistics;
+  const TensorCollectives& of_stage = StageOf(action.stage, PartOf(action)).statistics;
   switch (action.kind) {
     case ActionKind::kForward:
     case ActionKind::kRecompute:

@@ -114,6 +114,9 @@ struct CostTable {
   // [slice] Where the schedule has token slices, of which a later one has more attention to
   // compute. Empty: a slice costs 1 / num_slices of the whole micro-batch, in time and in bytes.
   std::vector<SliceCosts> slices;
+  // `slices` are those of passes: [micro-batch] (Schedule::carried). An edge that carries has the
+  // bytes of the pass that makes its tensor.
+  bool of_passes = false;
   // Messages: latency + bytes / bandwidth; messages of one ordered pair of devices follow one
   // another. Without a network every ordered pair has a link of its own, of this latency and
   // bandwidth, which its messages share with rings.
@@ -160,6 +163,7 @@ struct CostTable {
   }
   // What the stage's group does together within the action.
   const std::vector<TensorCollective>& StatisticsOf(const Action& action) const;
+  int PartOf(const Action& a) const { return of_passes ? a.micro_batch : a.slice; }
   // What costs of a slice as looked up here are to be divided by.
   int64_t SliceParts(const Schedule& schedule) const {
     return slices.empty() ? schedule.num_slices : 1;

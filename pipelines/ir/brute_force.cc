@@ -31,7 +31,7 @@ class Judge {
   bool Valid() {
     for (int d = 0; d < s_.num_devices(); ++d) {
       if (!OnceInItsPlace(d) || !Complete(d) || !VersionsRight(d)) return false;
-      if (s_.replay > 0 && !InOrder(d)) return false;
+      if ((s_.replay > 0 || !s_.carried.empty()) && !InOrder(d)) return false;
     }
     return GroupsAgree() && Runs();
   }
@@ -172,7 +172,13 @@ class Judge {
       };
       if (a.kind == ActionKind::kForward) {
         for (const StageGraph::Edge& e : s_.stages.edges) {
-          if (e.to == a.stage && !forward(e.from, a.slice)) return false;
+          if (e.to != a.stage) continue;
+          if (e.carries) {
+            const int made = s_.carried[sample];
+            if (made >= 0 && !AllDid({ActionKind::kForward}, e.from, made, a.slice)) return false;
+          } else if (!forward(e.from, a.slice)) {
+            return false;
+          }
         }
         if (a.slice > 0 && !forward(a.stage, a.slice - 1)) return false;
         continue;

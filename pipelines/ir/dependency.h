@@ -10,7 +10,8 @@
 // (B) or from its input part (I), and the consumer does not care. Where the two ends of an edge run
 // micro-batches of different size, an action waits for all at the other end that have samples of
 // its own: the larger one for each that it holds, the smaller one for the one that holds it. A
-// gradient with a lag is that of an earlier micro-batch, or there is none to wait for.
+// gradient with a lag is that of an earlier micro-batch, or there is none to wait for; so is what
+// an edge carries.
 #ifndef PIPELAB_PIPELINES_IR_DEPENDENCY_H_
 #define PIPELAB_PIPELINES_IR_DEPENDENCY_H_
 
@@ -78,7 +79,14 @@ void ForEachDependency(const Schedule& s, bool recomputed, const Action& a, Fn&&
   };
   switch (a.kind) {
     case ActionKind::kForward:
-      for (int e : graph.in_edges[a.stage]) at_neighbour(EventKind::kOutput, graph.edges[e].from);
+      for (int e : graph.in_edges[a.stage]) {
+        const StageGraph::Edge& edge = graph.edges[e];
+        if (!edge.carries) {
+          at_neighbour(EventKind::kOutput, edge.from);
+        } else if (s.TakesOutput(edge, a.micro_batch)) {
+          fn(Event{EventKind::kOutput, edge.from, s.carried[a.micro_batch], a.slice});
+        }
+      }
       // Causal attention: a token slice reads the keys and values of the earlier ones.
       if (a.slice > 0) fn(Event{EventKind::kOutput, a.stage, a.micro_batch, a.slice - 1});
       return;

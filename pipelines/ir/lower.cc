@@ -33,6 +33,7 @@ class Lowering {
     message_in_slot_.resize(slots, -1);
     program_.instructions.resize(s.num_devices());
     unequal_passes_ = s.HasUnequalPasses();
+    carried_to_ = s.CarriedTo();
     next_pass_.resize(s.num_stages(), 0);
     later_receives_.resize(s.num_stages());
     Reserve();
@@ -86,10 +87,12 @@ class Lowering {
   // sent and waited for once, where some pass reads them.
   bool Waits(const Action& a, const StageGraph::Edge& e, bool forward) const {
     if (!forward) return schedule().TakesGradient(e, a.micro_batch);
+    if (e.carries) return schedule().TakesOutput(e, a.micro_batch);
     return !unequal_passes_ || schedule().IsFirstRead(e, a.micro_batch);
   }
   bool Sends(const Action& a, const StageGraph::Edge& e, bool forward) const {
     if (!forward) return schedule().GradientIsTaken(e, a.micro_batch);
+    if (e.carries) return carried_to_[a.micro_batch] >= 0;
     return !unequal_passes_ || schedule().FirstReader(e, a.micro_batch) >= 0;
   }
 
@@ -131,6 +134,7 @@ class Lowering {
   void AddWait(int d, int replica, const Action& a, const EdgeMessage& p, bool gradient) {
     int micro_batch = p.MicroBatch(a);
     if (gradient) micro_batch -= EdgeOf(p).lag;
+    if (EdgeOf(p).carries) micro_batch = schedule().carried[micro_batch];
     if (unequal_passes_) micro_batch = schedule().SourceOf(EdgeOf(p), micro_batch);
     const int32_t id = message_in_slot_[Slot(a, p, gradient, micro_batch)];
     CHECK_GE(id, 0) << "the global order runs " << ToString(a) << " before its input exists";
@@ -193,6 +197,7 @@ class Lowering {
   std::vector<int32_t> message_in_slot_;  // [edge, gradient, micro-batch, slice, piece] -> message
   std::vector<Action> producer_;          // [message]
   bool unequal_passes_ = false;
+  std::vector<int32_t> carried_to_;  // [micro-batch] Schedule::CarriedTo
   // [stage] With unequal passes: the one after the last visited, and what is sent and not posted.
   std::vector<int> next_pass_;
   std::vector<std::deque<LaterReceive>> later_receives_;

@@ -214,6 +214,10 @@ class Checker {
     for (int e : forward ? s_.stages.in_edges[a.stage] : s_.stages.out_edges[a.stage]) {
       const StageGraph::Edge& edge = s_.stages.edges[e];
       Action made = a;  // whose output or gradient it takes
+      if (edge.carries) {
+        if (s_.carried[a.micro_batch] < 0) continue;
+        made.micro_batch = s_.carried[a.micro_batch];
+      }
       if (forward && s_.replay > 0) made.micro_batch = s_.SourceOf(edge, a.micro_batch);
       if (backward && edge.lag != 0) {
         made.micro_batch -= edge.lag;

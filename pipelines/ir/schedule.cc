@@ -82,15 +82,28 @@ bool StageGraph::HasLags() const {
   return std::any_of(edges.begin(), edges.end(), [](const Edge& e) { return e.lag != 0; });
 }
 
+StageGraph StageGraph::WithinMicroBatch() const {
+  std::vector<Edge> within;
+  for (const Edge& e : edges) {
+    if (!e.carries) within.push_back(e);
+  }
+  return FromEdges(num_stages(), std::move(within));
+}
+
+bool StageGraph::IsFirst(int stage) const {
+  return std::all_of(in_edges[stage].begin(), in_edges[stage].end(),
+                     [&](int e) { return edges[e].carries; });
+}
+
 std::vector<int> StageGraph::TopologicalOrder() const {
-  std::vector<int> missing(num_stages()), ready;
+  std::vector<int> missing(num_stages(), 0), ready;
+  for (const Edge& e : edges) missing[e.to] += e.carries ? 0 : 1;
   for (int s = 0; s < num_stages(); ++s) {
-    missing[s] = static_cast<int>(in_edges[s].size());
     if (missing[s] == 0) ready.push_back(s);
   }
   for (size_t i = 0; i < ready.size(); ++i) {
     for (int e : out_edges[ready[i]]) {
-      if (--missing[edges[e].to] == 0) ready.push_back(edges[e].to);
+      if (!edges[e].carries && --missing[edges[e].to] == 0) ready.push_back(edges[e].to);
     }
   }
   return ready;
@@ -149,6 +162,14 @@ int Schedule::FirstReader(const StageGraph::Edge& e, int pass) const {
   return first < passes && Newest(first, passes, made) == pass ? static_cast<int>(first) : -1;
 }
 
+std::vector<int32_t> Schedule::CarriedTo() const {
+  std::vector<int32_t> to(carried.size(), -1);
+  for (size_t m = 0; m < carried.size(); ++m) {
+    if (carried[m] >= 0) to[carried[m]] = static_cast<int32_t>(m);
+  }
+  return to;
+}
+
 int Schedule::SampleOf(int stage, int pass) const {
   while (replay > 0 && !stages.in_edges[stage].empty()) {
     const StageGraph::Edge& e = stages.edges[stages.in_edges[stage][0]];
@@ -193,7 +214,8 @@ absl::StatusOr<Schedule> WithStages(Schedule schedule, StageGraph stages) {
                                                    " stages, but the schedule has ",
                                                    schedule.num_stages()));
   }
-  if (schedule.stages.IsChain()) {
+  const StageGraph scheduled = schedule.stages.WithinMicroBatch();
+  if (scheduled.IsChain()) {
     for (const StageGraph::Edge& e : stages.edges) {
       if (e.from < e.to) continue;
       return absl::InvalidArgumentError(
@@ -206,7 +228,7 @@ absl::StatusOr<Schedule> WithStages(Schedule schedule, StageGraph stages) {
       for (const StageGraph::Edge& e : graph.edges) edges.emplace(e.from, e.to);
       return edges;
     };
-    const auto given = edges(schedule.stages), made = edges(stages);
+    const auto given = edges(scheduled), made = edges(stages);
     std::vector<std::pair<int, int>> different;
     std::set_symmetric_difference(given.begin(), given.end(), made.begin(), made.end(),
                                   std::back_inserter(different));
@@ -218,8 +240,14 @@ absl::StatusOr<Schedule> WithStages(Schedule schedule, StageGraph stages) {
                                         : "the layers' stages, and not in the schedule"));
     }
   }
-  if (schedule.stages.HasLags()) {
-    for (StageGraph::Edge& e : stages.edges) e.lag = LagOf(schedule.stages, e);
+  if (scheduled.HasLags()) {
+    for (StageGraph::Edge& e : stages.edges) e.lag = LagOf(scheduled, e);
+  }
+  if (scheduled.edges.size() < schedule.stages.edges.size()) {
+    for (const StageGraph::Edge& e : schedule.stages.edges) {
+      if (e.carries) stages.edges.push_back(e);
+    }
+    stages = StageGraph::FromEdges(stages.num_stages(), std::move(stages.edges));
   }
   schedule.stages = std::move(stages);
   return schedule;

@@ -60,6 +60,9 @@ struct StageGraph {
     // The backward of micro-batch m of `from` takes the gradient that `to` made for m - lag. The
     // first `lag` backwards have none, and the last `lag` gradients are not taken.
     int lag = 0;
+    // Forwards alone: the forward of micro-batch m of `to` takes the output that `from` made for an
+    // earlier one (Schedule::carried). So it may lead back, as tokens do in decoding.
+    bool carries = false;
   };
   std::vector<std::vector<int>> in_edges;   // [stage] -> edge ids, ordered
   std::vector<std::vector<int>> out_edges;  // [stage] -> edge ids, ordered
@@ -75,7 +78,12 @@ struct StageGraph {
   bool IsChain() const;
   // Whether some edge's gradient is not that of the same micro-batch.
   bool HasLags() const;
-  // Each stage after those with an edge to it; shorter than num_stages() where there is a cycle.
+  // Without the edges that carry, in their order.
+  StageGraph WithinMicroBatch() const;
+  // Whether the stage takes nothing of its micro-batch from another.
+  bool IsFirst(int stage) const;
+  // Each stage after those with an edge to it that does not carry; shorter than num_stages() where
+  // there is a cycle.
   std::vector<int> TopologicalOrder() const;
 };
 
@@ -123,6 +131,10 @@ struct Schedule {
   // The scheme sums a stage's gradients as soon as its last one is there, beside the backwards of
   // other stages, and not at the end: what Lower does unless it is told otherwise.
   bool eager_reductions = false;
+  // [micro-batch] Where edges carry: the earlier micro-batch whose output it takes along them; -1:
+  // none. No two take the same. Micro-batches are then passes of a decoding, of costs and shapes of
+  // their own, which each stage runs in their order.
+  std::vector<int32_t> carried;
 
   int num_stages() const { return stages.num_stages(); }
   int num_devices() const { return placement.num_devices; }
@@ -163,6 +175,15 @@ struct Schedule {
   bool GradientIsTaken(const StageGraph::Edge& e, int micro_batch) const {
     return e.lag == 0 || (e.lag > 0 && micro_batch + e.lag < num_micro_batches);
   }
+  // Whether a forward takes something along the edge.
+  bool TakesOutput(const StageGraph::Edge& e, int micro_batch) const {
+    return !e.carries || carried[micro_batch] >= 0;
+  }
+  // [micro-batch] Which one takes its output along edges that carry; -1: none.
+  std::vector<int32_t> CarriedTo() const;
+  // What costs and shapes differ by: token slices, or passes.
+  int NumParts() const { return carried.empty() ? num_slices : num_micro_batches; }
+  int PartOf(int micro_batch, int slice) const { return carried.empty() ? slice : micro_batch; }
   // Whether stages run different numbers of passes of replay: an output is then read in several
   // passes, or in none.
   bool HasUnequalPasses() const { return replay > 0 && !micro_batches_of_stage.empty(); }
@@ -187,7 +208,7 @@ struct Schedule {
 // over a chain serves every graph whose edges lead to later stages, since it orders all of them; of
 // another graph the edges must be the same. An edge's gradient is as late as the schedule's edges
 // between its ends are together, and none where one of them, or the given edge, has none.
-// InvalidArgument names the edge.
+// Edges that carry are the schedule's own. InvalidArgument names the edge.
 absl::StatusOr<Schedule> WithStages(Schedule schedule, StageGraph stages);
 
 }  // namespace pipelab

@@ -25,7 +25,8 @@ constexpr const char* kKeys[] = {"scheme",
                                  "stage_micro_batches",
                                  "eager_reductions",
                                  "forward_only",
-                                 "replay"};
+                                 "replay",
+                                 "carried"};
 constexpr ActionKind kKinds[] = {ActionKind::kForward,       ActionKind::kBackward,
                                  ActionKind::kBackwardInput, ActionKind::kBackwardWeight,
                                  ActionKind::kRecompute,     ActionKind::kStep};
@@ -47,6 +48,7 @@ absl::StatusOr<Schedule> ScheduleJsonReader::Read() {
                  " stages");
   }
   PIPELAB_RETURN_IF_ERROR(ReadEdges());
+  PIPELAB_RETURN_IF_ERROR(ReadCarried());
   s_.name = "json";
   if (root_.contains("scheme")) {
     PIPELAB_ASSIGN_OR_RETURN(s_.name, JsonField<std::string>(root_, "scheme", what_));
@@ -230,9 +232,30 @@ absl::Status ScheduleJsonReader::ReadEdges() {
     PIPELAB_ASSIGN_OR_RETURN(const int64_t to, Number(edge[1], stages - 1, where));
     edges.push_back({static_cast<int>(from), static_cast<int>(to)});
     if (edge.size() == 2) continue;
+    edges.back().carries = edge[2] == "carries";
+    if (edges.back().carries) continue;
     PIPELAB_ASSIGN_OR_RETURN(edges.back().lag, ReadLag(edge[2], where));
   }
   s_.stages = StageGraph::FromEdges(stages, std::move(edges));
+  return absl::OkStatus();
+}
+
+absl::Status ScheduleJsonReader::ReadCarried() {
+  const auto it = root_.find("carried");
+  if (it == root_.end()) return absl::OkStatus();
+  if (!it->is_array() || static_cast<int64_t>(it->size()) != micro_batches_) {
+    return Error("field 'carried': is ", Brief(*it), "; it must be a list of ", micro_batches_,
+                 " numbers, one per micro-batch");
+  }
+  for (size_t m = 0; m < it->size(); ++m) {
+    if ((*it)[m] == -1) {
+      s_.carried.push_back(-1);
+      continue;
+    }
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t source, Number((*it)[m], micro_batches_ - 1,
+                                                          absl::StrCat("carried[", m, "]")));
+    s_.carried.push_back(static_cast<int32_t>(source));
+  }
   return absl::OkStatus();
 }
 

@@ -11,6 +11,7 @@
 //
 // Kinds are the letters of schedule.h (F, B, I, W, R, S). What most schedules lack is written only
 // where it is needed: "edges" ([[0, 1], ...], a stage graph that is no chain),
+// "carried" ([-1, -1, 0, 1], whose output each micro-batch takes along edges [1, 0, "carries"]),
 // "stage_micro_batches" ([8, 4, 8], micro-batches of each stage where they differ: an action's are
 // its stage's own, "micro_batches" is the largest number), "slices" (token slices of a
 // micro-batch), a fifth and a sixth member of an action (slice, weight version), and a list of

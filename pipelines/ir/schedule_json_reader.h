@@ -53,6 +53,7 @@ class ScheduleJsonReader {
   // The smallest micro-batches that an action's has; none where it is out of range.
   MicroBatchRange Smallest(const Action& a) const;
   absl::Status ReadEdges();
+  absl::Status ReadCarried();
 
   // schedule_json_placement.cc
   absl::Status ReadPlacement();

@@ -78,9 +78,13 @@ std::string ToJson(const Schedule& s) {
                                     absl::StrAppend(to, "[", e.from, ", ", e.to);
                                     if (e.lag > 0) absl::StrAppend(to, ", ", e.lag);
                                     if (e.lag < 0) absl::StrAppend(to, ", \"none\"");
+                                    if (e.carries) absl::StrAppend(to, ", \"carries\"");
                                     absl::StrAppend(to, "]");
                                   }),
                     "],\n");
+  }
+  if (!s.carried.empty()) {
+    absl::StrAppend(&out, "  \"carried\": [", absl::StrJoin(s.carried, ", "), "],\n");
   }
   absl::StrAppend(&out, "  \"stage_to_device\": ", StageToDevice(s.placement),
                   ",\n  \"order\": [\n");

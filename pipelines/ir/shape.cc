@@ -170,6 +170,38 @@ absl::Status CheckLags(const Schedule& s) {
   return absl::OkStatus();
 }
 
+// Each pass begins with what one earlier pass made, whole and in one place.
+absl::Status CheckCarried(const Schedule& s) {
+  const auto carries = std::find_if(s.stages.edges.begin(), s.stages.edges.end(),
+                                    [](const StageGraph::Edge& e) { return e.carries; });
+  const bool any = carries != s.stages.edges.end();
+  if (!any && s.carried.empty()) return absl::OkStatus();
+  if (!any) return Invalid("micro-batches take what is carried, and no edge carries");
+  if (!s.forward_only || s.num_slices > 1 || !s.micro_batches_of_stage.empty()) {
+    return Invalid("edge ", carries->from, "-", carries->to,
+                   " carries: it is for forwards alone, of whole micro-batches of one size");
+  }
+  if (s.placement.num_replicas() > 1) return Invalid("edges carry within one replica");
+  for (int stage = 0; stage < s.num_stages(); ++stage) {
+    if (s.GroupSize(stage) > 1) return Invalid("edges carry between stages of one device");
+  }
+  if (static_cast<int64_t>(s.carried.size()) != s.num_micro_batches) {
+    return Invalid(s.carried.size(), " micro-batches say what is carried to them, of ",
+                   s.num_micro_batches);
+  }
+  std::vector<char> taken(s.num_micro_batches, 0);
+  for (int m = 0; m < s.num_micro_batches; ++m) {
+    const int32_t source = s.carried[m];
+    if (source == -1) continue;
+    if (source < 0 || source >= m) {
+      return Invalid("micro-batch ", m, " takes what micro-batch ", source,
+                     " made; it must be an earlier one");
+    }
+    if (taken[source]++ > 0) return Invalid("two micro-batches take what ", source, " made");
+  }
+  return absl::OkStatus();
+}
+
 // A buffer lies between two devices, and a stage reads its samples in one place.
 absl::Status CheckReplay(const Schedule& s) {
   if (s.replay == 0) return absl::OkStatus();
@@ -209,6 +241,7 @@ absl::Status CheckShape(const Schedule& schedule) {
   PIPELAB_RETURN_IF_ERROR(CheckMicroBatches(schedule));
   PIPELAB_RETURN_IF_ERROR(CheckForwardOnly(schedule));
   PIPELAB_RETURN_IF_ERROR(CheckReplay(schedule));
+  PIPELAB_RETURN_IF_ERROR(CheckCarried(schedule));
   return CheckLags(schedule);
 }
 

@@ -25,6 +25,7 @@ void AppendEdges(const StageGraph& graph, std::string* out) {
       absl::StrAppend(out, " ", e.from, "-", e.to);
       if (e.lag == StageGraph::kNoGradient) absl::StrAppend(out, ":none");
       if (e.lag > 0) absl::StrAppend(out, ":", e.lag);
+      if (e.carries) absl::StrAppend(out, ":carries");
     }
   }
   absl::StrAppend(out, "\n");
@@ -64,6 +65,7 @@ class Parser {
     PIPELAB_RETURN_IF_ERROR(Replay());
     PIPELAB_RETURN_IF_ERROR(StageMicroBatches());
     PIPELAB_RETURN_IF_ERROR(Edges());
+    PIPELAB_RETURN_IF_ERROR(Carried());
     PIPELAB_RETURN_IF_ERROR(Replicas());
     PIPELAB_RETURN_IF_ERROR(ReplicaOfMicroBatch());
     for (int64_t d = 0; d < devices_; ++d) PIPELAB_RETURN_IF_ERROR(Device(d));
@@ -147,8 +149,9 @@ class Parser {
                                in_.Number(stages_ - 1, "a stage, as in 0-1, or chain"));
       PIPELAB_RETURN_IF_ERROR(in_.Expect("-"));
       PIPELAB_ASSIGN_OR_RETURN(const int64_t to, in_.Number(stages_ - 1, "a stage, as in 0-1"));
-      PIPELAB_ASSIGN_OR_RETURN(const int lag, Lag());
-      edges.push_back({static_cast<int>(from), static_cast<int>(to), lag});
+      const bool carries = in_.Take(":carries");
+      PIPELAB_ASSIGN_OR_RETURN(const int lag, carries ? 0 : Lag());
+      edges.push_back({static_cast<int>(from), static_cast<int>(to), lag, carries});
     }
     s_.stages = StageGraph::FromEdges(static_cast<int>(stages_), std::move(edges));
     return in_.EndLine();
@@ -163,6 +166,22 @@ class Parser {
                              in_.Number(micro_batches_, "how many micro-batches late, or none"));
     if (lag == 0) return begin.Error("a gradient is at least 1 micro-batch late, or leave it out");
     return static_cast<int>(lag);
+  }
+
+  // A micro-batch, or - for none, for each; only where edges carry.
+  absl::Status Carried() {
+    in_.SkipEmptyLines();
+    if (!in_.Take("carried")) return absl::OkStatus();
+    for (in_.SkipBlanks(); !in_.AtLineEnd(); in_.SkipBlanks()) {
+      if (in_.Take("-")) {
+        s_.carried.push_back(-1);
+        continue;
+      }
+      PIPELAB_ASSIGN_OR_RETURN(const int64_t source,
+                               in_.Number(micro_batches_ - 1, "an earlier micro-batch, or -"));
+      s_.carried.push_back(static_cast<int32_t>(source));
+    }
+    return in_.EndLine();
   }
 
   absl::Status Replicas() {
@@ -243,6 +262,11 @@ std::string ToText(const Schedule& s) {
                     "\n");
   }
   AppendEdges(s.stages, &out);
+  if (!s.carried.empty()) {
+    absl::StrAppend(&out, "carried");
+    for (int32_t m : s.carried) absl::StrAppend(&out, " ", m < 0 ? "-" : absl::StrCat(m));
+    absl::StrAppend(&out, "\n");
+  }
   AppendPlacement(s.placement, &out);
   for (size_t d = 0; d < s.order.size(); ++d) {
     absl::StrAppend(&out, "device ", d, ":");

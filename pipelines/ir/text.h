@@ -14,6 +14,8 @@
 //   replay 2                      outputs in the buffer before a stage; only where there is one
 //   stage_micro_batches 2 1       micro-batches of each stage; only where they differ
 //   edges chain                   or pairs: edges 0-1 0-2 1-3 2-3
+//   carried - - 0 1               whose output each micro-batch takes along edges such as
+//                                 1-0:carries; only where there are some
 //   replica 0: 0 1                a device for each stage; a group of devices: 0+1
 //   replica_of_micro_batch 0*2    runs: replica*count
 //   device 0: 0F0 0F1 0B0 0B1

@@ -106,10 +106,12 @@ class ActionChecker {
       seen.last_device = static_cast<int16_t>(d);
       ++seen.members;
       if (a.kind == ActionKind::kRecompute) recomputed_[a.stage] = 1;
-      if (s_.replay == 0 || a.kind != ActionKind::kForward) continue;
+      const bool in_order = s_.replay > 0 || !s_.carried.empty();
+      if (!in_order || a.kind != ActionKind::kForward) continue;
       if (a.micro_batch < last_pass_[a.stage]) {
-        return InvalidAt(d, i, ToString(a), " comes after that of micro-batch ",
-                         last_pass_[a.stage], "; with replay the passes of a stage are in order");
+        return InvalidAt(
+            d, i, ToString(a), " comes after that of micro-batch ", last_pass_[a.stage], "; with ",
+            s_.replay > 0 ? "replay" : "edges that carry", " the passes of a stage are in order");
       }
       last_pass_[a.stage] = a.micro_batch;
     }
@@ -242,7 +244,7 @@ class ActionChecker {
   std::vector<Seen> seen_;        // [cell][kind]
   std::vector<int> made_;         // [stage] newest weight version so far in the device's list
   std::vector<char> recomputed_;  // [stage]
-  std::vector<int> last_pass_;    // [stage] with replay: the last forward
+  std::vector<int> last_pass_;    // [stage] where passes are in order: the last forward
   bool has_steps_ = false;
 };
 

@@ -26,7 +26,11 @@ namespace pipelab {
 class DevicePlanner {
  public:
   DevicePlanner(const Program& program, int device, HeldStages held)
-      : program_(program), schedule_(program.schedule), device_(device), held_(std::move(held)) {}
+      : program_(program),
+        schedule_(program.schedule),
+        device_(device),
+        held_(std::move(held)),
+        carried_to_(program.schedule.CarriedTo()) {}
 
   absl::StatusOr<DevicePlan> Make();
 
@@ -74,13 +78,21 @@ class DevicePlanner {
   // Whether an action that takes `a`'s kind of value along the edge has one, and whether one that
   // makes it hands it on.
   bool Takes(const Action& a, int edge) const {
-    return a.kind == ActionKind::kForward ||
-           schedule_.TakesGradient(schedule_.stages.edges[edge], a.micro_batch);
+    const StageGraph::Edge& e = schedule_.stages.edges[edge];
+    return a.kind == ActionKind::kForward ? schedule_.TakesOutput(e, a.micro_batch)
+                                          : schedule_.TakesGradient(e, a.micro_batch);
   }
   bool IsTaken(const Action& a, int edge) const {
     const StageGraph::Edge& e = schedule_.stages.edges[edge];
     if (a.kind != ActionKind::kForward) return schedule_.GradientIsTaken(e, a.micro_batch);
+    if (e.carries) return carried_to_[a.micro_batch] >= 0;
     return schedule_.replay == 0 || schedule_.FirstReader(e, a.micro_batch) >= 0;
+  }
+  // By how many micro-batches a value is taken later than it is made.
+  int LateBy(int edge, bool gradient, int made) const {
+    const StageGraph::Edge& e = schedule_.stages.edges[edge];
+    if (gradient) return e.lag;
+    return e.carries ? carried_to_[made] - made : 0;
   }
   // Ends of a value: the stage that makes it, the one that takes it. A gradient runs against its
   // edge.
@@ -116,7 +128,8 @@ class DevicePlanner {
     const StageGraph::Edge& e = schedule_.stages.edges[m.edge];
     const int messages = MessagesOf(schedule_, e, consumer == m.gradient ? e.from : e.to);
     const int64_t first = int64_t{m.micro_batch % messages} * m.row_parts;
-    const int late = consumer && m.gradient ? e.lag : 0;  // with messages of whole micro-batches
+    // Not 0 with messages of whole micro-batches alone.
+    const int late = consumer ? LateBy(m.edge, m.gradient, m.micro_batch) : 0;
     return {Value(m.edge, m.gradient, m.micro_batch / messages + late, m.slice),
             {first + m.row_begin, first + m.row_end, int64_t{messages} * m.row_parts}};
   }
@@ -125,6 +138,7 @@ class DevicePlanner {
   const Schedule& schedule_;
   const int device_;
   HeldStages held_;
+  const std::vector<int32_t> carried_to_;  // [micro-batch] Schedule::CarriedTo
 
   DevicePlan plan_;
   std::vector<bool> recomputed_;

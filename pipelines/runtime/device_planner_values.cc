@@ -37,7 +37,7 @@ absl::Status DevicePlanner::FindLocalRows(const Action& a) {
         schedule_.SharedMicroBatches(a.stage, a.micro_batch, Consumer(made));
     for (int m = taken.begin; m < taken.end; ++m) {
       Value end = made;
-      std::get<2>(end) = m + (std::get<1>(made) ? schedule_.stages.edges[edge].lag : 0);
+      std::get<2>(end) = m + LateBy(edge, std::get<1>(made), m);
       PIPELAB_RETURN_IF_ERROR(KeepRows(a, made, end));
     }
   }
@@ -53,7 +53,7 @@ absl::Status DevicePlanner::KeepRows(const Action& a, const Value& made, const V
   const int64_t size_from = schedule_.MicroBatchSize(Producer(made)) * to.data_parallel_size;
   const int64_t size_to = schedule_.MicroBatchSize(Consumer(made)) * from.data_parallel_size;
   const int64_t micro_batch_from = std::get<2>(made) * from.data_parallel_size * size_from;
-  const int late = std::get<1>(made) ? schedule_.stages.edges[std::get<0>(made)].lag : 0;
+  const int late = LateBy(std::get<0>(made), std::get<1>(made), std::get<2>(made));
   const int64_t micro_batch_to = (std::get<2>(taken) - late) * to.data_parallel_size * size_to;
   const int64_t first_from = micro_batch_from + from.member * size_from;
   const int64_t first_to = micro_batch_to + to.member * size_to;

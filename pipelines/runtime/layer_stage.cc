@@ -8,6 +8,7 @@
 #include "kernels/tensor/host_values.h"
 #include "models/layers/data_view.h"
 #include "models/layers/factory.h"
+#include "models/specs/token_cache.h"
 #include "pipelines/runtime/layer_stage_checks.h"
 #include "tools/base/status_macros.h"
 
@@ -31,7 +32,11 @@ absl::StatusOr<std::unique_ptr<LayerStage>> LayerStage::Create(const ModelGraph&
   PIPELAB_ASSIGN_OR_RETURN(std::vector<TokenSlice> slices, SlicesOf(graph, options));
   std::vector<std::unique_ptr<Layer>> layers;
   for (int i : partition.layers[stage]) {
-    PIPELAB_RETURN_IF_ERROR(CheckData(graph.layers[i], options.data));
+    if (options.cached) {
+      PIPELAB_RETURN_IF_ERROR(CacheNumbers(graph.layers[i]).status());
+    } else {
+      PIPELAB_RETURN_IF_ERROR(CheckData(graph.layers[i], options.data));
+    }
     PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<Layer> layer, MakeLayer(graph.layers[i]));
     layers.push_back(std::move(layer));
   }
@@ -153,6 +158,7 @@ LayerContext LayerStage::ContextFor(int64_t step, const Action& a) const {
 }
 
 BatchView LayerStage::DataOf(int place, const BatchSource* data, const LayerContext& ctx) const {
+  if (ctx.cached != nullptr) return CachedData(specs_[place], *ctx.cached, &backend_->arena());
   if (data == nullptr) return BatchView();  // then no layer reads any: Create checked
   return LoadData(specs_[place], *data, &backend_->arena(), ctx.step, ctx.first_sample, ctx.samples,
                   ctx.slice);

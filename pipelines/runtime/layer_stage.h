@@ -72,6 +72,9 @@ struct LayerStageOptions {
   // Inference (Schedule::forward_only): no dropout, running statistics, weights alone, and nothing
   // is kept for a backward.
   bool forward_only = false;
+  // With forward_only: passes with caches (RunPass) alone, which read no data. Every layer must know
+  // them (models/specs/token_cache.h).
+  bool cached = false;
   // What this copy keeps of the stage's own parameters: ShardOf (pipelines/ir/program.h).
   Shard shard;
   // The devices that compute the stage's layers together with this one; the graph is then the
@@ -136,6 +139,15 @@ class LayerStage : public StageModule {
   absl::StatusOr<std::vector<Tensor>> Evaluate(const BatchSource& data, int64_t step,
                                                int64_t first_sample, int64_t samples,
                                                std::vector<Tensor> inputs, double* loss_sum);
+
+  // A pass of inference, with forward_only: takes and returns tensors of the pass's rows, one an
+  // edge. `caches`, [place] of the stage's layers, are the caller's, and empty before the first
+  // pass. The loss's stage adds logits to `predictions`, a row for each run that predicts.
+  absl::StatusOr<std::vector<Tensor>> RunPass(const CachedPass& pass, std::vector<Tensor> inputs,
+                                              std::vector<LayerStash>* caches,
+                                              std::vector<float>* predictions);
+  int num_in_edges() const { return plan_.num_in_edges; }
+  int num_out_edges() const { return static_cast<int>(out_edges_.size()); }
 
   // Loss of each micro-batch's last forward, the sum over this member's tokens. Empty but in the
   // loss's stage.

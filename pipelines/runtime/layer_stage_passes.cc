@@ -95,6 +95,26 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Forward(const Action& a, std::ve
   return outputs;
 }
 
+absl::StatusOr<std::vector<Tensor>> LayerStage::RunPass(const CachedPass& pass,
+                                                        std::vector<Tensor> inputs,
+                                                        std::vector<LayerStash>* caches,
+                                                        std::vector<float>* predictions) {
+  LayerContext ctx = ContextFor(training_step_, Action());
+  ctx.samples = 1;
+  ctx.slice = TokenSlice();
+  ctx.cached = &pass;
+  ctx.predictions = predictions;
+  double loss = 0;  // there are no targets
+  ctx.loss_sum = &loss;
+  caches->resize(layers_.size());
+  MicroBatch mb;
+  mb.values = std::move(inputs);
+  mb.values.resize(plan_.values.size());
+  std::vector<Tensor> outputs = RunForward(ctx, nullptr, StagePass::kForwardDrop, caches, &mb);
+  PIPELAB_RETURN_IF_ERROR(FinishWork());
+  return outputs;
+}
+
 absl::StatusOr<LayerStage::MicroBatch*> LayerStage::Find(const Action& a, Phase phase) {
   const auto it = in_flight_.find({a.micro_batch, a.slice});
   if (it == in_flight_.end()) return Refuse(a, "has no forward before it");

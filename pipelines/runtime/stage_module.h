@@ -4,7 +4,8 @@
 // A module keeps what its forwards leave for their backwards, by micro-batch. Tensors are passed
 // one an edge of the stage graph, in the order of StageGraph::in_edges / out_edges; a group member
 // has its rows only. Along an edge without gradients (StageGraph::kNoGradient) they are empty
-// tensors; late gradients are zeros until the first is there. In-process tensors are handed over
+// tensors, as along one that carries (Schedule::carried) in a micro-batch that takes nothing; late
+// gradients are zeros until the first is there. In-process tensors are handed over
 // without a copy: a module that returns one tensor for several edges shares it among the stages
 // there, so none of them may write to it. LayerStage returns a tensor of its own for each edge, and
 // writes to the gradients that it gets.
@@ -74,7 +75,8 @@ class StageModule : public SharedParameters {
   virtual absl::Status Step(const Action& a) = 0;
 
   // What arrives on in-edge / out-edge i for this module's rows of one micro-batch, or of a token
-  // slice of it where the schedule has several. The first dimension is the one that groups divide.
+  // slice of it where the schedule has several; where edges carry (Schedule::carried), `slice` is
+  // the micro-batch. The first dimension is the one that groups divide.
   virtual TensorSpec InputSpec(int in_edge, int slice) const = 0;
   virtual TensorSpec OutputSpec(int out_edge, int slice) const = 0;
 

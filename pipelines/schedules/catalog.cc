@@ -76,6 +76,13 @@ constexpr Scheme kCatalog[] = {
     {"over_time_inference", "a stream: each tick a forward, and nothing is learned",
      "PARTIME, ICMLA 2022", 1, &MakeOverTimeInference, false, kForwardOnly,
      &CheckOverTimeInference},
+    {"decode", "token by token: groups of requests take turns, tokens go back to the first stage",
+     "FasterTransformer; MARLIN, PPoPP 2025", 1, &MakeDecode, false,
+     kForwardOnly | kTokenPasses | kGroupSize,
+     &CheckDecode},
+    {"prefill_decode", "prompts in chunks, one after the other, then token by token",
+     "Sarathi-Serve, Agrawal et al., OSDI 2024", 1, &MakePrefillDecode, false,
+     kForwardOnly | kTokenPasses | kGroupSize | kTokenSlices, &CheckPrefillDecode},
 };
 
 constexpr int64_t kMaxStages = std::numeric_limits<int16_t>::max();

@@ -73,13 +73,15 @@ struct SchemeParams {
   // What only some schemes have (Scheme::options); the others refuse it.
   // Micro-batches of a group. Interleaved schemes: at least P; 0: P, or a little more if M needs
   // it. graph: forwards, then as many backwards, in turn; 0: 1. local_replay: outputs in a buffer
-  // between two stages; 0: 4.
+  // between two stages; 0: 4. decode, prefill_decode: groups of requests; 0:
+  // P, or fewer where there is no room for their prompts.
   int group_size = 0;
   int replicas = 0;  // 2f copies of the model, f pipelines each way; 0: two
   // With kBackwardHalving the schedule has 2 M micro-batches: halves of the M asked for.
   Concatenation concatenation = Concatenation::kDirect;
   int update_interval = 0;  // micro-batches of an update, at least P; 0: P
-  int slices = 0;           // token slices of a micro-batch; 0: the scheme's default
+  // Token slices of a micro-batch, or chunks of a prompt (prefill_decode); 0: the scheme's default.
+  int slices = 0;
   // All forwards before the first backward (interleaved): Megatron-LM's order where M = P.
   bool forwards_first = false;
   // Stages that are not a chain; none: a chain of one stage a device.
@@ -115,6 +117,7 @@ enum SchemeOption : uint32_t {
   kLateGradients = 2048,  // edges bring gradients of earlier micro-batches
   kForwardOnly = 4096,    // inference: Schedule::forward_only
   kStageMicroBatches = 8192,
+  kTokenPasses = 16384,  // micro-batches are passes of tokens (Schedule::carried), not of samples
 };
 
 struct Scheme {

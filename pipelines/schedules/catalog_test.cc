@@ -139,9 +139,10 @@ TEST(Catalog, RefusesOptionsOfOtherSchemes) {
   for (const Scheme& scheme : Catalog()) {
     const std::string begin = absl::StrCat(scheme.name, " ");
     if ((scheme.options & kGroupSize) == 0) {
-      EXPECT_EQ(
-          Refusal(scheme.name, group),
-          begin + "--group_size=2: only for interleaved, interleaved_zb1p, graph, local_replay");
+      EXPECT_EQ(Refusal(scheme.name, group), begin +
+                                                 "--group_size=2: only for interleaved, "
+                                                 "interleaved_zb1p, graph, local_replay, decode, "
+                                                 "prefill_decode");
     }
     if ((scheme.options & kReplicas) == 0) {
       EXPECT_EQ(Refusal(scheme.name, replicas), begin + "--replicas=2: only for chimera");
@@ -151,7 +152,8 @@ TEST(Catalog, RefusesOptionsOfOtherSchemes) {
                 begin + "--concatenation=forward_doubling: only for chimera");
     }
     if ((scheme.options & kTokenSlices) == 0) {
-      EXPECT_EQ(Refusal(scheme.name, slices), begin + "--slices=2: only for terapipe");
+      EXPECT_EQ(Refusal(scheme.name, slices),
+                begin + "--slices=2: only for terapipe, prefill_decode");
     }
     if ((scheme.options & kUpdateEvery) == 0) {
       EXPECT_EQ(Refusal(scheme.name, update),

@@ -71,6 +71,9 @@ constexpr ClosedForm kForms[] = {
     {"local_replay", "M >= 1", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "1", "1"},
     {"over_time", "M >= 1", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "1", "1"},
     {"over_time_inference", "M >= 1", "M + P - 1", "(P - 1) / (M + P - 1)", "1", "1"},
+    // With P groups of requests or more.
+    {"decode", "M >= 1", "M + P - 1", "(P - 1) / (M + P - 1)", "1", "1"},
+    {"prefill_decode", "M >= 4 P", "M + P - 1", "(P - 1) / (M + P - 1)", "1", "1"},
 };
 
 }  // namespace

@@ -45,6 +45,8 @@ absl::StatusOr<Schedule> MakeLocal(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeLocalReplay(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeOverTime(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeOverTimeInference(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeDecode(const SchemeParams& params);
+absl::StatusOr<Schedule> MakePrefillDecode(const SchemeParams& params);
 
 // Scheme::check: OK, or InvalidArgument that names the option. The functions above are called with
 // what these have passed.
@@ -58,6 +60,8 @@ absl::Status CheckPipeDream2Bw(const SchemeParams& params);
 absl::Status CheckLocal(const SchemeParams& params);
 absl::Status CheckLocalReplay(const SchemeParams& params);
 absl::Status CheckOverTime(const SchemeParams& params);
+absl::Status CheckDecode(const SchemeParams& params);
+absl::Status CheckPrefillDecode(const SchemeParams& params);
 absl::Status CheckOverTimeInference(const SchemeParams& params);
 
 // Scheme::most_held.

@@ -14,9 +14,8 @@ Nanoseconds PassClock::Add(Nanoseconds earliest, bool taken, Pass* pass) {
     const bool sends = s + 1 < stages || (taken && stages > 1);
     if (!sends) continue;
     // It leaves when the message before it has left.
-    link_free_[s] = std::max(there, link_free_[s]) + times_->message(s, pass->runs);
-    there = link_free_[s];
-    if (!times_->latency.empty()) there += times_->latency[s];
+    link_free_[s] = std::max(there, link_free_[s]) + times_->transfer(s, pass->runs);
+    there = link_free_[s] + times_->latency;
   }
   return there;
 }

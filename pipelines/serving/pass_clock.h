@@ -15,7 +15,7 @@ namespace pipelab {
 
 class PassClock {
  public:
-  PassClock(int stages, const PassTimes* times)
+  PassClock(int stages, const ServingTimes* times)
       : times_(times), stage_free_(stages), link_free_(stages) {}
 
   // When the first stage can begin the next pass.
@@ -25,7 +25,7 @@ class PassClock {
   Nanoseconds Add(Nanoseconds earliest, bool taken, Pass* pass);
 
  private:
-  const PassTimes* times_;
+  const ServingTimes* times_;
   std::vector<Nanoseconds> stage_free_, link_free_;  // [stage]
 };
 

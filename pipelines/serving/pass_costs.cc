@@ -1,5 +1,6 @@
 #include "pipelines/serving/pass_costs.h"
 
+#include <numeric>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -7,10 +8,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "glog/logging.h"
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
+#include "models/specs/token_cache.h"
+#include "pipelines/cost/chain_partition.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -43,11 +45,6 @@ Bytes WeightBytesOf(const LayerSpec& layer, const PassCostOptions& options) {
   return bytes;
 }
 
-int64_t CacheNumbers(const LayerSpec& layer) {
-  if (layer.kind != kGptAttention) return 0;
-  return 2 * WholeAttribute(layer, "kv_heads") * WholeAttribute(layer, "head_size");
-}
-
 absl::Status CheckStages(const ModelGraph& graph, const ModelPartition& partition,
                          const PassCostOptions& options) {
   PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
@@ -56,9 +53,8 @@ absl::Status CheckStages(const ModelGraph& graph, const ModelPartition& partitio
   }
   for (const LayerSpec& layer : graph.layers) {
     if (options.int4_group > 0 && layer.kind == kGptExperts) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--int4_group=", options.int4_group, ": not with experts (layer \"",
-                       layer.name, "\")"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--int4_group=", options.int4_group, ": not with experts (layer \"", layer.name, "\")"));
     }
   }
   return absl::OkStatus();
@@ -125,7 +121,7 @@ class PassCosts::LayerCache {
         RunTime(options_.machine.device, options_.machine.type, operations);
     if (time.ok()) return time;
     return absl::Status(time.status().code(), absl::StrCat("layer \"", kind->layer.name,
-                                                           "\": ", time.status().message()));
+                                                           "\": ", time.status().transfer()));
   }
 
   const std::vector<Operation>& OperationsOf(Kind* kind, int64_t rows) {
@@ -171,6 +167,7 @@ absl::StatusOr<PassCosts> PassCosts::Make(const ModelGraph& graph, const ModelPa
                                           const PassCostOptions& options) {
   PIPELAB_RETURN_IF_ERROR(CheckStages(graph, partition, options));
   PassCosts costs;
+  costs.link_ = options.link;
   costs.number_bytes_ = BytesOf(options.machine.type);
   costs.layers_ = std::make_shared<LayerCache>(options);
   for (const std::vector<int>& layers : partition.layers) {
@@ -181,7 +178,8 @@ absl::StatusOr<PassCosts> PassCosts::Make(const ModelGraph& graph, const ModelPa
       if (stage.layers.size() <= kind) stage.layers.resize(kind + 1);
       ++stage.layers[kind];
       stage.weights += WeightBytesOf(layer, options);
-      stage.cache_of_token += Bytes(costs.number_bytes_) * CacheNumbers(layer);
+      PIPELAB_ASSIGN_OR_RETURN(const int64_t numbers, CacheNumbers(layer));
+      stage.cache_of_token += Bytes(costs.number_bytes_) * numbers;
     }
     const int edge = static_cast<int>(costs.stages_.size());
     if (edge < static_cast<int>(partition.edge_layer.size())) {
@@ -193,7 +191,7 @@ absl::StatusOr<PassCosts> PassCosts::Make(const ModelGraph& graph, const ModelPa
   return costs;
 }
 
-Nanoseconds PassCosts::Time(int stage, const std::vector<TokenRun>& runs) const {
+Nanoseconds PassCosts::Compute(int stage, const std::vector<TokenRun>& runs) const {
   const std::vector<Nanoseconds>& times = layers_->Times(runs);
   const std::vector<int64_t>& layers = stages_[stage].layers;
   Nanoseconds sum;
@@ -211,19 +209,53 @@ Bytes PassCosts::CacheBytes(int stage, const ServingOptions& options) const {
   return stages_[stage].cache_of_token * options.cache_tokens * options.slots * options.groups;
 }
 
-PassTimes PassCosts::Times(std::vector<PathCost> paths) const {
-  CHECK(paths.empty() || static_cast<int>(paths.size()) == num_stages());
-  PassTimes times;
-  for (const PathCost& path : paths) times.latency.push_back(path.latency);
+ServingTimes PassCosts::Times() const {
+  ServingTimes times;
+  times.latency = link_.latency;
   times.compute = [costs = *this](int stage, const std::vector<TokenRun>& runs) {
-    return costs.Time(stage, runs);
+    return costs.Compute(stage, runs);
   };
-  times.message = [costs = *this, paths = std::move(paths)](int stage,
-                                                            const std::vector<TokenRun>& runs) {
-    if (paths.empty()) return Nanoseconds(0);
-    return paths[stage].TransferTime(costs.MessageBytes(stage, runs));
+  times.transfer = [costs = *this](int stage, const std::vector<TokenRun>& runs) {
+    return costs.link_.TransferTime(costs.MessageBytes(stage, runs));
   };
   return times;
+}
+
+CostTable PassCosts::Table(const PassPlan& plan) const {
+  CostTable table;
+  table.of_passes = true;
+  table.hop_latency = link_.latency;
+  table.bandwidth = link_.bandwidth;
+  for (int s = 0; s < num_stages(); ++s) {
+    StageMemory& memory = table.stages.emplace_back().memory;
+    memory.weights = WeightBytes(s);
+    memory.state = WeightBytes(s) + CacheBytes(s, plan.options);
+  }
+  table.edge_bytes.assign(num_stages(), Bytes(0));  // a pass has its own
+  for (const Pass& pass : plan.passes) {
+    SliceCosts& of_pass = table.slices.emplace_back();
+    for (int s = 0; s < num_stages(); ++s) {
+      of_pass.stages.emplace_back().forward = Compute(s, pass.runs);
+      of_pass.edge_bytes.push_back(MessageBytes(s, pass.runs));
+    }
+    table.releases.push_back(pass.release);
+  }
+  return table;
+}
+
+absl::StatusOr<ModelPartition> CutForPass(const ModelGraph& graph, int stages,
+                                          const PassCostOptions& options,
+                                          const std::vector<TokenRun>& runs) {
+  std::vector<int> each(graph.layers.size());
+  std::iota(each.begin(), each.end(), 0);
+  PIPELAB_ASSIGN_OR_RETURN(const ModelPartition layers, MakePartition(graph, each));
+  PIPELAB_ASSIGN_OR_RETURN(const PassCosts costs, PassCosts::Make(graph, layers, options));
+  std::vector<double> times;
+  for (const int layer : each) {
+    times.push_back(static_cast<double>(costs.Compute(layer, runs).value()));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> first, PartitionChain(times, stages));
+  return MakeRangePartition(graph, first);
 }
 
 }  // namespace pipelab

@@ -2,9 +2,9 @@
 // (models/graph/operation.h), and what caches and weights hold there.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(PassCosts costs, PassCosts::Make(graph, partition, {machine}));
-//   costs.Time(/*stage=*/0, pass.runs);
-//   PIPELAB_ASSIGN_OR_RETURN(PassPlan plan,
-//                            PlanPasses(requests, serving, costs.Times(paths)));
+//   costs.Compute(/*stage=*/0, pass.runs);
+//   PIPELAB_ASSIGN_OR_RETURN(PassPlan plan, PlanPasses(requests, serving, costs.Times()));
+//   Simulate(program_of_plan, costs.Table(plan));     // the plan's own times, to the nanosecond
 //   costs.CacheBytes(/*stage=*/0, serving);                   // to the byte
 //
 // A pass has R rows, one for each token of its runs. A layer's products, norms and the like take
@@ -26,6 +26,7 @@
 #include "models/graph/layer_spec.h"
 #include "models/graph/token_run.h"
 #include "pipelines/cluster/network.h"
+#include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/layer_times.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/serving/pass_plan.h"
@@ -35,28 +36,37 @@ namespace pipelab {
 
 struct PassCostOptions {
   Machine machine;
+  PathCost link;           // from a stage to the next, and from the last to the first
   int64_t int4_group = 0;  // 0: weights as the machine's numbers
 };
+
+// Ranges of layers of which the slowest is as fast as can be in a pass of these runs.
+absl::StatusOr<ModelPartition> CutForPass(const ModelGraph& graph, int stages,
+                                          const PassCostOptions& options,
+                                          const std::vector<TokenRun>& runs);
 
 // Copies share what they remember of passes: one thread at a time.
 class PassCosts {
  public:
-  // InvalidArgument for a layer that takes whole samples only, stages that are no chain, and 4-bit
-  // weights of a model with experts; NotFound naming what the machine lacks.
+  // Keeps no reference. InvalidArgument for a layer without a cache (models/specs/token_cache.h) or
+  // that takes whole samples only, stages that are no chain, and 4-bit weights of a model with
+  // experts; NotFound naming what the machine lacks.
   static absl::StatusOr<PassCosts> Make(const ModelGraph& graph, const ModelPartition& partition,
                                         const PassCostOptions& options);
 
   int num_stages() const { return static_cast<int>(stages_.size()); }
-  Nanoseconds Time(int stage, const std::vector<TokenRun>& runs) const;
+  Nanoseconds Compute(int stage, const std::vector<TokenRun>& runs) const;
   // Rows x hidden to the next stage; from the last one 4 bytes a token.
   Bytes MessageBytes(int stage, const std::vector<TokenRun>& runs) const;
-  // Of one token in all of the stage's caches: 2 x heads of keys x their size, for each attention.
-  Bytes CacheBytesOfToken(int stage) const { return stages_[stage].cache_of_token; }
+  // What they return needs no PassCosts to live.
+  ServingTimes Times() const;
+  // Of a program of PassSchedule(plan).
+  CostTable Table(const PassPlan& plan) const;
+
+  // Of a stage: all slots' caches, 2 x heads of keys x their size for each token and attention; and
+  // weights.
   Bytes CacheBytes(int stage, const ServingOptions& options) const;
   Bytes WeightBytes(int stage) const { return stages_[stage].weights; }
-  // [stage] `paths`: from the stage to the next, of the last one to the first; empty: no time. What
-  // it returns needs no PassCosts to live.
-  PassTimes Times(std::vector<PathCost> paths) const;
 
  private:
   class LayerCache;
@@ -66,7 +76,10 @@ class PassCosts {
     Bytes cache_of_token, weights;
   };
 
+  PassCosts() = default;
+
   std::vector<Stage> stages_;
+  PathCost link_;
   int64_t number_bytes_ = 4;
   std::shared_ptr<LayerCache> layers_;
 };

@@ -52,10 +52,9 @@ absl::Status CheckRequests(const std::vector<Request>& requests, const ServingOp
                    needed, " of context: the model's has ", options.context);
     }
     if (needed > options.cache_tokens) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--cache_tokens=", options.cache_tokens, ": request ", i, " needs ", needed,
-                       " (a prompt of ", r.prompt, ", an output of ", r.output,
-                       " less its last token)"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--cache_tokens=", options.cache_tokens, ": request ", i, " needs ", needed,
+          " (a prompt of ", r.prompt, ", an output of ", r.output, " less its last token)"));
     }
   }
   return absl::OkStatus();
@@ -63,7 +62,7 @@ absl::Status CheckRequests(const std::vector<Request>& requests, const ServingOp
 
 class Planner {
  public:
-  Planner(PassPlan* plan, const PassTimes* times)
+  Planner(PassPlan* plan, const ServingTimes* times)
       : plan_(*plan),
         clock_(plan->options.devices, times),
         chunks_(plan->options, times),
@@ -130,8 +129,15 @@ class Planner {
 
 }  // namespace
 
+ServingTimes ServingTimes::Unit() {
+  ServingTimes times;
+  times.compute = [](int, const std::vector<TokenRun>&) { return Nanoseconds(1); };
+  times.transfer = [](int, const std::vector<TokenRun>&) { return Nanoseconds(0); };
+  return times;
+}
+
 absl::StatusOr<PassPlan> PlanPasses(std::vector<Request> requests, const ServingOptions& options,
-                                    const PassTimes& times) {
+                                    const ServingTimes& times) {
   PIPELAB_RETURN_IF_ERROR(CheckOptions(options));
   PIPELAB_RETURN_IF_ERROR(CheckRequests(requests, options));
   PassPlan plan;

@@ -48,18 +48,18 @@ struct ServingOptions {
   // Tokens of prompts that a pass takes at most; 0: whole prompts. Chunks shrink as what comes
   // before them grows, so that a pass takes no longer than one whose chunk begins a prompt.
   int64_t chunk = 0;
-  // Before continuous batching: once a group's passes have begun it takes no request until all of
-  // its are done.
-  bool fixed_batches = false;
+  // A free slot takes the next request at once. Else, once a group's passes have begun, it takes
+  // none until all of its are done (static batching).
+  bool continuous = true;
 };
 
 struct Pass {
   int group = 0;
   // The pass before of the group, whose tokens this one begins with; -1: it takes none.
   int32_t source = -1;
-  Nanoseconds release;            // no earlier: a request of it arrives then
-  std::vector<TokenRun> runs;     // slots are the group's
-  std::vector<int32_t> requests;  // [run] Whose tokens these are
+  Nanoseconds release;                    // no earlier: a request of it arrives then
+  std::vector<TokenRun> runs;             // slots are the group's
+  std::vector<int32_t> requests;          // [run] Whose tokens these are
   std::vector<Nanoseconds> begins, ends;  // [stage]
 };
 
@@ -70,17 +70,22 @@ struct PassPlan {
 };
 
 // What a stage takes for a pass: not less for more tokens. And for how long its message to the next
-// stage (the last stage's tokens to the first) has the link, which then takes the latency more.
-struct PassTimes {
+// stage (the last stage's tokens to the first) has the link between the two, which then takes the
+// latency more.
+struct ServingTimes {
   std::function<Nanoseconds(int stage, const std::vector<TokenRun>& runs)> compute;
-  std::function<Nanoseconds(int stage, const std::vector<TokenRun>& runs)> message;
-  std::vector<Nanoseconds> latency;  // [stage]; empty: 0
+  std::function<Nanoseconds(int stage, const std::vector<TokenRun>& runs)> transfer;
+  Nanoseconds latency;
+
+  // Every pass takes 1 ns at a stage: where all requests are there at the start, times decide
+  // nothing.
+  static ServingTimes Unit();
 };
 
 // InvalidArgument names the request that the cache or the model's context has no room for, and
 // options below 1. `requests` in the order of arrival.
 absl::StatusOr<PassPlan> PlanPasses(std::vector<Request> requests, const ServingOptions& options,
-                                    const PassTimes& times);
+                                    const ServingTimes& times);
 
 // A pass is a micro-batch of forwards alone; the edge from the last stage to the first carries
 // tokens (Schedule::carried).

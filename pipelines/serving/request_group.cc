@@ -5,7 +5,7 @@
 
 namespace pipelab {
 
-PromptChunks::PromptChunks(const ServingOptions& options, const PassTimes* times)
+PromptChunks::PromptChunks(const ServingOptions& options, const ServingTimes* times)
     : times_(times), most_(options.chunk) {
   if (options.chunk == 0) {
     most_ = std::numeric_limits<int64_t>::max();
@@ -40,7 +40,7 @@ int64_t PromptChunks::Largest(std::vector<TokenRun> others, TokenRun run, int64_
 }
 
 RequestGroup::RequestGroup(const std::vector<Request>* requests, const ServingOptions& options)
-    : requests_(requests), fixed_(options.fixed_batches) {
+    : requests_(requests), continuous_(options.continuous) {
   for (int slot = options.slots - 1; slot >= 0; --slot) free_slots_.push_back(slot);
 }
 

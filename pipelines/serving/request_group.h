@@ -20,7 +20,7 @@ namespace pipelab {
 // chunk that begins a prompt. `times` outlives it.
 class PromptChunks {
  public:
-  PromptChunks(const ServingOptions& options, const PassTimes* times);
+  PromptChunks(const ServingOptions& options, const ServingTimes* times);
 
   // Tokens of prompts that a pass takes at most.
   int64_t most() const { return most_; }
@@ -31,7 +31,7 @@ class PromptChunks {
  private:
   bool Fits(const std::vector<TokenRun>& runs) const;
 
-  const PassTimes* times_;
+  const ServingTimes* times_;
   int64_t most_;
   std::vector<Nanoseconds> limits_;  // [stage]; empty: none
 };
@@ -44,7 +44,7 @@ class RequestGroup {
   bool empty() const { return members_.empty(); }
   size_t size() const { return members_.size(); }
   // Whether it takes one more request.
-  bool open() const { return !free_slots_.empty() && !(fixed_ && started_); }
+  bool open() const { return !free_slots_.empty() && (continuous_ || !started_); }
   // When all is there that its next pass needs. Not empty.
   Nanoseconds Ready() const;
   void Admit(int32_t request);
@@ -70,7 +70,7 @@ class RequestGroup {
   const std::vector<Request>* requests_;
   std::vector<Member> members_;      // in the order of arrival
   std::vector<int32_t> free_slots_;  // the lowest last
-  bool fixed_, started_ = false;
+  bool continuous_, started_ = false;
   int32_t last_pass_ = -1;
   Nanoseconds tokens_at_;
 };

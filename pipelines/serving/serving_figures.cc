@@ -1,11 +1,13 @@
 #include "pipelines/serving/serving_figures.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "pipelines/analysis/analysis.h"
+#include "tools/base/rng.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -38,9 +40,8 @@ absl::StatusOr<ServingFigures> FiguresOf(const PassPlan& plan, const Trace& trac
   ServingFigures figures;
   if (plan.passes.empty()) return figures;
   if (static_cast<int>(trace.devices.size()) != plan.options.devices) {
-    return absl::InvalidArgumentError(absl::StrCat("a trace of ", trace.devices.size(),
-                                                   " devices: the plan has ",
-                                                   plan.options.devices));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a trace of ", trace.devices.size(), " devices: the plan has ", plan.options.devices));
   }
   const size_t passes = plan.passes.size();
   PIPELAB_ASSIGN_OR_RETURN(const auto first, PassesAt(trace.devices.front(), passes));
@@ -81,23 +82,15 @@ absl::StatusOr<ServingFigures> FiguresOf(const PassPlan& plan, const Trace& trac
   return figures;
 }
 
-Trace PlannedTrace(const PassPlan& plan) {
-  Trace trace;
-  trace.devices.resize(plan.options.devices);
-  for (size_t p = 0; p < plan.passes.size(); ++p) {
-    const Pass& pass = plan.passes[p];
-    for (size_t s = 0; s < pass.begins.size(); ++s) {
-      Span span;
-      span.instruction = static_cast<int32_t>(p);
-      span.action = {ActionKind::kForward, static_cast<int16_t>(s), static_cast<int32_t>(p)};
-      span.begin_ns = pass.begins[s].value();
-      span.end_ns = pass.ends[s].value();
-      span.cpu_ns = span.end_ns - span.begin_ns;
-      trace.devices[s].spans.push_back(span);
-      trace.makespan = std::max(trace.makespan, pass.ends[s]);
-    }
+std::vector<Nanoseconds> RandomArrivals(int64_t count, double per_second, uint64_t seed) {
+  const CounterRng rng(seed, "arrivals");
+  std::vector<Nanoseconds> arrivals;
+  double seconds = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    seconds -= std::log1p(-rng.Uniform(static_cast<uint64_t>(i))) / per_second;
+    arrivals.emplace_back(std::llround(seconds * 1e9));
   }
-  return trace;
+  return arrivals;
 }
 
 }  // namespace pipelab

@@ -37,8 +37,9 @@ struct ServingFigures {
 // InvalidArgument for a trace that is not one of the plan's passes.
 absl::StatusOr<ServingFigures> FiguresOf(const PassPlan& plan, const Trace& trace);
 
-// The planner's own times as a trace: what Simulate makes of it, without messages and memory.
-Trace PlannedTrace(const PassPlan& plan);
+// Requests that arrive at random, so many a second in the mean (a Poisson process), from 0 on: the
+// same for a seed on every machine.
+std::vector<Nanoseconds> RandomArrivals(int64_t count, double per_second, uint64_t seed);
 
 }  // namespace pipelab
 

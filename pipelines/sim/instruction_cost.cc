@@ -12,12 +12,13 @@ InstructionCostTable::InstructionCostTable(const Program& program, const CostTab
     : program_(program),
       costs_(costs),
       num_stages_(program.schedule.num_stages()),
-      num_slices_(costs.slices.empty() ? 1 : program.schedule.num_slices),
+      num_slices_(costs.slices.empty() ? 1 : program.schedule.NumParts()),
       slice_parts_(costs.SliceParts(program.schedule)),
       reshard_(program.schedule, costs) {
   const Schedule& s = program.schedule;
   num_edges_ = s.stages.edges.size();
-  late_ = s.HasUnequalPasses();
+  late_ = s.HasUnequalPasses() || !s.carried.empty();
+  carried_to_ = s.CarriedTo();
   for (const StageGraph::Edge& e : s.stages.edges) late_ |= e.lag > 0;
   slices_differ_ = !costs.slices.empty();
   for (int slice = 0; slice < num_slices_; ++slice) {
@@ -58,10 +59,11 @@ InstructionCost InstructionCostTable::WithReshard(InstructionCost cost, int devi
 InstructionCost InstructionCostTable::WithLags(InstructionCost cost, const Instruction& i) const {
   const Action& a = i.action;
   const Schedule& s = program_.schedule;
-  const int slice = num_slices_ > 1 ? a.slice : 0;
+  const int slice = num_slices_ > 1 ? costs_.PartOf(a) : 0;
   const auto bytes = [&](int edge) {
     return costs_.EdgeBytesOf(edge, slice).value() / slice_parts_;
   };
+  if (!s.carried.empty()) return WithCarried(cost, a);
   if (a.kind == ActionKind::kForward && s.replay > 0) {
     for (int e : s.stages.in_edges[a.stage]) {
       if (s.IsLastRead(s.stages.edges[e], a.micro_batch)) continue;
@@ -86,6 +88,25 @@ InstructionCost InstructionCostTable::WithLags(InstructionCost cost, const Instr
   return cost;
 }
 
+// What is carried is taken in some passes and made in some.
+InstructionCost InstructionCostTable::WithCarried(InstructionCost cost, const Action& a) const {
+  const Schedule& s = program_.schedule;
+  const auto bytes = [&](int edge, int micro_batch) {
+    return costs_.EdgeBytesOf(edge, costs_.slices.empty() ? 0 : micro_batch).value();
+  };
+  for (int e : s.stages.in_edges[a.stage]) {
+    const StageGraph::Edge& edge = s.stages.edges[e];
+    if (!edge.carries || !s.TakesOutput(edge, a.micro_batch)) continue;
+    cost.change -= bytes(e, s.carried[a.micro_batch]);
+  }
+  for (int e : s.stages.out_edges[a.stage]) {
+    if (!s.stages.edges[e].carries || carried_to_[a.micro_batch] < 0) continue;
+    cost.peak += bytes(e, a.micro_batch);
+    cost.change += bytes(e, a.micro_batch);
+  }
+  return cost;
+}
+
 int64_t InstructionCostTable::StatisticsTime(const Action& a, const std::vector<int>& group) const {
   int64_t time = 0;
   if (program_.schedule.forward_only) return time;  // running ones serve
@@ -104,11 +125,13 @@ InstructionCostTable::StageInstructionCosts InstructionCostTable::CostsOfStage(
   const int64_t size = s.MicroBatchSize(stage);
   const int64_t parts = static_cast<int64_t>(group.size()) * slice_parts_;
   for (int e : s.stages.in_edges[stage]) {
+    if (s.stages.edges[e].carries) continue;
     const int64_t bytes = costs_.EdgeBytesOf(e, slice).value() * size / parts;
     in += bytes;
     if (s.stages.edges[e].lag != StageGraph::kNoGradient) in_back += bytes;
   }
   for (int e : s.stages.out_edges[stage]) {
+    if (s.stages.edges[e].carries) continue;
     const int64_t bytes = costs_.EdgeBytesOf(e, slice).value() * size / parts;
     out += bytes;
     if (s.stages.edges[e].lag != StageGraph::kNoGradient) out_back += bytes;
@@ -120,9 +143,11 @@ InstructionCostTable::StageInstructionCosts InstructionCostTable::CostsOfStage(
   StageInstructionCosts instruction_costs;
   const auto set = [&](ActionKind kind, Bytes peak, int64_t kept, int64_t messages) {
     Action a;
+    int32_t slice_of_action = 0;
     a.kind = kind;
     a.stage = static_cast<int16_t>(stage);
-    a.slice = static_cast<int16_t>(slice);
+    (costs_.of_passes ? a.micro_batch : slice_of_action) = slice;
+    a.slice = static_cast<int16_t>(slice_of_action);
     const int64_t time = costs_.Compute(a).value() / slice_parts_ + StatisticsTime(a, group);
     instruction_costs[static_cast<int>(kind)] = {time, own(peak), kept + messages, 0, kept};
   };

@@ -43,7 +43,7 @@ class InstructionCostTable {
     switch (i.op) {
       case OpCode::kCompute:
       case OpCode::kStep: {
-        const int slice = num_slices_ > 1 ? i.action.slice : 0;
+        const int slice = num_slices_ > 1 ? costs_.PartOf(i.action) : 0;
         const InstructionCost& cost =
             table_[(i.replica * num_stages_ + i.action.stage) * num_slices_ + slice]
                   [static_cast<int>(i.action.kind)];
@@ -67,7 +67,7 @@ class InstructionCostTable {
 
   // Of a message, and of what one member of a tensor-parallel group sends of it.
   int64_t MessageBytes(const Message& m) const {
-    const int64_t bytes = message_bytes_[m.edge + (slices_differ_ ? m.slice * num_edges_ : 0)];
+    const int64_t bytes = message_bytes_[m.edge + (slices_differ_ ? PartOf(m) * num_edges_ : 0)];
     const int64_t parts = m.row_parts * slice_parts_;
     if (parts == 1) return bytes;  // nearly always; saves a division
     return bytes * (m.row_end - m.row_begin) / parts;
@@ -85,8 +85,12 @@ class InstructionCostTable {
  private:
   using StageInstructionCosts = std::array<InstructionCost, kNumKinds>;
 
+  size_t PartOf(const Message& m) const {
+    return static_cast<size_t>(costs_.of_passes ? m.micro_batch : int32_t{m.slice});
+  }
   InstructionCost WithReshard(InstructionCost cost, int device, const Instruction& i) const;
   InstructionCost WithLags(InstructionCost cost, const Instruction& i) const;
+  InstructionCost WithCarried(InstructionCost cost, const Action& a) const;
   StageInstructionCosts CostsOfStage(int stage, int slice, bool recomputed,
                                      const std::vector<int>& group) const;
   // Of what the group does together in the action, one after the other.
@@ -106,7 +110,9 @@ class InstructionCostTable {
   std::vector<int64_t> norm_bytes_;  // [device] terms of all its copies; empty without a norm
   size_t num_edges_ = 0;
   bool slices_differ_ = false;
-  bool late_ = false;  // some gradient is that of an earlier micro-batch, or replay makes copies
+  // Some gradient or input is that of an earlier micro-batch, or replay makes copies.
+  bool late_ = false;
+  std::vector<int32_t> carried_to_;           // [micro-batch] Schedule::CarriedTo
   std::vector<int64_t> message_bytes_;        // [edge, slice where they differ] of all its rows
   std::vector<StageInstructionCosts> table_;  // [(replica * stages + stage) * slices + slice]
 };

@@ -217,7 +217,7 @@ PassMemories MemoriesOf(const Program& order, const CostTable& costs) {
 
 bool CanWalkOrder(const Schedule& s) {
   if (s.num_slices != 1 || !s.micro_batches_of_stage.empty()) return false;
-  if (s.stages.HasLags() || s.forward_only) return false;
+  if (s.stages.HasLags() || s.forward_only) return false;  // what carries is of forwards alone
   for (const auto& replica : s.placement.groups) {
     for (const std::vector<int>& group : replica) {
       if (group.size() != 1) return false;

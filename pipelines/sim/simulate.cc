@@ -164,7 +164,7 @@ class Simulation {
   int64_t ReleaseOf(const Instruction& i) const {
     const Schedule& s = p_.schedule;
     if (costs_.releases.empty() || i.op != OpCode::kCompute ||
-        i.action.kind != ActionKind::kForward || !s.stages.in_edges[i.action.stage].empty()) {
+        i.action.kind != ActionKind::kForward || !s.stages.IsFirst(i.action.stage)) {
       return 0;
     }
     return costs_.releases[(i.action.micro_batch + 1) * s.MicroBatchSize(i.action.stage) - 1]

@@ -50,7 +50,7 @@ void AddTensorTraffic(const Program& program, const CostTable& costs,
         sent += RingTraffic(Bytes(bytes), costs.PartsOfMessage(bytes), /*all_reduce=*/false);
       }
       if (i.op != OpCode::kCompute) continue;
-      const StageCost& stage = costs.StageOf(a.stage, a.slice);
+      const StageCost& stage = costs.StageOf(a.stage, costs.PartOf(a));
       sent += Bytes(TrafficOf(stage.tensor_traffic, a.kind).value() / slice_parts);
     }
   }

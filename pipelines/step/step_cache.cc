@@ -158,12 +158,19 @@ absl::StatusOr<const std::vector<StageCost>*> StepCache::UnitTimesOf(const StepC
 
 absl::StatusOr<StageLearning> StepCache::LearningOf(const StepConfig& c) {
   StageLearning learning;
-  bool local = HasOption(c, kNoGradients);
+  bool local = HasOption(c, kNoGradients), passes = HasOption(c, kTokenPasses);
   learning.forward_only = HasOption(c, kForwardOnly);
   if (c.has_schedule_file() || HasSchedule(c.scheme)) {
     PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, ScheduleOf(c));
     learning.forward_only = schedule->forward_only;
+    passes = !schedule->carried.empty();
     local = LearnsLocally(*schedule);
+  }
+  if (passes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(c.scheme,
+                     ": its micro-batches are passes of tokens, and no samples of a model; "
+                     "generate runs them, and //experiments:pipelined_decoding prices them"));
   }
   if (!local) return learning;
   for (const LayerSpec& layer : model_.model->graph.layers) local &= layer.detached.empty();

@@ -1,0 +1,121 @@
+#include "pipelines/runtime/generate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/backend.h"
+#include "kernels/comm/communicator.h"
+#include "kernels/cpu/cpu_devices.h"
+#include "kernels/tensor/arena.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/runtime/decode_stage.h"
+#include "pipelines/runtime/executor.h"
+#include "tools/base/rng.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+
+namespace {
+
+// Memory outlives what is computed in it.
+struct DecodeDevice {
+  explicit DecodeDevice(const ComputeDevice& on)
+      : arena(on.memory), backend(on.make_backend(&arena)) {}
+
+  Arena arena;
+  const std::unique_ptr<Backend> backend;
+  std::unique_ptr<DecodeStage> stage;
+};
+
+absl::Status CheckPrompts(const ModelGraph& graph, const GenerateOptions& options) {
+  const LayerSpec& first = graph.layers[0];
+  const int64_t words = first.data.empty() ? 0 : first.data[0].limit;
+  const int64_t context = first.output_shape.empty() ? 0 : first.output_shape[0];
+  for (size_t r = 0; r < options.prompts.size(); ++r) {
+    const std::vector<int32_t>& prompt = options.prompts[r];
+    for (const int32_t id : prompt) {
+      if (id >= 0 && id < words) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "prompt ", r, ": token ", id, " is not one of the model's, which are 0 to ", words - 1));
+    }
+    const int64_t output = r < options.plan.requests.size() ? options.plan.requests[r].output : 0;
+    const int64_t tokens = static_cast<int64_t>(prompt.size()) + output - 1;
+    if (tokens <= context) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("prompt ", r, ": ", prompt.size(), " tokens and ", output,
+                     " more are longer than the model's context of ", context));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int32_t ChooseToken(absl::Span<const float> logits, double temperature, uint64_t seed, int request,
+                    int64_t position) {
+  const auto likeliest = std::max_element(logits.begin(), logits.end());
+  if (temperature <= 0) return static_cast<int32_t>(likeliest - logits.begin());
+  const double largest = *likeliest;
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp((logit - largest) / temperature);
+  const CounterRng rng(seed, absl::StrCat("generate/", request));
+  double left = rng.Uniform(static_cast<uint64_t>(position)) * sum;
+  for (size_t id = 0; id < logits.size(); ++id) {
+    left -= std::exp((logits[id] - largest) / temperature);
+    if (left < 0) return static_cast<int32_t>(id);
+  }
+  return static_cast<int32_t>(likeliest - logits.begin());  // rounding: there is nothing left
+}
+
+absl::StatusOr<Generated> Generate(const ModelGraph& graph, const GenerateOptions& options) {
+  PIPELAB_RETURN_IF_ERROR(CheckPrompts(graph, options));
+  const int count = options.plan.options.devices;
+  if (options.partition.num_stages() != count) {
+    return absl::InvalidArgumentError(absl::StrCat("the layers are in ",
+                                                   options.partition.num_stages(),
+                                                   " stages, the plan has ", count, " devices"));
+  }
+  LoweringOptions lowering;
+  lowering.stages = options.partition.stages;
+  lowering.step = false;
+  PIPELAB_ASSIGN_OR_RETURN(const Program program, Lower(PassSchedule(options.plan), lowering));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<ComputeDevice> computes,
+                           (options.devices ? options.devices : CpuDevices())(count));
+  InProcessOptions in_process;
+  for (const ComputeDevice& on : computes) {
+    if (on.memory != nullptr) in_process.devices.push_back(on.memory);
+  }
+  auto communicators = MakeInProcessCommunicators(count, in_process);
+  DecodeOptions decode;
+  decode.plan = &options.plan;
+  decode.prompts = &options.prompts;
+  decode.choose = [&](int request, int64_t position, absl::Span<const float> logits) {
+    return ChooseToken(logits, options.temperature, options.seed, request, position);
+  };
+  std::vector<std::unique_ptr<DecodeDevice>> devices;
+  std::vector<DeviceSetup> setups(count);
+  for (int d = 0; d < count; ++d) {
+    devices.push_back(std::make_unique<DecodeDevice>(computes[d]));
+    DecodeDevice& device = *devices[d];
+    PIPELAB_ASSIGN_OR_RETURN(device.stage, DecodeStage::Create(graph, options.partition, d,
+                                                               device.backend.get(), decode));
+    PIPELAB_RETURN_IF_ERROR(options.set_weights(&device.stage->parameters()));
+    setups[d].arena = &device.arena;
+    setups[d].communicator = std::move(communicators[d]);
+    setups[d].modules.assign(1, std::vector<StageModule*>(count, nullptr));
+    setups[d].modules[0][d] = device.stage.get();
+  }
+  Generated made;
+  {
+    PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
+                             Executor::Create(&program, std::move(setups), {}));
+    PIPELAB_ASSIGN_OR_RETURN(made.trace, executor->RunStep());
+  }
+  for (const auto& device : devices) made.caches.push_back(device->stage->CacheBytes());
+  made.tokens = devices[options.partition.loss_stage]->stage->chosen();
+  return made;
+}
+
+}  // namespace pipelab
