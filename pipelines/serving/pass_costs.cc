@@ -121,7 +121,7 @@ class PassCosts::LayerCache {
         RunTime(options_.machine.device, options_.machine.type, operations);
     if (time.ok()) return time;
     return absl::Status(time.status().code(), absl::StrCat("layer \"", kind->layer.name,
-                                                           "\": ", time.status().transfer()));
+                                                           "\": ", time.status().message()));
   }
 
   const std::vector<Operation>& OperationsOf(Kind* kind, int64_t rows) {

@@ -5,8 +5,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/graph/layer_spec.h"
+#include "models/graph/token_run.h"
+#include "models/graph/token_slice.h"
 #include "models/zoo/gpt.h"
+#include "pipelines/cluster/device.h"
+#include "pipelines/cost/cost_table.h"
+#include "pipelines/cost/layer_times.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/schedules/catalog.h"
@@ -101,7 +109,7 @@ void CheckPlan(const PassPlan& plan) {
         ASSERT_TRUE(has < 0 ||
                     done[has] == plan.requests[has].prompt + plan.requests[has].output - 1);
         ASSERT_EQ(done[r], 0);
-        ASSERT_GE(pass.begin, request.arrival);
+        ASSERT_GE(pass.begins[0], request.arrival);
         has = r;
         ++waiting;
       }
@@ -116,7 +124,9 @@ void CheckPlan(const PassPlan& plan) {
         chunks += run.count;
       }
     }
-    if (plan.options.chunk > 0) ASSERT_LE(chunks, plan.options.chunk * plan.options.slots);
+    if (plan.options.chunk > 0) {
+      ASSERT_LE(chunks, plan.options.chunk);
+    }
     ASSERT_EQ(pass.source, takes ? newest[pass.group] : -1);
     newest[pass.group] = static_cast<int32_t>(m);
   }
@@ -141,8 +151,8 @@ TEST(PassPlan, EveryTokenOnceAndTheSimulatorsTimes) {
         for (const Span& span : device.spans) {
           if (span.op != OpCode::kCompute) continue;
           const Pass& pass = plan.passes[span.action.micro_batch];
-          if (span.action.stage == 0) ASSERT_EQ(span.begin_ns, pass.begin.value()) << seed;
-          if (span.action.stage + 1 == sizes.devices) ASSERT_EQ(span.end_ns, pass.end.value());
+          ASSERT_EQ(span.begin_ns, pass.begins[span.action.stage].value()) << seed;
+          ASSERT_EQ(span.end_ns, pass.ends[span.action.stage].value()) << seed;
         }
       }
     }
@@ -167,7 +177,9 @@ TEST(PassPlan, IsTheCataloguesScheme) {
         const Schedule made = PassSchedule(plan);
         EXPECT_EQ(made.order, scheme.order);
         EXPECT_EQ(made.name, scheme.name);
-        if (chunk == 0) EXPECT_EQ(made.carried, scheme.carried) << devices << " " << groups;
+        if (chunk == 0) {
+          EXPECT_EQ(made.carried, scheme.carried) << devices << " " << groups;
+        }
       }
     }
   }
@@ -181,10 +193,10 @@ TEST(PassPlan, ClosedForms) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const PassPlan full,
                                  PlanPasses(requests, Sizes(p, p, 1), ServingTimes::Unit()));
     ASSERT_EQ(full.passes.size(), size_t(20 * p));
-    EXPECT_EQ(full.passes.back().end.value(), 20 * p + p - 1);
+    EXPECT_EQ(full.passes.back().ends.back().value(), 20 * p + p - 1);
     PIPELAB_ASSERT_OK_AND_ASSIGN(const PassPlan alone,
                                  PlanPasses({requests[0]}, Sizes(p, p, 1), ServingTimes::Unit()));
-    EXPECT_EQ(alone.passes.back().end.value(), 20 * p);
+    EXPECT_EQ(alone.passes.back().ends.back().value(), 20 * p);
   }
 }
 
@@ -200,6 +212,12 @@ TEST(PassPlan, ChunksShrink) {
   for (size_t m = 1; m < plan.passes.size(); ++m) {
     EXPECT_LE(plan.passes[m].runs[0].count, plan.passes[m - 1].runs[0].count);
     EXPECT_LE(times.compute(1, plan.passes[m].runs), longest);
+    // One token more would not fit, but for the prompt's last chunk.
+    TokenRun more = plan.passes[m].runs[0];
+    if (more.end() < request.prompt && more.count < sizes.chunk) {
+      ++more.count;
+      EXPECT_GT(times.compute(1, {more}), longest);
+    }
   }
   EXPECT_LT(plan.passes[plan.passes.size() - 2].runs[0].count, 8);
 }
@@ -213,14 +231,78 @@ TEST(PassPlan, Errors) {
   long_one.prompt = 60;
   long_one.output = 6;
   EXPECT_EQ(error({Request(), long_one}, Sizes(2, 2, 1)),
-            "request 1: a prompt of 60 tokens and 6 to generate need a cache of 65 tokens; "
-            "--cache=64");
+            "--cache_tokens=64: request 1 needs 65 (a prompt of 60, an output of 6 less its last "
+            "token)");
+  ServingOptions short_context = Sizes(2, 2, 1);
+  short_context.context = 50;
+  EXPECT_EQ(error({long_one}, short_context),
+            "request 0: a prompt of 60 tokens: the model's context has 50");
+  long_one.prompt = 48;
+  EXPECT_EQ(error({long_one}, short_context),
+            "request 0: a prompt of 48 and an output of 6 tokens need 53 of context: the model's "
+            "has 50");
   EXPECT_EQ(error({Request()}, Sizes(2, 0, 1)), "--groups=0: must be at least 1");
-  EXPECT_EQ(error({Request()}, Sizes(2, 1, 1, -1)), "--chunk=-1: must be at least 0");
+  EXPECT_EQ(error({Request()}, Sizes(2, 1, 1, -1)),
+            "--chunk=-1: must be at least 0, which is whole prompts");
   Request late;
   late.arrival = Nanoseconds(5);
   EXPECT_EQ(error({late, Request()}, Sizes(2, 1, 1)),
-            "request 1: it arrives before the one in front of it");
+            "request 1: arrives at 0 ns: must not be before 0 or the request before");
+}
+
+// A group takes none while it has some; continuous batching takes the next one into its pass.
+TEST(PassPlan, StaticBatchesBeginTogether) {
+  std::vector<Request> requests(3);
+  requests[0].output = 5;
+  ServingOptions sizes = Sizes(1, 1, 2);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const PassPlan more,
+                               PlanPasses(requests, sizes, ServingTimes::Unit()));
+  EXPECT_EQ(more.passes.size(), 5u);
+  EXPECT_EQ(more.passes[1].requests, (std::vector<int32_t>{0, 2}));
+  sizes.continuous = false;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const PassPlan fixed,
+                               PlanPasses(requests, sizes, ServingTimes::Unit()));
+  EXPECT_EQ(fixed.passes.size(), 6u);
+  EXPECT_EQ(fixed.passes[5].requests, (std::vector<int32_t>{2}));
+  CheckPlan(fixed);
+}
+
+// Requests spread over groups before they fill one.
+TEST(PassPlan, GroupsShareWhatWaits) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const PassPlan plan,
+      PlanPasses(std::vector<Request>(4), Sizes(4, 4, 4), ServingTimes::Unit()));
+  ASSERT_EQ(plan.passes.size(), 4u);
+  for (int m = 0; m < 4; ++m) EXPECT_EQ(plan.passes[m].group, m);
+}
+
+TEST(PassPlan, TenThousandRequests) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const PassPlan plan,
+                               PlanPasses(SomeRequests(10000, 1), Sizes(8, 8, 16, 16), OddTimes()));
+  CheckPlan(plan);
+}
+
+TEST(ServingFigures, OfAPlanByHand) {
+  // Two stages, a request of 3 tokens: tokens at 2, 4, 6; the other one waits for the slot.
+  std::vector<Request> requests(2);
+  requests[0].output = 3;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const PassPlan plan,
+                               PlanPasses(requests, Sizes(2, 1, 1), ServingTimes::Unit()));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program, Lower(PassSchedule(plan), {}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Trace trace, Simulate(program, TableOf(plan, ServingTimes::Unit())));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ServingFigures f, FiguresOf(plan, trace));
+  EXPECT_EQ(f.tokens, 4);
+  EXPECT_NEAR(f.tokens_per_second, 4 / 7e-9, 1);
+  EXPECT_EQ(f.first_token.median.value(), 2);
+  EXPECT_EQ(f.first_token.longest.value(), 7);
+  EXPECT_EQ(f.between_tokens.longest.value(), 2);
+  EXPECT_EQ(f.latency.median.value(), 6);
+  EXPECT_EQ(f.latency.p99.value(), 7);
+  EXPECT_EQ(f.queueing.longest.value(), 5);
+  EXPECT_NEAR(f.device_use, 8.0 / 14, 1e-9);
+  trace.devices[0].spans.clear();
+  EXPECT_THAT(FiguresOf(plan, trace).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("lacks pass 0 of")));
 }
 
 Machine LawMachine() {
@@ -263,6 +345,55 @@ TEST(PassCosts, TheLaw) {
   // At many rows flops rule, and 4 bits save nothing.
   EXPECT_NEAR(seconds(whole, 2048) / seconds(packed, 2048), 1, 0.02);
   EXPECT_EQ(whole.CacheBytes(0, Sizes(1, 2, 3)).value(), 4 * 2 * 4096 * 2 * 2 * 3 * 64);
+}
+
+// A run of one prompt takes what the cost model says of the layers for these tokens; two runs take
+// less than twice that, and the plan by these costs has the simulator's times.
+TEST(PassCosts, AreThoseOfLayers) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph graph,
+                               BuildGpt(LlamaConfig(4, 256, 4, 688, 512, 1000)));
+  PassCostOptions options;
+  options.machine = LawMachine();
+  options.link = {Microseconds(2), BytesPerSecond(1e9)};
+  const TokenRun run{0, 32, 16, false};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelPartition partition,
+                               CutForPass(graph, 3, options, {run}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const PassCosts costs, PassCosts::Make(graph, partition, options));
+  Nanoseconds all;
+  for (const LayerSpec& layer : graph.layers) {
+    if (layer.output_shape.empty()) continue;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const LayerTimes times,
+                                 TimesOf(layer, options.machine, 1, TokenSlice{32, 16}));
+    all += times.forward;
+  }
+  Nanoseconds once, twice;
+  for (int s = 0; s < 3; ++s) {
+    once += costs.Compute(s, {run});
+    twice += costs.Compute(s, {run, {1, 32, 16, false}});
+  }
+  EXPECT_EQ(once, all);
+  EXPECT_LT(twice, 2 * once);
+  ServingOptions sizes = Sizes(3, 2, 2, 8);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const PassPlan plan,
+                               PlanPasses(SomeRequests(30, 3), sizes, costs.Times()));
+  CheckPlan(plan);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program, Lower(PassSchedule(plan), {}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(program, costs.Table(plan)));
+  EXPECT_EQ(trace.makespan, plan.passes.back().ends.back());
+  for (int s = 0; s < 3; ++s) {
+    EXPECT_EQ(trace.devices[s].peak_state, costs.WeightBytes(s) + costs.CacheBytes(s, sizes));
+  }
+}
+
+TEST(PassCosts, Errors) {
+  PassCostOptions options;
+  options.machine = LawMachine();
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph graph,
+                               BuildGpt(LlamaConfig(2, 64, 4, 172, 32, 96)));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelPartition whole, MakeRangePartition(graph, {0}));
+  options.machine.type = NumberType::kBf16;
+  EXPECT_THAT(PassCosts::Make(graph, whole, options).status(),
+              StatusIs(absl::StatusCode::kNotFound, testing::HasSubstr("layer \"")));
 }
 
 }  // namespace
