@@ -26,6 +26,7 @@ absl::StatusOr<std::unique_ptr<DecodeStage>> DecodeStage::Create(const ModelGrap
   }
   LayerStageOptions layers;
   layers.forward_only = layers.cached = true;
+  layers.batch_tokens = 1;  // there is no loss to scale
   PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<LayerStage> made,
                            LayerStage::Create(graph, partition, stage, backend, layers));
   const bool first = partition.stages.in_edges[stage].empty();

@@ -143,11 +143,13 @@ InstructionCostTable::StageInstructionCosts InstructionCostTable::CostsOfStage(
   StageInstructionCosts instruction_costs;
   const auto set = [&](ActionKind kind, Bytes peak, int64_t kept, int64_t messages) {
     Action a;
-    int32_t slice_of_action = 0;
     a.kind = kind;
     a.stage = static_cast<int16_t>(stage);
-    (costs_.of_passes ? a.micro_batch : slice_of_action) = slice;
-    a.slice = static_cast<int16_t>(slice_of_action);
+    if (costs_.of_passes) {
+      a.micro_batch = slice;
+    } else {
+      a.slice = static_cast<int16_t>(slice);
+    }
     const int64_t time = costs_.Compute(a).value() / slice_parts_ + StatisticsTime(a, group);
     instruction_costs[static_cast<int>(kind)] = {time, own(peak), kept + messages, 0, kept};
   };
