@@ -38,8 +38,7 @@ absl::Status Run(StudyRun* study) {
   for (Claim& claim : DecodeClaims(runs, "--rounds=5 makes it")) report.AddClaim(std::move(claim));
   report.AddNote(
       "MARLIN's authors report up to about 2.8 times the tokens a second in vLLM with 4-bit "
-      "weights "
-      "(arXiv 2408.11743, recalled), on GPUs whose memory is slower for their flops.");
+      "weights (arXiv 2408.11743, recalled), on GPUs whose memory is slower for their flops.");
   return absl::OkStatus();
 }
 

@@ -62,12 +62,13 @@ class Simulator {
 
   absl::StatusOr<ServingRow> Run(ServingRow row, const std::vector<Request>& requests,
                                  ServingOptions serving) const {
-    PassCostOptions options = options_;
+    ServingCostOptions options = options_;
     options.int4_group = row.int4_group;
     PIPELAB_ASSIGN_OR_RETURN(
         const ModelPartition partition,
         CutForPass(graph_, row.devices, options, TypicalPass(size_, row.slots)));
-    PIPELAB_ASSIGN_OR_RETURN(const PassCosts costs, PassCosts::Make(graph_, partition, options));
+    PIPELAB_ASSIGN_OR_RETURN(const ServingCosts costs,
+                             ServingCosts::Make(graph_, partition, options));
     serving.devices = row.devices;
     serving.groups = row.groups;
     serving.slots = row.slots;
@@ -76,7 +77,7 @@ class Simulator {
     PIPELAB_ASSIGN_OR_RETURN(const PassPlan plan, PlanPasses(requests, serving, times));
     PIPELAB_ASSIGN_OR_RETURN(const Program program, Lower(PassSchedule(plan), {}));
     PIPELAB_ASSIGN_OR_RETURN(const Trace trace, Simulate(program, costs.Table(plan)));
-    row.figures = FiguresOf(plan, trace);
+    PIPELAB_ASSIGN_OR_RETURN(row.figures, FiguresOf(plan, trace));
     for (int s = 0; s < row.devices; ++s) {
       row.caches = std::max(row.caches, costs.CacheBytes(s, serving));
       row.weights = std::max(row.weights, costs.WeightBytes(s));
@@ -87,7 +88,7 @@ class Simulator {
  private:
   ServingSize size_;
   ModelGraph graph_;
-  PassCostOptions options_;
+  ServingCostOptions options_;
 };
 
 ServingRow RowOf(std::string what, int devices, int groups, int slots, int64_t int4_group = 0) {
@@ -166,12 +167,19 @@ void AddFigureColumns(Table* t) {
   t->AddColumn({"first_p99", "99th percentile", "", "ms", Origin::kSimulated, 1});
   t->AddColumn({"between", "between tokens, median", "", "ms", Origin::kSimulated, 2});
   t->AddColumn({"between_p99", "99th percentile of it", "", "ms", Origin::kSimulated, 2});
+  t->AddColumn({"latency", "whole request, median", "request", "s", Origin::kSimulated, 2});
+  t->AddColumn({"latency_p99", "99th percentile of requests", "", "s", Origin::kSimulated, 2});
 }
 
 std::vector<Cell> FigureCells(const ServingFigures& f) {
-  return {Simulated(f.tokens_per_second), Simulated(ToPercent(f.device_use)),
-          Ms(f.first_token.median),       Ms(f.first_token.p99),
-          Ms(f.between_tokens.median),    Ms(f.between_tokens.p99)};
+  return {Simulated(f.tokens_per_second),
+          Simulated(ToPercent(f.device_use)),
+          Ms(f.first_token.median),
+          Ms(f.first_token.p99),
+          Ms(f.between_tokens.median),
+          Ms(f.between_tokens.p99),
+          Simulated(ToSeconds(f.latency.median)),
+          Simulated(ToSeconds(f.latency.p99))};
 }
 
 void AddRow(std::vector<Cell> keys, const ServingRow& row, Table* t) {
@@ -263,7 +271,8 @@ std::vector<Claim> ServingClaims(const ServingStudy& study) {
   const double gain =
       study.batching[1].figures.tokens_per_second / study.batching[0].figures.tokens_per_second;
   Found(&batching, Origin::kSimulated, gain);
-  MetIf(&batching, gain > 1, "above 1 x", "");
+  MetIf(&batching, gain > 1, "above 1 x",
+        "requests of so nearly equal lengths leave few free slots");
   claims.push_back(std::move(batching));
   Claim chunks = OwnClaim("decode.chunks",
                           "99th percentile between tokens, prompts in chunks over whole ones, at "
@@ -274,7 +283,8 @@ std::vector<Claim> ServingClaims(const ServingStudy& study) {
       static_cast<double>(study.prompts[last].figures.between_tokens.p99.value()) /
       static_cast<double>(study.prompts[last - 1].figures.between_tokens.p99.value());
   Found(&chunks, Origin::kSimulated, ratio);
-  MetIf(&chunks, ratio < 1, "below 1 x", "");
+  MetIf(&chunks, ratio < 1, "below 1 x",
+        "prompts are so short that a whole one takes no longer than a chunk");
   claims.push_back(std::move(chunks));
   Claim int4 = OwnClaim("decode.int4", "tokens a second of 4-bit over 2-byte weights, one slot");
   int4.unit = "x";

@@ -33,7 +33,7 @@ bool InBlock(const LayerSpec& layer) {
   return layer.kind == kGptAttention || layer.kind == kGptMlp;
 }
 
-Bytes WeightBytesOf(const LayerSpec& layer, const PassCostOptions& options) {
+Bytes WeightBytesOf(const LayerSpec& layer, const ServingCostOptions& options) {
   Bytes bytes;
   for (const ParameterSpec& p : layer.parameters) {
     if (options.int4_group > 0 && InBlock(layer) && p.shape.size() == 2) {
@@ -46,7 +46,7 @@ Bytes WeightBytesOf(const LayerSpec& layer, const PassCostOptions& options) {
 }
 
 absl::Status CheckStages(const ModelGraph& graph, const ModelPartition& partition,
-                         const PassCostOptions& options) {
+                         const ServingCostOptions& options) {
   PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
   if (!partition.stages.IsChain()) {
     return absl::InvalidArgumentError("passes of inference need stages that are a chain");
@@ -64,9 +64,9 @@ absl::Status CheckStages(const ModelGraph& graph, const ModelPartition& partitio
 
 // Kinds of layers, and what each takes for the pass that was asked for last: stages ask for the
 // same one in turn.
-class PassCosts::LayerCache {
+class ServingCosts::LayerCache {
  public:
-  explicit LayerCache(const PassCostOptions& options) : options_(options) {}
+  explicit LayerCache(const ServingCostOptions& options) : options_(options) {}
 
   size_t KindOf(const LayerSpec& layer) {
     const auto [found, is_new] = kind_of_key_.emplace(KeyOf(layer), kinds_.size());
@@ -156,17 +156,18 @@ class PassCosts::LayerCache {
     return sum;
   }
 
-  const PassCostOptions options_;
+  const ServingCostOptions options_;
   std::unordered_map<std::string, size_t> kind_of_key_;
   std::vector<Kind> kinds_;
   std::vector<TokenRun> runs_;
   std::vector<Nanoseconds> times_;
 };
 
-absl::StatusOr<PassCosts> PassCosts::Make(const ModelGraph& graph, const ModelPartition& partition,
-                                          const PassCostOptions& options) {
+absl::StatusOr<ServingCosts> ServingCosts::Make(const ModelGraph& graph,
+                                                const ModelPartition& partition,
+                                                const ServingCostOptions& options) {
   PIPELAB_RETURN_IF_ERROR(CheckStages(graph, partition, options));
-  PassCosts costs;
+  ServingCosts costs;
   costs.link_ = options.link;
   costs.number_bytes_ = BytesOf(options.machine.type);
   costs.layers_ = std::make_shared<LayerCache>(options);
@@ -191,7 +192,7 @@ absl::StatusOr<PassCosts> PassCosts::Make(const ModelGraph& graph, const ModelPa
   return costs;
 }
 
-Nanoseconds PassCosts::Compute(int stage, const std::vector<TokenRun>& runs) const {
+Nanoseconds ServingCosts::Compute(int stage, const std::vector<TokenRun>& runs) const {
   const std::vector<Nanoseconds>& times = layers_->Times(runs);
   const std::vector<int64_t>& layers = stages_[stage].layers;
   Nanoseconds sum;
@@ -199,17 +200,17 @@ Nanoseconds PassCosts::Compute(int stage, const std::vector<TokenRun>& runs) con
   return sum;
 }
 
-Bytes PassCosts::MessageBytes(int stage, const std::vector<TokenRun>& runs) const {
+Bytes ServingCosts::MessageBytes(int stage, const std::vector<TokenRun>& runs) const {
   const int64_t hidden = stages_[stage].hidden;
   if (hidden == 0) return Bytes(4) * PredictionsOf(runs);
   return Bytes(number_bytes_) * hidden * RowsOf(runs);
 }
 
-Bytes PassCosts::CacheBytes(int stage, const ServingOptions& options) const {
+Bytes ServingCosts::CacheBytes(int stage, const ServingOptions& options) const {
   return stages_[stage].cache_of_token * options.cache_tokens * options.slots * options.groups;
 }
 
-ServingTimes PassCosts::Times() const {
+ServingTimes ServingCosts::Times() const {
   ServingTimes times;
   times.latency = link_.latency;
   times.compute = [costs = *this](int stage, const std::vector<TokenRun>& runs) {
@@ -221,7 +222,7 @@ ServingTimes PassCosts::Times() const {
   return times;
 }
 
-CostTable PassCosts::Table(const PassPlan& plan) const {
+CostTable ServingCosts::Table(const PassPlan& plan) const {
   CostTable table;
   table.of_passes = true;
   table.hop_latency = link_.latency;
@@ -229,7 +230,8 @@ CostTable PassCosts::Table(const PassPlan& plan) const {
   for (int s = 0; s < num_stages(); ++s) {
     StageMemory& memory = table.stages.emplace_back().memory;
     memory.weights = WeightBytes(s);
-    memory.state = WeightBytes(s) + CacheBytes(s, plan.options);
+    memory.statistics = CacheBytes(s, plan.options);  // what goes on from pass to pass
+    memory.state = memory.weights + memory.statistics;
   }
   table.edge_bytes.assign(num_stages(), Bytes(0));  // a pass has its own
   for (const Pass& pass : plan.passes) {
@@ -244,12 +246,12 @@ CostTable PassCosts::Table(const PassPlan& plan) const {
 }
 
 absl::StatusOr<ModelPartition> CutForPass(const ModelGraph& graph, int stages,
-                                          const PassCostOptions& options,
+                                          const ServingCostOptions& options,
                                           const std::vector<TokenRun>& runs) {
   std::vector<int> each(graph.layers.size());
   std::iota(each.begin(), each.end(), 0);
   PIPELAB_ASSIGN_OR_RETURN(const ModelPartition layers, MakePartition(graph, each));
-  PIPELAB_ASSIGN_OR_RETURN(const PassCosts costs, PassCosts::Make(graph, layers, options));
+  PIPELAB_ASSIGN_OR_RETURN(const ServingCosts costs, ServingCosts::Make(graph, layers, options));
   std::vector<double> times;
   for (const int layer : each) {
     times.push_back(static_cast<double>(costs.Compute(layer, runs).value()));

@@ -1,7 +1,7 @@
 // What passes of inference take on a machine, from the operations of a model's layers
 // (models/graph/operation.h), and what caches and weights hold there.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(PassCosts costs, PassCosts::Make(graph, partition, {machine}));
+//   PIPELAB_ASSIGN_OR_RETURN(ServingCosts costs, ServingCosts::Make(graph, partition, {machine}));
 //   costs.Compute(/*stage=*/0, pass.runs);
 //   PIPELAB_ASSIGN_OR_RETURN(PassPlan plan, PlanPasses(requests, serving, costs.Times()));
 //   Simulate(program_of_plan, costs.Table(plan));     // the plan's own times, to the nanosecond
@@ -34,7 +34,7 @@
 
 namespace pipelab {
 
-struct PassCostOptions {
+struct ServingCostOptions {
   Machine machine;
   PathCost link;           // from a stage to the next, and from the last to the first
   int64_t int4_group = 0;  // 0: weights as the machine's numbers
@@ -42,23 +42,23 @@ struct PassCostOptions {
 
 // Ranges of layers of which the slowest is as fast as can be in a pass of these runs.
 absl::StatusOr<ModelPartition> CutForPass(const ModelGraph& graph, int stages,
-                                          const PassCostOptions& options,
+                                          const ServingCostOptions& options,
                                           const std::vector<TokenRun>& runs);
 
 // Copies share what they remember of passes: one thread at a time.
-class PassCosts {
+class ServingCosts {
  public:
   // Keeps no reference. InvalidArgument for a layer without a cache (models/specs/token_cache.h) or
   // that takes whole samples only, stages that are no chain, and 4-bit weights of a model with
   // experts; NotFound naming what the machine lacks.
-  static absl::StatusOr<PassCosts> Make(const ModelGraph& graph, const ModelPartition& partition,
-                                        const PassCostOptions& options);
+  static absl::StatusOr<ServingCosts> Make(const ModelGraph& graph, const ModelPartition& partition,
+                                           const ServingCostOptions& options);
 
   int num_stages() const { return static_cast<int>(stages_.size()); }
   Nanoseconds Compute(int stage, const std::vector<TokenRun>& runs) const;
   // Rows x hidden to the next stage; from the last one 4 bytes a token.
   Bytes MessageBytes(int stage, const std::vector<TokenRun>& runs) const;
-  // What they return needs no PassCosts to live.
+  // What they return needs no ServingCosts to live.
   ServingTimes Times() const;
   // Of a program of PassSchedule(plan).
   CostTable Table(const PassPlan& plan) const;
@@ -76,7 +76,7 @@ class PassCosts {
     Bytes cache_of_token, weights;
   };
 
-  PassCosts() = default;
+  ServingCosts() = default;
 
   std::vector<Stage> stages_;
   PathCost link_;

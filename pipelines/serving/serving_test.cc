@@ -320,22 +320,24 @@ Machine LawMachine() {
 }
 
 // A pass reads weights once for all its runs, and 4-bit ones take their share of the bytes.
-TEST(PassCosts, TheLaw) {
+TEST(ServingCosts, TheLaw) {
   GptConfig config = LlamaConfig(4, 4096, 32, 11008, 4096, 32000);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildGpt(config));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelPartition partition,
                                MakePartition(graph, std::vector<int>(graph.layers.size(), 0)));
-  PassCostOptions options;
+  ServingCostOptions options;
   options.machine = LawMachine();
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const PassCosts whole, PassCosts::Make(graph, partition, options));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ServingCosts whole,
+                               ServingCosts::Make(graph, partition, options));
   options.int4_group = 128;
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const PassCosts packed, PassCosts::Make(graph, partition, options));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ServingCosts packed,
+                               ServingCosts::Make(graph, partition, options));
   const auto rows = [](int count) {
     std::vector<TokenRun> runs;
     for (int i = 0; i < count; ++i) runs.push_back({i, 0, 1, false});
     return runs;
   };
-  const auto seconds = [&](const PassCosts& costs, int count) {
+  const auto seconds = [&](const ServingCosts& costs, int count) {
     return static_cast<double>(costs.Compute(0, rows(count)).value()) * 1e-9;
   };
   const double weights = 4.0 * (4 * 4096.0 * 4096 + 3 * 4096.0 * 11008);
@@ -349,16 +351,17 @@ TEST(PassCosts, TheLaw) {
 
 // A run of one prompt takes what the cost model says of the layers for these tokens; two runs take
 // less than twice that, and the plan by these costs has the simulator's times.
-TEST(PassCosts, AreThoseOfLayers) {
+TEST(ServingCosts, AreThoseOfLayers) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph graph,
                                BuildGpt(LlamaConfig(4, 256, 4, 688, 512, 1000)));
-  PassCostOptions options;
+  ServingCostOptions options;
   options.machine = LawMachine();
   options.link = {Microseconds(2), BytesPerSecond(1e9)};
   const TokenRun run{0, 32, 16, false};
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelPartition partition,
                                CutForPass(graph, 3, options, {run}));
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const PassCosts costs, PassCosts::Make(graph, partition, options));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ServingCosts costs,
+                               ServingCosts::Make(graph, partition, options));
   Nanoseconds all;
   for (const LayerSpec& layer : graph.layers) {
     if (layer.output_shape.empty()) continue;
@@ -385,14 +388,14 @@ TEST(PassCosts, AreThoseOfLayers) {
   }
 }
 
-TEST(PassCosts, Errors) {
-  PassCostOptions options;
+TEST(ServingCosts, Errors) {
+  ServingCostOptions options;
   options.machine = LawMachine();
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph graph,
                                BuildGpt(LlamaConfig(2, 64, 4, 172, 32, 96)));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelPartition whole, MakeRangePartition(graph, {0}));
   options.machine.type = NumberType::kBf16;
-  EXPECT_THAT(PassCosts::Make(graph, whole, options).status(),
+  EXPECT_THAT(ServingCosts::Make(graph, whole, options).status(),
               StatusIs(absl::StatusCode::kNotFound, testing::HasSubstr("layer \"")));
 }
 

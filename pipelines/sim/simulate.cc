@@ -353,9 +353,11 @@ absl::Status CheckReleases(const Schedule& s, const CostTable& costs) {
 }
 
 absl::Status CheckSlices(const Schedule& s, const CostTable& costs) {
-  if (!costs.slices.empty() && static_cast<int>(costs.slices.size()) != s.num_slices) {
+  const int parts = costs.of_passes ? s.num_micro_batches : s.num_slices;
+  if (!costs.slices.empty() && static_cast<int>(costs.slices.size()) != parts) {
     return absl::InvalidArgumentError(absl::StrCat("the cost table has ", costs.slices.size(),
-                                                   " slices, the schedule ", s.num_slices));
+                                                   costs.of_passes ? " passes" : " slices",
+                                                   ", the schedule ", parts));
   }
   for (size_t i = 0; i < costs.slices.size(); ++i) {
     if (costs.slices[i].stages.size() == costs.stages.size() &&
