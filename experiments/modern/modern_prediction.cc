@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "experiments/modern/flash_attention.h"
 #include "experiments/modern/modern_model.h"
+#include "experiments/modern/nanotron_stages.h"
 #include "models/specs/launched_kernels.h"
 #include "models/specs/megatron_kernels.h"
 #include "models/specs/recomputed_modules.h"
@@ -188,7 +189,10 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   }
   // Weights and gradients in 2 bytes, gradients summed in 4; of the optimizer, weights and Adam's
   // two in 4.
-  if (nanotron) step.optimizer_tensors = 3;
+  if (nanotron) {
+    step.optimizer_tensors = 3;
+    if (row.pipeline > 1) step.config.layout = NanotronLayout(*model, row.pipeline);
+  }
   step.eager = nanotron;
   if (HasGraphs(row)) step.cluster.device.host_launch.reset();
   // Of gpt-oss under Megatron-Core.

@@ -159,7 +159,7 @@ Table MemoryTable(const Results& all) {
   t.AddColumn({"median_error", "median error", "median", "%", Origin::kComputed, 1});
   t.AddColumn({"bias", "mean with sign", "bias", "%", Origin::kComputed, 1});
   ForEachValue(
-      all, [](const ModernResult& r) { return r.judged() && r.row->peak_gb.has_value(); },
+      all, [](const ModernResult& r) { return r.judged() && r.row->peak_gib.has_value(); },
       [&](const Axis& axis, const std::string& value, const ModernChoice& has) {
         const ErrorSummary s = Summarise(PeaksOf(all, has));
         t.AddRow({Label(axis.name), Label(value), Computed(static_cast<double>(s.rows)),

@@ -22,7 +22,8 @@ ModelGraph WithFp8Casts(ModelGraph graph);
 // and parallel/tensor_parallel/functional.py): SiLU and the product with it, whose output is kept
 // too; the loss as a cast of the logits to 4 bytes, maximum, difference, exponential, sum and
 // quotient, backward a product and a cast. For an instant there are two tensors of logits in 4
-// bytes.
+// bytes. In front of attention q, k and v are copied by head, then k and v twice more; what it
+// keeps of q is a view of the first copy, so that k and v stay twice. Their heads must be as many.
 ModelGraph WithEagerKernels(ModelGraph graph);
 
 // Biases of the experts' second products, added expert by expert with the rows' weights, in 4 bytes
