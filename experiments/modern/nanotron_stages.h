@@ -5,12 +5,11 @@
 //
 // A block costs its products' parameters, the head the size of its table, all else nothing. Blocks
 // go to a stage until their sum is above its share, and the one that goes above it still belongs to
-// it: first stages have more than an even cut gives them, and keep more, the more stages the more.
+// it. So first stages have more than an even cut gives them, and keep more.
 //
-// With many stages the head may come before the last one. What is behind it, a cast and the loss,
-// has stages of its own then, to which logits are sent. Here the head is with the last stage, and
-// each stage without a layer has a block of the nearest one before that can spare it: messages of
-// logits are not priced.
+// With many stages the head may come before the last one. A cast and the loss then have stages of
+// their own, to which logits are sent. Here the head is with the last stage, and a stage without a
+// layer has a block of the nearest one before it that has two. Messages of logits are not priced.
 #ifndef PIPELAB_EXPERIMENTS_MODERN_NANOTRON_STAGES_H_
 #define PIPELAB_EXPERIMENTS_MODERN_NANOTRON_STAGES_H_
 
