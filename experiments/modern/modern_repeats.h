@@ -3,8 +3,8 @@
 // layout can tell.
 //
 //   const ModernRepeats r = RepeatsOf(all, [](const ModernResult& r) { return ...; });
-//   r.apart;      // of r.layouts, those whose times no one price is within 20 % of
-//   r.best_rank;  // of the geometric means of both, against the times: what such a price can reach
+//   r.apart;         // of r.layouts, those whose times no one price is within 20 % of
+//   r.best_rank;     // rank correlation of the geometric means of both
 #ifndef PIPELAB_EXPERIMENTS_MODERN_MODERN_REPEATS_H_
 #define PIPELAB_EXPERIMENTS_MODERN_MODERN_REPEATS_H_
 
