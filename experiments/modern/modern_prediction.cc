@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "experiments/modern/flash_attention.h"
 #include "experiments/modern/modern_model.h"
+#include "experiments/modern/nanotron_stages.h"
 #include "models/specs/launched_kernels.h"
 #include "models/specs/megatron_kernels.h"
 #include "models/specs/recomputed_modules.h"
@@ -116,6 +117,9 @@ StepConfig GridOf(const ModernRow& row, const GptConfig& model) {
   c.micro_batch_size = row.micro_batch;
   c.micro_batches = static_cast<int>(row.batch / (data * row.micro_batch));
   c.sequence_parallel = row.tensor > 1;
+  // Megatron-Core's cp_comm_type is p2p where nothing else is said, as in NVIDIA's recipes.
+  const bool megatron = row.group == "dgxc" || row.group == "mbridge";
+  if (megatron && row.context > 1) c.context_exchange = ContextExchange::kRing;
   c.experts = static_cast<int>(row.expert);
   // Megatron-Bridge and AutoModel leave experts whole; what came before them splits them as all
   // else, which the rows of Grok on GB200s print.
@@ -188,7 +192,10 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   }
   // Weights and gradients in 2 bytes, gradients summed in 4; of the optimizer, weights and Adam's
   // two in 4.
-  if (nanotron) step.optimizer_tensors = 3;
+  if (nanotron) {
+    step.optimizer_tensors = 3;
+    if (row.pipeline > 1) step.config.layout = NanotronLayout(*model, row.pipeline);
+  }
   step.eager = nanotron;
   if (HasGraphs(row)) step.cluster.device.host_launch.reset();
   // Of gpt-oss under Megatron-Core.

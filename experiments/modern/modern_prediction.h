@@ -8,8 +8,8 @@
 // What a row does not print is assumed, the same for all rows of a system (docs/modern_models.md):
 // 1F1B, interleaved where a device has several stages; sequence parallelism where T > 1; the
 // optimizer's state split over data-parallel copies under Megatron-LM; messages of the pipeline
-// that block; gradients reduced beside compute; attention fused; blocks spread evenly over stages;
-// FSDP's weights gathered a block at a time.
+// that block; gradients reduced beside compute; attention fused; blocks spread evenly over stages,
+// under nanotron as it cuts them (nanotron_stages.h); FSDP's weights gathered a block at a time.
 #ifndef PIPELAB_EXPERIMENTS_MODERN_MODERN_PREDICTION_H_
 #define PIPELAB_EXPERIMENTS_MODERN_MODERN_PREDICTION_H_
 

@@ -69,12 +69,13 @@ TEST(StepOfRow, SaysEachSystemsConfiguration) {
   row = Row();
   row.context = 2;
   EXPECT_EQ(ConfigOf(row),
-            "1f1b:P=2,T=2,D=2,V=0,b=2,M=16,C=2,sharding=optimizer,sequence,layout=9+9,"
-            "no_pipeline_overlap");
+            "1f1b:P=2,T=2,D=2,V=0,b=2,M=16,C=2,context_exchange=ring,sharding=optimizer,sequence,"
+            "layout=9+9,no_pipeline_overlap");
   row = Row();
   row.group = "nanotron";
   row.sharding = "zero0";
-  EXPECT_EQ(ConfigOf(row), "1f1b:P=2,T=2,D=4,V=0,b=2,M=8,sequence,layout=9+9,no_pipeline_overlap");
+  EXPECT_EQ(ConfigOf(row),
+            "1f1b:P=2,T=2,D=4,V=0,b=2,M=8,sequence,layout=Et*6|t*2L,no_pipeline_overlap");
   // FSDP's unit is a block.
   row.sharding = "FULL_SHARD";
   row.tensor = row.pipeline = 1;
