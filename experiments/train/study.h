@@ -55,6 +55,8 @@ struct StudyPart {
   int64_t held_out_samples = 0;
   // [layer] -> stage, for schemes that take a stage graph (BranchStages); empty: a chain.
   std::vector<int> parallel_stages;
+  // Gives the network its values, in the place of training; empty: it is trained.
+  std::function<absl::Status(SerialTrainer* network)> take_values;
   // Called once with the trained network; keeps what quality() needs.
   std::function<absl::Status(SerialTrainer* trained)> judge;
 };
