@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "experiments/inference/int4_law.h"
 #include "experiments/inference/int4_times.h"
+#include "experiments/report/chart_svg.h"
 #include "experiments/report/report.h"
 #include "experiments/study_main.h"
 #include "tools/base/status_macros.h"
@@ -54,8 +55,15 @@ absl::Status Run(StudyRun* study) {
   } else if (shape.k == 0) {
     why_not = "--rows=8192 makes it";
   } else {
-    why_not = "the processor has no AVX-512 with products of bfloat16 and int8";
+    why_not = "the processor has neither AVX-512 nor AVX2";
   }
+  std::vector<Series> curves = Int4LawCurves(charts);
+  if (!times.empty()) {
+    for (Series& s : Int4TimeCurves(times)) curves.push_back(std::move(s));
+  }
+  report.AddCurves("Weights in 4 bits over whole ones", "batch",
+                   "speed-up over fp16 (A10), float32 (here) [x]", std::move(curves),
+                   /*doubling=*/true);
   for (Claim& claim : Int4TimeClaims(times, why_not)) claims.push_back(std::move(claim));
   for (Claim& claim : claims) report.AddClaim(std::move(claim));
   report.AddNote(

@@ -96,6 +96,16 @@ absl::StatusOr<Int4Charts> PublishedInt4Charts() {
   return charts;
 }
 
+std::vector<Series> Int4LawCurves(const Int4Charts& charts) {
+  Series law{"A10, law"}, marlin{"A10, MARLIN, published"};
+  for (const Int4BatchRow& row : charts.batches) {
+    for (Series* s : {&law, &marlin}) s->steps.push_back(row.batch);
+    law.values.push_back(row.law);
+    marlin.values.push_back(row.marlin);
+  }
+  return {law, marlin};
+}
+
 std::vector<Claim> Int4LawClaims(const Int4Charts& charts) {
   std::vector<ComparedCell> ideal, marlin, a10, a100;
   for (const Int4BatchRow& row : charts.batches) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "experiments/report/chart_svg.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
 
@@ -34,6 +35,8 @@ struct Int4Charts {
 };
 
 absl::StatusOr<Int4Charts> PublishedInt4Charts();
+// Speed-ups over batches on the A10, published and by the law.
+std::vector<Series> Int4LawCurves(const Int4Charts& charts);
 std::vector<Claim> Int4LawClaims(const Int4Charts& charts);
 std::vector<Table> Int4LawTables(const Int4Charts& charts);
 
