@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "experiments/inference/int4_law.h"
 #include "experiments/inference/int4_times.h"
-#include "experiments/report/chart_svg.h"
 #include "experiments/report/report.h"
 #include "experiments/study_main.h"
 #include "tools/base/status_macros.h"
@@ -57,13 +56,12 @@ absl::Status Run(StudyRun* study) {
   } else {
     why_not = "the processor has neither AVX-512 nor AVX2";
   }
-  std::vector<Series> curves = Int4LawCurves(charts);
-  if (!times.empty()) {
-    for (Series& s : Int4TimeCurves(times)) curves.push_back(std::move(s));
-  }
-  report.AddCurves("Weights in 4 bits over whole ones", "batch",
-                   "speed-up over fp16 (A10), float32 (here) [x]", std::move(curves),
-                   /*doubling=*/true);
+  Int4Curves curves = Int4LawCurves(charts);
+  AddInt4TimeCurves(times, &curves);
+  report.AddCurves("Roofline of products with weights in 4 bits", "batch", "share of the peak [%]",
+                   std::move(curves.shares), /*doubling=*/true);
+  report.AddCurves("Speed-up over whole weights", "batch", "over fp16 (A10), float32 (here) [x]",
+                   std::move(curves.speed_ups), /*doubling=*/true);
   for (Claim& claim : Int4TimeClaims(times, why_not)) claims.push_back(std::move(claim));
   for (Claim& claim : claims) report.AddClaim(std::move(claim));
   report.AddNote(

@@ -104,15 +104,20 @@ Table Int4TimeTable(const Int4Shape& shape, const std::vector<Int4Time>& times) 
   return t;
 }
 
-std::vector<Series> Int4TimeCurves(const std::vector<Int4Time>& times) {
-  Series law{"one core here, law"}, measured{"one core here, int8 math, measured"};
+void AddInt4TimeCurves(const std::vector<Int4Time>& times, Int4Curves* curves) {
+  Series law{"a core here, law"}, measured{"a core here, measured"};
+  Series law_share = law, share = measured;
   for (const Int4Time& t : times) {
     if (t.math != Int4Math::kInt8) continue;
-    for (Series* s : {&law, &measured}) s->steps.push_back(t.batch);
+    for (Series* s : {&law, &measured, &law_share, &share}) s->steps.push_back(t.batch);
     law.values.push_back(t.law_over_float32());
     measured.values.push_back(t.over_float32());
+    law_share.values.push_back(100 * t.flops_seconds / t.limit_seconds());
+    share.values.push_back(100 * t.flops_seconds / t.seconds);
   }
-  return {law, measured};
+  if (law.values.empty()) return;
+  curves->speed_ups.insert(curves->speed_ups.end(), {law, measured});
+  curves->shares.insert(curves->shares.end(), {law_share, share});
 }
 
 std::vector<Claim> Int4TimeClaims(const std::vector<Int4Time>& times, const std::string& why_not) {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/report/chart_svg.h"
+#include "experiments/inference/int4_law.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
 #include "kernels/int4_layout.h"
@@ -35,8 +35,8 @@ struct Int4Time {
 // processor has products of it, bfloat16; empty where it has neither AVX-512 nor AVX2.
 std::vector<Int4Time> MeasureInt4(const Int4Shape& shape, const std::vector<int64_t>& batches);
 Table Int4TimeTable(const Int4Shape& shape, const std::vector<Int4Time>& times);
-// Speed-ups over batches, measured and by the law.
-std::vector<Series> Int4TimeCurves(const std::vector<Int4Time>& times);
+// Adds those of int8 here, measured and by the law.
+void AddInt4TimeCurves(const std::vector<Int4Time>& times, Int4Curves* curves);
 // `why_not`: where nothing was measured.
 std::vector<Claim> Int4TimeClaims(const std::vector<Int4Time>& times, const std::string& why_not);
 
