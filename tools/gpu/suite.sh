@@ -134,6 +134,8 @@ part schemes_graphs device_schemes --graphs
 sanitize
 part layers layer_speed
 pytorch
+part operations operation_speed
+part int4 int4_speed
 part one_gpu one_gpu_speed
 
 name=$(echo "$device" | tr ' /' '--' | tr -cd 'A-Za-z0-9-')
