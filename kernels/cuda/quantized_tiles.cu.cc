@@ -27,8 +27,9 @@ constexpr int kSteps = 4;  // of a block of rows
 constexpr int64_t kBlockRows = kStep * kSteps;
 constexpr int kColumnTiles = kInt4Columns / 8;
 constexpr int64_t kMostRows = 64;       // of activations, in a block
-constexpr int64_t kStaged = 32 * 1024;  // numbers of activations in shared memory
-constexpr int64_t kPad = 32;            // behind a row of them, off the banks of the row before
+constexpr int64_t kStaged = 16 * 1024;  // words of activations in shared memory
+constexpr int kPiece = 8;               // in k, of two rows: as many words
+constexpr int64_t kPad = 4;             // words behind the last piece: to other banks
 constexpr int64_t kEnoughBlocks =
     320;  // for the GPUs at hand, which have up to 132 multiprocessors
 
@@ -37,8 +38,8 @@ struct Split {
   int64_t m, rows, row_blocks;      // rows of activations; of a block; blocks of them
   int64_t panels, column_blocks;    // of a block
   int64_t k_blocks, slice, slices;  // blocks of 128 rows; of a slice
-  int64_t staged,
-      pitch;  // rows of k in shared memory at once, and from a row of x there to the next
+  int64_t staged;                   // rows of k in shared memory at once
+  int64_t pairs, pitch;             // rows there, of two of x each; words from one to the next
   int64_t blocks() const { return row_blocks * column_blocks * slices; }
 };
 
@@ -57,7 +58,8 @@ Split SplitOf(const Int4Shape& s, int64_t m) {
   const int64_t turn = kWarps / split.panels;
   split.slice = ((split.k_blocks + slices - 1) / slices + turn - 1) / turn * turn;
   split.slices = (split.k_blocks + split.slice - 1) / split.slice;
-  const int64_t most = kStaged / split.rows / (kBlockRows * turn) * turn;
+  split.pairs = split.rows / 16 * 8 + std::min<int64_t>(split.rows % 16, 8);
+  const int64_t most = kStaged / split.pairs / (kBlockRows * turn) * turn;
   split.staged = std::min(split.slice, std::max(most, turn)) * kBlockRows;
   split.pitch = split.staged + kPad;
   return split;
@@ -95,20 +97,28 @@ PIPELAB_DEVICE inline Words WordsAt(const void* from) {
 #endif
   return w;
 }
+PIPELAB_DEVICE inline void SetWords(const Words& w, void* to) {
+#ifdef __CUDA_ARCH__
+  *static_cast<uint4*>(to) = make_uint4(w.words[0], w.words[1], w.words[2], w.words[3]);
+#else
+  std::memcpy(to, &w, sizeof(w));
+#endif
+}
 
-// Two numbers of bfloat16 by their codes, at bits 0 and 16 of a word.
+// Two numbers of bfloat16 by their codes, at bits 0 to 3 and 16 to 19 of a word.
 struct SignedCodes {
   static constexpr int64_t kFloats = 0;
   PIPELAB_DEVICE SignedCodes(const Block&, const Int4Call&, float*) {}
   // 128 + code by setting its bits, less 136.
   PIPELAB_DEVICE uint32_t Pair(uint32_t codes) const {
 #ifdef __CUDA_ARCH__
-    const uint32_t raised = codes | 0x43004300u, one = 0x3f803f80u, less = 0xc308c308u;
-    uint32_t pair;
-    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(pair) : "r"(raised), "r"(one), "r"(less));
+    const uint32_t mask = 0x000f000fu, exponents = 0x43004300u, one = 0x3f803f80u;
+    uint32_t raised, pair;
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(raised) : "r"(codes), "r"(mask), "r"(exponents));
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(pair) : "r"(raised), "r"(one), "r"(0xc308c308u));
     return pair;
 #else
-    return PairOf(static_cast<float>(codes & 15) - 8, static_cast<float>(codes >> 16) - 8);
+    return PairOf(static_cast<float>(codes & 15) - 8, static_cast<float>(codes >> 16 & 15) - 8);
 #endif
   }
 };
@@ -121,7 +131,9 @@ struct BookCodes {
     block.ForEach(kFloats,
                   [&](int64_t i) { to[i] = PairOf(call.book[i % 16], call.book[i / 16]); });
   }
-  PIPELAB_DEVICE uint32_t Pair(uint32_t codes) const { return pairs[(codes | codes >> 12) & 255]; }
+  PIPELAB_DEVICE uint32_t Pair(uint32_t codes) const {
+    return pairs[(codes & 15) | (codes >> 12 & 240)];
+  }
 };
 
 template <int kTiles>  // of 16 rows of activations
@@ -135,42 +147,37 @@ struct Ahead {
   Words scales;  // eight of bfloat16: of columns 8 j to 8 j + 7
 };
 
-// A panel, or a part of it, as a thread sees it.
+// A panel as threads read it. Behind the end of k codes are 0.
 struct Panel {
   const int32_t* codes;
   const BFloat16* scales;
-  Int4Shape shape;
-  int steps;  // that have one scale, of a block of rows
+  int units, groups, shift;  // 2^shift steps have one scale
 
   PIPELAB_DEVICE Panel(const Int4Call& call, int64_t panel)
       : codes(call.codes + panel * call.shape.units() * kInt4Columns),
         scales(call.scales + panel * call.shape.groups() * kInt4Columns),
-        shape(call.shape),
-        steps(call.shape.group == 32   ? 1
-              : call.shape.group == 64 ? 2
-                                       : kSteps) {}
+        units(static_cast<int>(call.shape.units())),
+        groups(static_cast<int>(call.shape.groups())),
+        shift(groups == 1              ? 30
+              : call.shape.group == 32 ? 0
+              : call.shape.group == 64 ? 1
+                                       : 2) {}
 
-  PIPELAB_DEVICE Words Codes(int64_t block, int step, int lane) const {
-    const int64_t unit = block * (kBlockRows / kInt4Rows) + step * (kStep / kInt4Rows) + lane % 4;
-    if (unit >= shape.units()) return {};
+  PIPELAB_DEVICE Words Codes(int block, int step, int lane) const {
+    const int unit = block * (kBlockRows / kInt4Rows) + lane % 4 + step * (kStep / kInt4Rows);
+    if (unit >= units) return {};
     return WordsAt(codes + unit * kInt4Columns + lane / 4 * 4);
   }
-  PIPELAB_DEVICE Words Scales(int64_t block, int step, int lane) const {
-    int64_t row = block * kBlockRows + step * kStep;
-    row = row < shape.k ? row : shape.k - 1;
-    return WordsAt(scales + row / shape.group * kInt4Columns + lane % 4 * 8);
-  }
-  // Blocks from the end of k on have codes of 0.
-  PIPELAB_DEVICE void Read(int64_t block, int lane, Ahead* ahead) const {
-    PIPELAB_UNROLL
-    for (int step = 0; step < kSteps; ++step) ahead->codes[step] = Codes(block, step, lane);
-    ahead->scales = Scales(block, 0, lane);
+  PIPELAB_DEVICE Words Scales(int block, int step, int lane) const {
+    const int group = (block * kSteps + step) >> shift;
+    return WordsAt(scales + (group < groups ? group : groups - 1) * kInt4Columns + lane % 4 * 8);
   }
 };
 
 // sums += group scale; of a thread's sums, float i is in column 8 j + 4 (i % 2) + t.
 template <int kTiles>
-PIPELAB_DEVICE inline void AddScaled(const Words& scales, Sums<kTiles>* group, Sums<kTiles>* sums) {
+PIPELAB_DEVICE inline void AddScaled(const Words& scales, const Sums<kTiles>& group,
+                                     Sums<kTiles>* sums) {
   PIPELAB_UNROLL
   for (int c = 0; c < 8; ++c) {
     const float scale = UpperOf(c % 2 == 0 ? scales.words[c / 2] << 16 : scales.words[c / 2]);
@@ -178,37 +185,36 @@ PIPELAB_DEVICE inline void AddScaled(const Words& scales, Sums<kTiles>* group, S
     for (int tile = 0; tile < kTiles; ++tile) {
       PIPELAB_UNROLL
       for (int i = c / 4; i < 4; i += 2) {
-        sums->of[tile][c % 4][i] += scale * group->of[tile][c % 4][i];
-        group->of[tile][c % 4][i] = 0.0f;
+        sums->of[tile][c % 4][i] += scale * group.of[tile][c % 4][i];
       }
     }
   }
 }
 
 // Adds a block of 128 rows, of which `ahead` has the codes and then those of block `next`. `staged`
-// are the activations of its rows, `rows` of them a pitch apart.
-template <int kTiles, class Codes>
-PIPELAB_DEVICE inline void AddBlock(const Codes& codes, const Panel& panel, int64_t block,
-                                    int64_t next, const BFloat16* staged, int64_t pitch, int rows,
+// are the activations of its rows (Stage); sums of rows that do not exist are of others, and nobody's. kOneScale: a block has one scale for each column.
+template <int kTiles, bool kOneScale, class Codes>
+PIPELAB_DEVICE inline void AddBlock(const Codes& codes, const Panel& panel, int block, int next,
+                                    const uint32_t* staged, int pitch, int pairs,
                                     OfLanes<Ahead>* ahead, OfLanes<Sums<kTiles>>* sums) {
   OfLanes<Sums<kTiles>> group;
   OfLanes<Words> now, scales;
   OfLanes<Words> x[kTiles][2];
   ForEachLane([&](int lane) {
-    group[lane] = {};
-    scales[lane] = (*ahead)[lane].scales;
-    (*ahead)[lane].scales = panel.Scales(next, 0, lane);
+    if (kOneScale) scales[lane] = (*ahead)[lane].scales;
+    if (kOneScale) (*ahead)[lane].scales = panel.Scales(next, 0, lane);
   });
   PIPELAB_UNROLL
   for (int step = 0; step < kSteps; ++step) {
     ForEachLane([&](int lane) {
+      if (!kOneScale || step == 0) group[lane] = {};
       now[lane] = (*ahead)[lane].codes[step];
       (*ahead)[lane].codes[step] = panel.Codes(next, step, lane);
-      const BFloat16* const at = staged + step * kStep + lane % 4 * kInt4Rows;
+      const uint32_t* const at = staged + step * kStep + lane % 4 * kPiece;
       PIPELAB_UNROLL
-      for (int half = 0; half < 2 * kTiles; ++half) {
-        const int row = half * 8 + lane / 4;
-        x[half / 2][half % 2][lane] = row < rows ? WordsAt(at + row * pitch) : Words{};
+      for (int i = 0; i < 2 * kTiles; ++i) {
+        const int pair = i / 2 * 8 + lane / 4;
+        x[i / 2][i % 2][lane] = WordsAt(at + (pair < pairs ? pair : pairs - 1) * pitch + i % 2 * 4);
       }
     });
     PIPELAB_UNROLL
@@ -218,48 +224,85 @@ PIPELAB_DEVICE inline void AddBlock(const Codes& codes, const Panel& panel, int6
         OfLanes<Words> w;  // two words of it
         ForEachLane([&](int lane) {
           const uint32_t unit = now[lane].words[t];
-          w[lane].words[0] = codes.Pair(unit >> 8 * h & 0x000f000fu);
-          w[lane].words[1] = codes.Pair(unit >> (8 * h + 4) & 0x000f000fu);
+          w[lane].words[0] = codes.Pair(unit >> 8 * h);
+          w[lane].words[1] = codes.Pair(unit >> (8 * h + 4));
         });
         PIPELAB_UNROLL
         for (int tile = 0; tile < kTiles; ++tile) {
-          OfLanes<Words> a;
-          ForEachLane([&](int lane) {
-            const Words &low = x[tile][0][lane], &high = x[tile][1][lane];
-            a[lane] = {
-                {low.words[2 * h], high.words[2 * h], low.words[2 * h + 1], high.words[2 * h + 1]}};
-          });
           AddLaneProduct([&](int lane) { return group[lane].of[tile][t]; },
-                         [&](int lane) { return a[lane].words; },
+                         [&](int lane) { return x[tile][h][lane].words; },
                          [&](int lane) { return w[lane].words; });
         }
       }
     }
-    if ((step + 1) % panel.steps != 0) continue;
+    if (kOneScale && step + 1 < kSteps) continue;
     ForEachLane([&](int lane) {
-      const Words own = panel.steps == kSteps ? scales[lane] : panel.Scales(block, step, lane);
-      AddScaled<kTiles>(own, &group[lane], &(*sums)[lane]);
+      const Words own = kOneScale ? scales[lane] : panel.Scales(block, step, lane);
+      AddScaled<kTiles>(own, group[lane], &(*sums)[lane]);
     });
   }
 }
 
-// Activations [first, first + rows) of k from `begin` to `end` on, as bfloat16; zeros behind k.
-template <class T>
-PIPELAB_DEVICE inline void Stage(const Block& block, const T* x, int64_t k, int64_t rows,
-                                 int64_t begin, int64_t end, int64_t pitch, bool aligned,
-                                 BFloat16* staged) {
-  constexpr int kCount = 8;
-  const int pieces = static_cast<int>(end - begin) / kCount;
-  block.ForEach(rows * pieces, [&](int64_t at) {
-    const int row = static_cast<int>(at) / pieces, piece = static_cast<int>(at) % pieces;
-    const int64_t from = begin + piece * kCount, left = k - from;
-    const int64_t count = left < 0 ? 0 : left < kCount ? left : kCount;
-    const Part part{from, count, aligned && count == kCount};
-    const auto in = Load<kCount>(x + row * k, part);
-    Numbers<BFloat16, kCount> out;
+// Activations, and what their products are written to: of bfloat16 or of float32 numbers.
+struct Ends {
+  const void* x;
+  void* y;
+  bool half_x, half_y;
+  bool wide;  // x's rows begin at multiples of 16 bytes
+};
+
+// Eight activations, zeros behind k.
+PIPELAB_DEVICE inline Words EightOf(const Ends& ends, int64_t k, int64_t row, int64_t begin) {
+  const BFloat16* const half = static_cast<const BFloat16*>(ends.x) + row * k;
+  const float* const whole = static_cast<const float*>(ends.x) + row * k;
+  if (ends.wide && ends.half_x && begin + 8 <= k) return WordsAt(half + begin);
+  Words words{};
+  PIPELAB_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    if (begin + i >= k) break;
+    const float v = ends.half_x ? static_cast<float>(half[begin + i])
+                                : static_cast<float>(BFloat16(whole[begin + i]));
+    const uint32_t word = PairOf(v, v);
+    words.words[i / 2] |= i % 2 == 0 ? word & 0xffffu : word & 0xffff0000u;
+  }
+  return words;
+}
+
+// Activations [first, first + rows) of k from `begin` to `end` on, as bfloat16: for eight rows of k
+// after the other, those of rows g and g + 8 as the words of a factor for one product and then for
+// another, {g, g + 8, g, g + 8}. A thread has four reads on their way.
+PIPELAB_DEVICE inline void Stage(const Block& block, const Ends& ends, int64_t k, int64_t first,
+                                 int rows, int pairs, int64_t begin, int64_t end, int pitch,
+                                 uint32_t* staged) {
+  constexpr int kTogether = 2;
+  const int pieces = static_cast<int>(end - begin) / kPiece, all = pairs * pieces;
+  const uint64_t inverse = (uint64_t{1} << 32) / static_cast<uint64_t>(pieces) + 1;
+  const auto pair_of = [&](int i) {  // i / pieces
+    return static_cast<int>(static_cast<uint64_t>(i) * inverse >> 32);
+  };
+  const int rounds = (all + kTogether * kThreads - 1) / (kTogether * kThreads);
+  block.ForEach(rounds * kThreads, [&](int64_t at) {
+    const int own =
+        static_cast<int>(at) % kThreads + static_cast<int>(at) / kThreads * kTogether * kThreads;
+    Words low[kTogether], high[kTogether];
     PIPELAB_UNROLL
-    for (int i = 0; i < kCount; ++i) out.values[i] = static_cast<float>(in.values[i]);
-    *reinterpret_cast<Numbers<BFloat16, kCount>*>(staged + row * pitch + piece * kCount) = out;
+    for (int i = 0; i < kTogether; ++i) {
+      const int item = own + i * kThreads, pair = pair_of(item);
+      if (item >= all) continue;
+      const int64_t from = begin + (item - pair * pieces) * kPiece;
+      const int row = pair / 8 * 16 + pair % 8;
+      low[i] = EightOf(ends, k, first + row, from);
+      high[i] = row + 8 < rows ? EightOf(ends, k, first + row + 8, from) : low[i];
+    }
+    PIPELAB_UNROLL
+    for (int i = 0; i < kTogether; ++i) {
+      const int item = own + i * kThreads, pair = pair_of(item);
+      if (item >= all) continue;
+      uint32_t* const to = staged + pair * pitch + (item - pair * pieces) * kPiece;
+      const uint32_t *const a = low[i].words, *const b = high[i].words;
+      SetWords({{a[0], b[0], a[1], b[1]}}, to);
+      SetWords({{a[2], b[2], a[3], b[3]}}, to + 4);
+    }
   });
 }
 
@@ -278,94 +321,145 @@ PIPELAB_DEVICE inline void Spread(int warp, OfLanes<Sums<kTiles>>* sums, float* 
   });
 }
 
-template <int kTiles, class Codes, class T, class Y>
-void Multiply(Queue& queue, const Int4Call& call, const Split& split, const T* x, Y* y) {
-  const bool aligned = IsWide(x) && call.shape.k % 8 == 0;
-  const int64_t turn = kWarps / split.panels;
+template <int kTiles, bool kOneScale, class Codes>
+void Multiply(Queue& queue, const Int4Call& call, const Split& split, const Ends& ends) {
   const int64_t floats =
-      std::max<int64_t>(split.rows * split.pitch / 2, kWarps * kTiles * 16 * kInt4Columns);
+      std::max<int64_t>(split.pairs * split.pitch, kWarps * kTiles * 16 * kInt4Columns);
   ForEachBlock(
       queue, "Int4Tiles", split.blocks(), Codes::kFloats + floats,
       [=] PIPELAB_DEVICE(Block & block, int64_t b) {
         const Codes codes(block, call, block.shared());
         float* const shared = block.shared() + Codes::kFloats;
-        auto* const staged = reinterpret_cast<BFloat16*>(shared);
+        auto* const staged = reinterpret_cast<uint32_t*>(shared);
+        const int panels = static_cast<int>(split.panels), turn = kWarps / panels;
+        const int pitch = static_cast<int>(split.pitch);
         const int64_t first_row = b % split.row_blocks * split.rows;
-        const int64_t first_panel = b / split.row_blocks % split.column_blocks * split.panels;
+        const int64_t first_panel = b / split.row_blocks % split.column_blocks * panels;
         const int64_t slice = b / split.row_blocks / split.column_blocks;
-        const int64_t left = split.m - first_row;
+        const int64_t left = split.m - first_row, last = (slice + 1) * split.slice;
         const int rows = static_cast<int>(left < split.rows ? left : split.rows);
-        const int64_t begin = slice * split.slice;
-        const int64_t end =
-            begin + split.slice < split.k_blocks ? begin + split.slice : split.k_blocks;
-        const auto within = [&](int64_t at) { return at < end ? at : split.k_blocks; };
+        const int pairs = static_cast<int>(split.pairs);
+        const int begin = static_cast<int>(slice * split.slice);
+        const int end = static_cast<int>(last < split.k_blocks ? last : split.k_blocks);
+        const auto within = [&](int at) {  // else behind k, where nothing is read
+          return at < end ? at : static_cast<int>(split.k_blocks);
+        };
         const auto panel_of = [&](int warp) {  // of the last block's, some do not exist
-          const int64_t panel = first_panel + warp % split.panels, all = call.shape.panels();
+          const int64_t panel = first_panel + warp % panels, all = call.shape.panels();
           return Panel(call, panel < all ? panel : all - 1);
         };
         OfWarps<OfLanes<Ahead>> ahead;
         OfWarps<OfLanes<Sums<kTiles>>> sums;
         block.ForEachWarp([&](int warp) {
           const Panel panel = panel_of(warp);
+          const int first = within(begin + warp / panels);
           ForEachLane([&](int lane) {
+            Ahead& own = ahead[warp][lane];
+            PIPELAB_UNROLL
+            for (int step = 0; step < kSteps; ++step) {
+              own.codes[step] = panel.Codes(first, step, lane);
+            }
+            if (kOneScale) own.scales = panel.Scales(first, 0, lane);
             sums[warp][lane] = {};
-            panel.Read(within(begin + warp / split.panels), lane, &ahead[warp][lane]);
           });
         });
-        const int64_t step = split.staged / kBlockRows;
-        for (int64_t from = begin; from < end; from += step) {
-          const int64_t to = from + step < end ? from + step : end;
-          Stage(block, x + first_row * call.shape.k, call.shape.k, rows, from * kBlockRows,
-                to * kBlockRows, split.pitch, aligned, staged);
+        const int step = static_cast<int>(split.staged / kBlockRows);
+        for (int from = begin; from < end; from += step) {
+          const int to = from + step < end ? from + step : end;
+          Stage(block, ends, call.shape.k, first_row, rows, pairs, from * kBlockRows,
+                to * kBlockRows, pitch, staged);
           block.ForEachWarp([&](int warp) {
             const Panel panel = panel_of(warp);
-            for (int64_t at = from + warp / split.panels; at < to; at += turn) {
-              AddBlock<kTiles>(codes, panel, at, within(at + turn),
-                               staged + (at - from) * kBlockRows, split.pitch, rows, &ahead[warp],
-                               &sums[warp]);
+            for (int at = from + warp / panels; at < to; at += turn) {
+              AddBlock<kTiles, kOneScale>(codes, panel, at, within(at + turn),
+                                          staged + (at - from) * kBlockRows, pitch, pairs,
+                                          &ahead[warp], &sums[warp]);
             }
           });
         }
         block.ForEachWarp([&](int warp) { Spread<kTiles>(warp, &sums[warp], shared); });
-        const int columns = static_cast<int>(split.panels) * kInt4Columns;
+        const int columns = panels * kInt4Columns;
         block.ForEach(rows * columns, [&](int64_t at) {
           const int row = static_cast<int>(at) / columns, column = static_cast<int>(at) % columns;
           const int64_t n = first_panel * kInt4Columns + column;
           if (n >= call.shape.n) return;
           float sum = 0.0f;
-          for (int warp = column / kInt4Columns; warp < kWarps; warp += split.panels) {
+          for (int warp = column / kInt4Columns; warp < kWarps; warp += panels) {
             sum += shared[(warp * kTiles * 16 + row) * kInt4Columns + column % kInt4Columns];
           }
-          y[(slice * split.m + first_row + row) * call.shape.n + n] = sum;
+          const int64_t place = (slice * split.m + first_row + row) * call.shape.n + n;
+          if (ends.half_y) {
+            static_cast<BFloat16*>(ends.y)[place] = sum;
+          } else {
+            static_cast<float*>(ends.y)[place] = sum;
+          }
         });
       });
 }
 
-template <class Codes, class T, class Y>
-void ByRowTiles(Queue& queue, const Int4Call& call, const Split& split, const T* x, Y* y) {
-  if (split.rows <= 16) return Multiply<1, Codes>(queue, call, split, x, y);
-  if (split.rows <= 32) return Multiply<2, Codes>(queue, call, split, x, y);
-  Multiply<4, Codes>(queue, call, split, x, y);
+template <bool kOneScale, class Codes>
+void ByRowTiles(Queue& queue, const Int4Call& call, const Split& split, const Ends& ends) {
+  if (split.rows <= 16) return Multiply<1, kOneScale, Codes>(queue, call, split, ends);
+  if (split.rows <= 32) return Multiply<2, kOneScale, Codes>(queue, call, split, ends);
+  Multiply<4, kOneScale, Codes>(queue, call, split, ends);
 }
 
-template <class T, class Y>
-void ByCodes(Queue& queue, const Int4Call& call, const Split& split, const T* x, Y* y) {
+template <class Codes>
+void ByScales(Queue& queue, const Int4Call& call, const Split& split, const Ends& ends) {
+  if (call.shape.group >= kBlockRows || call.shape.groups() == 1) {
+    return ByRowTiles<true, Codes>(queue, call, split, ends);
+  }
+  ByRowTiles<false, Codes>(queue, call, split, ends);
+}
+
+void ByCodes(Queue& queue, const Int4Call& call, const Split& split, const Ends& ends) {
   bool is_signed = true;
   for (int c = 0; c < 16; ++c) is_signed &= call.book[c] == static_cast<float>(c - 8);
-  if (is_signed) return ByRowTiles<SignedCodes>(queue, call, split, x, y);
-  ByRowTiles<BookCodes>(queue, call, split, x, y);
+  if (is_signed) return ByScales<SignedCodes>(queue, call, split, ends);
+  ByScales<BookCodes>(queue, call, split, ends);
+}
+
+int64_t Sixteens(int64_t bytes) { return (bytes + 15) / 16 * 16; }
+
+// Weights as threads read them: at multiples of 16 bytes.
+void CopyWeights(Queue& queue, void* to, Int4Call* call) {
+  const Int4Shape& s = call->shape;
+  const int64_t codes = s.panels() * s.units() * kInt4Columns;
+  const int64_t scales = s.panels() * s.groups() * kInt4Columns;
+  auto* const to_codes = static_cast<int32_t*>(to);
+  auto* const to_scales = reinterpret_cast<BFloat16*>(to_codes + codes);
+  CopyColumns(queue, call->scales, scales, 1, scales, to_scales, scales);
+  const int32_t* const from = call->codes;
+  ForEach(queue, "Int4Codes", codes, [=] PIPELAB_DEVICE(int64_t i) { to_codes[i] = from[i]; });
+  call->codes = to_codes;
+  call->scales = to_scales;
 }
 
 }  // namespace
 
 template <class T>
-void Int4ProductByTiles(Queue& queue, const Int4Call& call, const T* x, T* y) {
-  const Split split = SplitOf(call.shape, call.m);
-  if (split.slices == 1) return ByCodes(queue, call, split, x, y);
-  const int64_t count = call.m * call.shape.n, slices = split.slices;
-  auto* const parts = static_cast<float*>(queue.Scratch(slices * count * 4));
-  if (parts == nullptr) return;
-  ByCodes(queue, call, split, x, parts);
+void Int4ProductByTiles(Queue& queue, const Int4Call& given, const T* x, T* y) {
+  constexpr bool kHalf = sizeof(T) == 2;
+  Int4Call call = given;
+  const Int4Shape& s = call.shape;
+  const Split split = SplitOf(s, call.m);
+  const int64_t count = call.m * s.n, slices = split.slices;
+  const bool copies = !IsWide(call.codes) || !IsWide(call.scales);
+  const int64_t of_parts = slices == 1 ? 0 : Sixteens(slices * count * 4);
+  const int64_t of_copies =
+      copies ? s.panels() * kInt4Columns * (s.units() * 4 + s.groups() * 2) : 0;
+  char* scratch = nullptr;
+  if (of_parts + of_copies > 0) {
+    scratch = static_cast<char*>(queue.Scratch(of_parts + of_copies));
+    if (scratch == nullptr) return;
+  }
+  if (copies) CopyWeights(queue, scratch + of_parts, &call);
+  Ends ends{x, y, kHalf, kHalf, IsWide(x) && s.k % 8 == 0};
+  if (slices == 1) return ByCodes(queue, call, split, ends);
+  auto* const parts = reinterpret_cast<float*>(scratch);
+  ends.y = parts;
+  ends.half_y = false;
+  ByCodes(queue, call, split, ends);
   ForEach(queue, "Int4Slices", count, [=] PIPELAB_DEVICE(int64_t i) {
     float sum = 0.0f;
     for (int64_t slice = 0; slice < slices; ++slice) sum += parts[slice * count + i];
