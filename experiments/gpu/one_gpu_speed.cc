@@ -29,7 +29,7 @@
 ABSL_FLAG(std::string, json, "", "write the results here too");
 ABSL_FLAG(int, devices, 4, "devices of the pipeline");
 ABSL_FLAG(int, hidden, 2048, "width of the GPT");
-ABSL_FLAG(int, layers, 8, "Transformer blocks");
+ABSL_FLAG(int, layers, 4, "Transformer blocks");
 ABSL_FLAG(int, tokens, 512, "tokens of a sample");
 ABSL_FLAG(int, micro_batch_size, 8, "samples of a micro-batch");
 ABSL_FLAG(int, micro_batches, 16, "micro-batches of a step");

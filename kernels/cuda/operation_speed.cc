@@ -6,6 +6,7 @@
 //
 // Times are of one operation among many that are launched one after the other by a graph. Attention's
 // flops are those of the scores below the diagonal. Exit status 3: no CUDA device.
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -32,7 +33,9 @@ namespace {
 
 using gpu::Device;
 
-constexpr int kTimes = 32;  // an operation in a run
+// An operation in a run: as often as takes some ten milliseconds.
+constexpr int kMostTimes = 32;
+constexpr double kRunSeconds = 0.02;
 
 class Table {
  public:
@@ -42,11 +45,13 @@ class Table {
   // Measures what `work` queues once: `amount` flops or bytes.
   absl::Status Add(const std::string& what, double amount, const char* unit,
                    const std::function<void()>& work) {
+    PIPELAB_ASSIGN_OR_RETURN(const double once, gpu::MedianSeconds(device_.get(), 1, work));
+    const int times = std::clamp(static_cast<int>(kRunSeconds / once), 1, kMostTimes);
     PIPELAB_ASSIGN_OR_RETURN(const double all,
                              gpu::MedianSeconds(device_.get(), absl::GetFlag(FLAGS_runs), [&] {
-                               for (int i = 0; i < kTimes; ++i) work();
+                               for (int i = 0; i < times; ++i) work();
                              }));
-    const double seconds = all / kTimes;
+    const double seconds = all / times;
     std::cout << absl::StrFormat("%-36s %10.3g %s %10.2f us %8.3f T%s/s\n", what, amount, unit,
                                  seconds * 1e6, amount / seconds * 1e-12, unit);
     absl::StrAppendFormat(&rows_, "%s\n  {\"what\": \"%s\", \"%s\": %.6g, \"us\": %.3f}",
