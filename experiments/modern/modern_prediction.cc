@@ -1,6 +1,7 @@
 #include "experiments/modern/modern_prediction.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -12,8 +13,11 @@
 #include "absl/strings/string_view.h"
 #include "experiments/modern/flash_attention.h"
 #include "experiments/modern/modern_model.h"
+#include "experiments/modern/product_depth.h"
+#include "models/specs/composer_kernels.h"
 #include "models/specs/launched_kernels.h"
 #include "models/specs/megatron_kernels.h"
+#include "models/specs/product_depth.h"
 #include "models/specs/recomputed_modules.h"
 #include "pipelines/step/block_layout.h"
 #include "pipelines/step/megatron_graph.h"
@@ -104,6 +108,14 @@ void TakeExchanges(const ModernRow& row, StepConfig* c) {
   if (absl::StrContains(kernels, "delay-wgrad")) c->exchanges = Exchanges::kBesideDelayed;
 }
 
+// NVIDIA's systems on Megatron-Core, and Megatron-LM's published runs. Where T is above 1 they gather
+// and scatter rows beside products (tp_comm_overlap of NeMo's and Megatron-Bridge's
+// comm_overlap.py).
+bool IsMegatron(const ModernRow& row) {
+  constexpr absl::string_view kGroups[] = {"dgxc", "mbridge", "nemo1", "mlm"};
+  return std::find(std::begin(kGroups), std::end(kGroups), row.group) != std::end(kGroups);
+}
+
 StepConfig GridOf(const ModernRow& row, const GptConfig& model) {
   const int64_t data = row.gpus / (row.tensor * row.pipeline * row.context);
   StepConfig c;
@@ -123,6 +135,8 @@ StepConfig GridOf(const ModernRow& row, const GptConfig& model) {
   c.whole_experts = row.expert > 1 && row.tensor > 1 && !split;
   TakeExchanges(row, &c);
   c.overlap_pipeline = false;
+  c.overlap_tensor =
+      row.tensor > 1 && (IsMegatron(row) || absl::StrContains(row.kernels, "async TP"));
   c.layout = EvenBlocks(model.layers, row.pipeline * std::max<int64_t>(1, row.virtual_stages));
   return c;
 }
@@ -190,6 +204,9 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   // two in 4.
   if (nanotron) step.optimizer_tensors = 3;
   step.eager = nanotron;
+  step.composer = row.group == "foundry";
+  step.product_depth = HasProductDepth(row.gpu);
+  if (step.product_depth) TakeDeepProducts(&step.cluster);
   if (HasGraphs(row)) step.cluster.device.host_launch.reset();
   // Of gpt-oss under Megatron-Core.
   step.expert_biases = row.group == "mbridge" && absl::StrContains(model->attention, "biases");
@@ -205,7 +222,11 @@ absl::StatusOr<ModelGraph> GraphOf(const ModernStep& step) {
   graph = MegatronGraph(std::move(graph), AttentionKernels::kFused, step.type);
   if (step.eager) graph = WithEagerKernels(std::move(graph));
   if (step.expert_biases) graph = WithExpertBiases(std::move(graph));
-  return WithRecomputedModules(std::move(graph), step.recomputed, ProductInputsUnder(step.type));
+  if (step.composer) graph = WithComposerKernels(std::move(graph));
+  PIPELAB_ASSIGN_OR_RETURN(graph, WithRecomputedModules(std::move(graph), step.recomputed,
+                                                        ProductInputsUnder(step.type)));
+  return step.product_depth ? WithProductDepth(std::move(graph), HopperDepth(step.type))
+                            : std::move(graph);
 }
 
 }  // namespace
