@@ -108,14 +108,6 @@ void TakeExchanges(const ModernRow& row, StepConfig* c) {
   if (absl::StrContains(kernels, "delay-wgrad")) c->exchanges = Exchanges::kBesideDelayed;
 }
 
-// NVIDIA's systems on Megatron-Core, and Megatron-LM's published runs. Where T is above 1 they gather
-// and scatter rows beside products (tp_comm_overlap of NeMo's and Megatron-Bridge's
-// comm_overlap.py).
-bool IsMegatron(const ModernRow& row) {
-  constexpr absl::string_view kGroups[] = {"dgxc", "mbridge", "nemo1", "mlm"};
-  return std::find(std::begin(kGroups), std::end(kGroups), row.group) != std::end(kGroups);
-}
-
 StepConfig GridOf(const ModernRow& row, const GptConfig& model) {
   const int64_t data = row.gpus / (row.tensor * row.pipeline * row.context);
   StepConfig c;
@@ -135,8 +127,7 @@ StepConfig GridOf(const ModernRow& row, const GptConfig& model) {
   c.whole_experts = row.expert > 1 && row.tensor > 1 && !split;
   TakeExchanges(row, &c);
   c.overlap_pipeline = false;
-  c.overlap_tensor =
-      row.tensor > 1 && (IsMegatron(row) || absl::StrContains(row.kernels, "async TP"));
+  c.overlap_tensor = row.tensor > 1 && OverlapsTensor(row);
   c.layout = EvenBlocks(model.layers, row.pipeline * std::max<int64_t>(1, row.virtual_stages));
   return c;
 }
@@ -170,6 +161,12 @@ std::vector<Bytes> FrozenWeights(const ModelGraph& trained, const Step& step) {
 }
 
 }  // namespace
+
+bool OverlapsTensor(const ModernRow& row) {
+  constexpr absl::string_view kMegatron[] = {"dgxc", "mbridge", "nemo1", "mlm"};
+  return std::find(std::begin(kMegatron), std::end(kMegatron), row.group) != std::end(kMegatron) ||
+         absl::StrContains(row.kernels, "async TP");
+}
 
 absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
                                      const std::vector<ModernModel>& models,

@@ -57,6 +57,11 @@ struct ModernMachines {
 absl::StatusOr<ModernStep> StepOfRow(const ModernRow& row, const std::vector<ModernModel>& models,
                                      const ModernMachines& machines);
 
+// Whether rows of tensor parallelism move beside products. NVIDIA's systems on Megatron-Core, and
+// Megatron-LM in its published runs, have that where T is above 1 (tp_comm_overlap of NeMo's and
+// Megatron-Bridge's comm_overlap.py), torchtitan where it prints "async TP".
+bool OverlapsTensor(const ModernRow& row);
+
 // A step's model as it is computed: one serves many prices of its machine.
 class ModernStepModel {
  public:

@@ -1,5 +1,5 @@
-// Products y_MN = x_MK w_KN that take as long as if their sums had so many terms more: what a tile
-// of y costs beside its terms, to begin and to write.
+// Products y_MN = x_MK w_KN that take as long as if their sums had so many terms more. That is what
+// a tile of y costs beside its terms, to start and to write.
 //
 //   graph = WithProductDepth(std::move(graph), {/*half=*/320, /*others=*/640});
 #ifndef PIPELAB_MODELS_SPECS_PRODUCT_DEPTH_H_

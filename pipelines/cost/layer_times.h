@@ -17,8 +17,8 @@
 //
 // Where rows of tensor parallelism move beside products (TensorGroup::overlapped), gathers and
 // scatters go in T parts, each beside a part of the pass's products, but for one part of these
-// (Wang et al. 2023, ASPLOS; Transformer Engine's userbuffers). Parts are as efficient as the whole,
-// and the head's gather hides too, which Megatron-LM's does not.
+// (Wang et al. 2023, ASPLOS; Transformer Engine's userbuffers). Parts are as efficient as the
+// whole. The head's gather hides too, which Megatron-LM's does not.
 //
 // Hops of ring attention run beside their step's attention, and a step takes the longer of the two
 // (Liu et al. 2023, section 3.1). They are messages: a call's overhead is not counted for them.
