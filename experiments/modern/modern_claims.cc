@@ -205,9 +205,9 @@ std::vector<Claim> ModernClaims(const Results& all) {
       TimesClaim(
           "modern.fsdp", "a step of torchtitan and llm-foundry", all,
           of({"titan", "foundry"}, "BF16"), 0.12, 1, 0,
-          "predicted too fast, the smaller the model the more, with attention at the rates that "
-          "FlashAttention-2 prints too: eager PyTorch has other kernels than Megatron-LM's, which "
-          "are priced, and probably more of them"),
+          "predicted too fast, the smaller the model the more: small products are slower than is "
+          "known of them, and blocks of eager PyTorch launch more than Megatron-LM's, which are "
+          "priced"),
       TimesClaim("modern.nanotron_time", "a step of nanotron's sweep", all, IsNanotron, 0.2, 1, 0.9,
                  NanotronReason(all)),
       TimesClaim(
@@ -233,7 +233,8 @@ std::vector<Claim> ModernClaims(const Results& all) {
           "modern.order_without_nanotron", "the same without nanotron's rows", all,
           [](const ModernResult& r) { return !IsNanotron(r); },
           "60 of the pairs are one layout under two releases of its software, which no layout "
-          "tells apart; of the other 49, 32 are in order, nearly all of models with experts"),
+          "tells apart; of the other 49, 32 are in order, nearly all of models with experts: most "
+          "of the others have interleaved stages, whose messages block here"),
       SwitchClaim(all),
       MemoryClaim(all),
       FitsClaim(all),
