@@ -72,7 +72,7 @@ class OptimizerKernels {
 
   // In double, in an order that the size alone fixes.
   virtual double SumOfSquares(const Tensor& x) = 0;
-  virtual void Scale(const Tensor& x, float factor) = 0;  // in place
+  virtual void Scale(const Tensor& x, float factor) = 0;  // in place, of any type
 
  private:
   // What a backend does, once the shapes are checked.

@@ -38,6 +38,7 @@ SearchMethod Method(std::vector<std::string> schemes, std::vector<int> virtual_s
   method.virtual_stages = std::move(virtual_stages);
   method.shardings = std::move(shardings);
   method.overlap_data = c.overlap_data;
+  method.overlap_tensor = c.overlap_tensor;
   method.overlap_pipeline = false;
   return method;
 }

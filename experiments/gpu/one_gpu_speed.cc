@@ -29,7 +29,7 @@
 ABSL_FLAG(std::string, json, "", "write the results here too");
 ABSL_FLAG(int, devices, 4, "devices of the pipeline");
 ABSL_FLAG(int, hidden, 2048, "width of the GPT");
-ABSL_FLAG(int, layers, 8, "Transformer blocks");
+ABSL_FLAG(int, layers, 4, "Transformer blocks");
 ABSL_FLAG(int, tokens, 512, "tokens of a sample");
 ABSL_FLAG(int, micro_batch_size, 8, "samples of a micro-batch");
 ABSL_FLAG(int, micro_batches, 16, "micro-batches of a step");
@@ -54,7 +54,9 @@ absl::StatusOr<Measured> MeasureSteps(const ModelGraph& graph, const BatchSource
   options.micro_batch_size = absl::GetFlag(FLAGS_micro_batch_size);
   options.devices = gpu::CudaDevices(gpu::DefaultDeviceName(), on);
   options.trace = false;
+  const auto start = std::chrono::steady_clock::now();
   PIPELAB_ASSIGN_OR_RETURN(auto training, PipelineTraining::Create(graph, data, options));
+  const std::chrono::duration<double> made = std::chrono::steady_clock::now() - start;
   Measured measured;
   std::vector<double> seconds;
   for (int step = 0; step < absl::GetFlag(FLAGS_steps) + 2; ++step) {
@@ -67,6 +69,9 @@ absl::StatusOr<Measured> MeasureSteps(const ModelGraph& graph, const BatchSource
   std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
   measured.seconds = seconds[seconds.size() / 2];
   measured.counts = training->DeviceCounts();
+  std::cout << absl::StrFormat("%d devices%s: made in %.1f s, a step of %.1f ms", devices,
+                               on.graphs ? ", graphs" : "", made.count(), measured.seconds * 1e3)
+            << std::endl;
   return measured;
 }
 

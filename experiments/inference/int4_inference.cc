@@ -54,8 +54,14 @@ absl::Status Run(StudyRun* study) {
   } else if (shape.k == 0) {
     why_not = "--rows=8192 makes it";
   } else {
-    why_not = "the processor has no AVX-512 with products of bfloat16 and int8";
+    why_not = "the processor has neither AVX-512 nor AVX2";
   }
+  Int4Curves curves = Int4LawCurves(charts);
+  AddInt4TimeCurves(times, &curves);
+  report.AddCurves("Roofline of products with weights in 4 bits", "batch", "share of the peak [%]",
+                   std::move(curves.shares), /*doubling=*/true);
+  report.AddCurves("Speed-up over whole weights", "batch", "over fp16 (A10), float32 (here) [x]",
+                   std::move(curves.speed_ups), /*doubling=*/true);
   for (Claim& claim : Int4TimeClaims(times, why_not)) claims.push_back(std::move(claim));
   for (Claim& claim : claims) report.AddClaim(std::move(claim));
   report.AddNote(

@@ -17,6 +17,7 @@ constexpr int64_t kGroup = 128, kModelBatch = 16;
 struct MatrixSize {
   int64_t k, n;
 };
+constexpr double kA10TeraFlops = 125;
 constexpr MatrixSize kChart = {18432, 73728};  // "72k x 18k"
 
 struct PublishedModel {
@@ -80,12 +81,16 @@ absl::StatusOr<Int4Charts> PublishedInt4Charts() {
   Int4Charts charts;
   charts.batches = {{1, 3.87, 3.87},  {2, 3.87, 3.88},  {4, 3.88, 3.88},  {8, 3.88, 3.90},
                     {16, 3.87, 3.90}, {32, 3.85, 3.82}, {64, 3.27, 3.09}, {128, 1.65, 1.55}};
-  const DeviceSpec a10 = LawDevice("A10", 125, 600, Nanoseconds(0));
+  const DeviceSpec a10 = LawDevice("A10", kA10TeraFlops, 600, Nanoseconds(0));
   for (Int4BatchRow& row : charts.batches) {
     PIPELAB_ASSIGN_OR_RETURN(row.law, SpeedUp(a10, {kChart}, row.batch));
+    const Operation product = Int4MatmulOperation(row.batch, kChart.n, kChart.k, kGroup);
+    PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds time,
+                             OperationTime(a10, NumberType::kFp16, product));
+    row.share = product.flops.value() / (kA10TeraFlops * 1e3 * static_cast<double>(time.value()));
   }
   const Nanoseconds launch(5000);
-  const DeviceSpec launched_a10 = LawDevice("A10", 125, 600, launch);
+  const DeviceSpec launched_a10 = LawDevice("A10", kA10TeraFlops, 600, launch);
   const DeviceSpec launched_a100 = LawDevice("A100", 312, 1555, launch);
   for (const PublishedModel& m : Models()) {
     Int4ModelRow row{m.name, m.a10, m.a100};
@@ -94,6 +99,22 @@ absl::StatusOr<Int4Charts> PublishedInt4Charts() {
     charts.models.push_back(std::move(row));
   }
   return charts;
+}
+
+Int4Curves Int4LawCurves(const Int4Charts& charts) {
+  Series law{"A10, law"}, marlin{"A10, MARLIN, published"};
+  for (const Int4BatchRow& row : charts.batches) {
+    for (Series* s : {&law, &marlin}) s->steps.push_back(row.batch);
+    law.values.push_back(row.law);
+    marlin.values.push_back(row.marlin);
+  }
+  Int4Curves curves{{law, marlin}, {law, marlin}};
+  for (size_t i = 0; i < charts.batches.size(); ++i) {
+    const Int4BatchRow& row = charts.batches[i];
+    curves.shares[0].values[i] = 100 * row.share;
+    curves.shares[1].values[i] = 100 * row.share * row.marlin / row.law;
+  }
+  return curves;
 }
 
 std::vector<Claim> Int4LawClaims(const Int4Charts& charts) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "experiments/report/chart_svg.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
 
@@ -22,6 +23,7 @@ struct Int4BatchRow {
   int64_t batch = 0;
   double ideal = 0, marlin = 0;  // published
   double law = 0;                // computed
+  double share = 0;              // of the peak flop/s, by the law
 };
 struct Int4ModelRow {
   std::string model;
@@ -34,6 +36,13 @@ struct Int4Charts {
 };
 
 absl::StatusOr<Int4Charts> PublishedInt4Charts();
+// Over batches: speed-ups, and the roofline.
+struct Int4Curves {
+  std::vector<Series> speed_ups;  // over whole weights
+  std::vector<Series> shares;     // of the peak flop/s, in %
+};
+// On the A10, published and by the law.
+Int4Curves Int4LawCurves(const Int4Charts& charts);
 std::vector<Claim> Int4LawClaims(const Int4Charts& charts);
 std::vector<Table> Int4LawTables(const Int4Charts& charts);
 

@@ -28,6 +28,17 @@ TEST(Int4Law, IsBytesAndThenFlops) {
   for (const Int4ModelRow& row : charts.models) EXPECT_LT(row.law_a100, row.law_a10) << row.model;
 }
 
+// Shares of the peak double with the batch while bytes bound it, and then stay.
+TEST(Int4Law, CurvesAreARoofline) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Int4Charts charts, PublishedInt4Charts());
+  const Int4Curves curves = Int4LawCurves(charts);
+  const std::vector<double>& law = curves.shares[0].values;
+  EXPECT_NEAR(law[1], 2 * law[0], 0.01 * law[0]);
+  EXPECT_NEAR(law.back(), 100, 1e-3);
+  EXPECT_NEAR(curves.shares[1].values.back(), 100 * 1.55 / charts.batches.back().law, 0.01);
+  EXPECT_EQ(curves.speed_ups[1].values.front(), 3.87);
+}
+
 TEST(Int4Law, TablesAndClaimsHoldTogether) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Int4Charts charts, PublishedInt4Charts());
   for (const Table& t : Int4LawTables(charts)) EXPECT_THAT(t.status(), IsOk());

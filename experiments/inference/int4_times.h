@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/inference/int4_law.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
 #include "kernels/int4_layout.h"
@@ -22,16 +23,20 @@ struct Int4Time {
   int64_t batch = 0;
   double seconds = 0;
   double memory_seconds = 0, flops_seconds = 0;      // the bounds
-  double float32_seconds = 0, bfloat16_seconds = 0;  // oneDNN's best
+  double float32_seconds = 0, bfloat16_seconds = 0;  // oneDNN's best; infinite: none here
+  double float32_limit_seconds = 0;                  // of float32 weights, by the same law
   double limit_seconds() const { return std::max(memory_seconds, flops_seconds); }
   double share() const { return limit_seconds() / seconds; }
   double over_float32() const { return float32_seconds / seconds; }
+  double law_over_float32() const { return float32_limit_seconds / limit_seconds(); }
 };
 
-// Limits and rivals are measured between the products of one batch. Empty where the processor has
-// no AVX-512 with products of bfloat16 and int8.
+// Limits and rivals are measured between the products of one batch. In int8 and, where the
+// processor has products of it, bfloat16; empty where it has neither AVX-512 nor AVX2.
 std::vector<Int4Time> MeasureInt4(const Int4Shape& shape, const std::vector<int64_t>& batches);
 Table Int4TimeTable(const Int4Shape& shape, const std::vector<Int4Time>& times);
+// Adds those of int8 here, measured and by the law.
+void AddInt4TimeCurves(const std::vector<Int4Time>& times, Int4Curves* curves);
 // `why_not`: where nothing was measured.
 std::vector<Claim> Int4TimeClaims(const std::vector<Int4Time>& times, const std::string& why_not);
 

@@ -93,14 +93,18 @@ std::map<std::pair<std::string, std::string>, const ModernModel*> ExpertModels(
 
 absl::optional<double> BestFactor(const std::vector<GraphedRun>& runs) {
   double least = std::numeric_limits<double>::infinity();
-  absl::optional<double> best;
-  for (int percent = 50; percent <= 160; ++percent) {
+  absl::optional<int> best;
+  const auto try_percent = [&](int percent) {
     const absl::optional<double> error = ErrorWith(runs, percent / 100.0);
-    if (!error.has_value() || *error >= least) continue;
+    if (!error.has_value() || *error >= least) return;
     least = *error;
-    best = percent / 100.0;
-  }
-  return best;
+    best = percent;
+  };
+  for (int percent = 50; percent <= 160; percent += 5) try_percent(percent);
+  if (!best.has_value()) return absl::nullopt;
+  const int coarse = *best;
+  for (int percent = coarse - 4; percent <= coarse + 4; ++percent) try_percent(percent);
+  return *best / 100.0;
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ absl::Status Run(StudyRun* study) {
   PIPELAB_ASSIGN_OR_RETURN(const ModernMachines machines, LoadModernMachines());
   const std::vector<ModernResult> all = PredictAll(data, machines);
   for (Table (*table)(const std::vector<ModernResult>&) :
-       {CoverageTable, ErrorTable, MemoryTable, SwitchTable, AssumedTable}) {
+       {CoverageTable, ErrorTable, MemoryTable, SwitchTable, RepeatTable, AssumedTable}) {
     report.AddTable(table(all));
   }
   for (Claim& claim : ModernClaims(all)) report.AddClaim(std::move(claim));

@@ -1,6 +1,7 @@
 #include "experiments/modern/modern_prediction.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -12,8 +13,12 @@
 #include "absl/strings/string_view.h"
 #include "experiments/modern/flash_attention.h"
 #include "experiments/modern/modern_model.h"
+#include "experiments/modern/nanotron_stages.h"
+#include "experiments/modern/product_depth.h"
+#include "models/specs/composer_kernels.h"
 #include "models/specs/launched_kernels.h"
 #include "models/specs/megatron_kernels.h"
+#include "models/specs/product_depth.h"
 #include "models/specs/recomputed_modules.h"
 #include "pipelines/step/block_layout.h"
 #include "pipelines/step/megatron_graph.h"
@@ -116,6 +121,9 @@ StepConfig GridOf(const ModernRow& row, const GptConfig& model) {
   c.micro_batch_size = row.micro_batch;
   c.micro_batches = static_cast<int>(row.batch / (data * row.micro_batch));
   c.sequence_parallel = row.tensor > 1;
+  // Megatron-Core's cp_comm_type is p2p where nothing else is said, as in NVIDIA's recipes.
+  const bool megatron = row.group == "dgxc" || row.group == "mbridge";
+  if (megatron && row.context > 1) c.context_exchange = ContextExchange::kRing;
   c.experts = static_cast<int>(row.expert);
   // Megatron-Bridge and AutoModel leave experts whole; what came before them splits them as all
   // else, which the rows of Grok on GB200s print.
@@ -123,6 +131,7 @@ StepConfig GridOf(const ModernRow& row, const GptConfig& model) {
   c.whole_experts = row.expert > 1 && row.tensor > 1 && !split;
   TakeExchanges(row, &c);
   c.overlap_pipeline = false;
+  c.overlap_tensor = row.tensor > 1 && OverlapsTensor(row);
   c.layout = EvenBlocks(model.layers, row.pipeline * std::max<int64_t>(1, row.virtual_stages));
   return c;
 }
@@ -157,6 +166,12 @@ std::vector<Bytes> FrozenWeights(const ModelGraph& trained, const Step& step) {
 
 }  // namespace
 
+bool OverlapsTensor(const ModernRow& row) {
+  constexpr absl::string_view kMegatron[] = {"dgxc", "mbridge", "nemo1", "mlm"};
+  return std::find(std::begin(kMegatron), std::end(kMegatron), row.group) != std::end(kMegatron) ||
+         absl::StrContains(row.kernels, "async TP");
+}
+
 absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
                                      const std::vector<ModernModel>& models,
                                      const ModernMachines& machines) {
@@ -188,8 +203,14 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   }
   // Weights and gradients in 2 bytes, gradients summed in 4; of the optimizer, weights and Adam's
   // two in 4.
-  if (nanotron) step.optimizer_tensors = 3;
+  if (nanotron) {
+    step.optimizer_tensors = 3;
+    if (row.pipeline > 1) step.config.layout = NanotronLayout(*model, row.pipeline);
+  }
   step.eager = nanotron;
+  step.composer = row.group == "foundry";
+  step.product_depth = HasProductDepth(row.gpu);
+  if (step.product_depth) TakeDeepProducts(&step.cluster);
   if (HasGraphs(row)) step.cluster.device.host_launch.reset();
   // Of gpt-oss under Megatron-Core.
   step.expert_biases = row.group == "mbridge" && absl::StrContains(model->attention, "biases");
@@ -205,7 +226,11 @@ absl::StatusOr<ModelGraph> GraphOf(const ModernStep& step) {
   graph = MegatronGraph(std::move(graph), AttentionKernels::kFused, step.type);
   if (step.eager) graph = WithEagerKernels(std::move(graph));
   if (step.expert_biases) graph = WithExpertBiases(std::move(graph));
-  return WithRecomputedModules(std::move(graph), step.recomputed, ProductInputsUnder(step.type));
+  if (step.composer) graph = WithComposerKernels(std::move(graph));
+  PIPELAB_ASSIGN_OR_RETURN(graph, WithRecomputedModules(std::move(graph), step.recomputed,
+                                                        ProductInputsUnder(step.type)));
+  return step.product_depth ? WithProductDepth(std::move(graph), HopperDepth(step.type))
+                            : std::move(graph);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 // What a row does not print is assumed, the same for all rows of a system (docs/modern_models.md):
 // 1F1B, interleaved where a device has several stages; sequence parallelism where T > 1; the
 // optimizer's state split over data-parallel copies under Megatron-LM; messages of the pipeline
-// that block; gradients reduced beside compute; attention fused; blocks spread evenly over stages;
-// FSDP's weights gathered a block at a time.
+// that block; gradients reduced beside compute; attention fused; blocks spread evenly over stages,
+// under nanotron as it cuts them (nanotron_stages.h); FSDP's weights gathered a block at a time.
 #ifndef PIPELAB_EXPERIMENTS_MODERN_MODERN_PREDICTION_H_
 #define PIPELAB_EXPERIMENTS_MODERN_MODERN_PREDICTION_H_
 
@@ -39,6 +39,8 @@ struct ModernStep {
   absl::optional<Adapters> adapters;    // none: all weights are trained
   bool eager = false;                   // WithEagerKernels, and WithExpertBiases, of
   bool expert_biases = false;           // models/specs/launched_kernels.h
+  bool composer = false;                // WithComposerKernels
+  bool product_depth = false;           // WithProductDepth
   // The row does not print its micro-batch, which is taken to be its system's default. Such rows
   // are judged by themselves.
   bool assumed = false;
@@ -54,6 +56,11 @@ struct ModernMachines {
 // "precision NVFP4", "Mamba layers".
 absl::StatusOr<ModernStep> StepOfRow(const ModernRow& row, const std::vector<ModernModel>& models,
                                      const ModernMachines& machines);
+
+// Whether rows of tensor parallelism move beside products. NVIDIA's systems on Megatron-Core, and
+// Megatron-LM in its published runs, have that where T is above 1 (tp_comm_overlap of NeMo's and
+// Megatron-Bridge's comm_overlap.py), torchtitan where it prints "async TP".
+bool OverlapsTensor(const ModernRow& row);
 
 // A step's model as it is computed: one serves many prices of its machine.
 class ModernStepModel {

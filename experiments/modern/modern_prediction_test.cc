@@ -3,6 +3,7 @@
 #include <string>
 
 #include "experiments/modern/modern_model.h"
+#include "experiments/modern/product_depth.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/cluster/catalog.h"
@@ -61,20 +62,21 @@ TEST(StepOfRow, SaysEachSystemsConfiguration) {
   ModernRow row = Row();
   EXPECT_EQ(ConfigOf(row),
             "1f1b:P=2,T=2,D=4,V=0,b=2,M=8,sharding=optimizer,sequence,layout=9+9,"
-            "no_pipeline_overlap");
+            "no_pipeline_overlap,tensor_overlap");
   row.virtual_stages = 2;
   EXPECT_EQ(ConfigOf(row),
             "interleaved:P=2,T=2,D=4,V=2,b=2,M=8,sharding=optimizer,sequence,layout=5+4+4+5,"
-            "no_pipeline_overlap");
+            "no_pipeline_overlap,tensor_overlap");
   row = Row();
   row.context = 2;
   EXPECT_EQ(ConfigOf(row),
-            "1f1b:P=2,T=2,D=2,V=0,b=2,M=16,C=2,sharding=optimizer,sequence,layout=9+9,"
-            "no_pipeline_overlap");
+            "1f1b:P=2,T=2,D=2,V=0,b=2,M=16,C=2,context_exchange=ring,sharding=optimizer,sequence,"
+            "layout=9+9,no_pipeline_overlap,tensor_overlap");
   row = Row();
   row.group = "nanotron";
   row.sharding = "zero0";
-  EXPECT_EQ(ConfigOf(row), "1f1b:P=2,T=2,D=4,V=0,b=2,M=8,sequence,layout=9+9,no_pipeline_overlap");
+  EXPECT_EQ(ConfigOf(row),
+            "1f1b:P=2,T=2,D=4,V=0,b=2,M=8,sequence,layout=Et*6|t*2L,no_pipeline_overlap");
   // FSDP's unit is a block.
   row.sharding = "FULL_SHARD";
   row.tensor = row.pipeline = 1;
@@ -166,9 +168,38 @@ TEST(StepOfRow, DividesExpertsAsTheSystemDoes) {
   };
   EXPECT_EQ(config(),
             "1f1b:P=2,T=2,D=4,V=0,b=2,M=8,E=4,sharding=optimizer,sequence,layout=9+9,"
-            "no_pipeline_overlap");
+            "no_pipeline_overlap,tensor_overlap");
   row.group = "mbridge";
-  EXPECT_THAT(config(), testing::HasSubstr("whole_experts"));
+  EXPECT_THAT(config(), testing::AllOf(testing::HasSubstr("whole_experts"),
+                                       testing::HasSubstr("tensor_overlap")));
+}
+
+TEST(StepOfRow, RowsBesideProductsWhereTheSystemHasThem) {
+  ModernRow row = Row();
+  row.group = "titan";
+  const auto step = [&] { return StepOfRow(row, {Llama()}, Machines()).value(); };
+  const ModernStep waited = step();
+  EXPECT_FALSE(waited.config.overlap_tensor);
+  row.kernels = "torch.compile; async TP";
+  EXPECT_TRUE(step().config.overlap_tensor);
+  EXPECT_LT(Predict(step())->step_time, Predict(waited)->step_time);
+  row.tensor = 1;
+  EXPECT_FALSE(step().config.overlap_tensor);
+}
+
+// Hopper's products take longer the shorter their sums; what calibrated the machine had some, too.
+TEST(StepOfRow, DepthOfProducts) {
+  ModernStep step = StepOfRow(Row(), {Llama()}, Machines()).value();
+  step.product_depth = false;
+  const Nanoseconds plain = Predict(step)->step_time;
+  step.product_depth = true;
+  EXPECT_GT(Predict(step)->step_time, plain);
+  EXPECT_TRUE(HasProductDepth("H100-96GB-500W"));
+  EXPECT_FALSE(HasProductDepth("A100-80GB"));
+  ClusterSpec deep = step.cluster;
+  TakeDeepProducts(&deep);
+  EXPECT_GT(deep.device.arithmetic.at(OperationKind::kMatmul).value.points.back().share,
+            step.cluster.device.arithmetic.at(OperationKind::kMatmul).value.points.back().share);
 }
 
 TEST(ModelOf, Windows) {

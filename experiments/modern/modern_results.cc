@@ -168,8 +168,8 @@ std::vector<TimedPrediction> NearestTimesOf(const Results& all, const ModernChoi
 std::vector<TimedPrediction> PeaksOf(const Results& all, const ModernChoice& choice) {
   std::vector<TimedPrediction> peaks;
   for (const ModernResult& r : all) {
-    if (!r.judged() || !r.row->peak_gb.has_value() || !choice(r)) continue;
-    peaks.push_back({"", *r.row->peak_gb * 1e9, static_cast<double>(r.memory.value())});
+    if (!r.judged() || !r.row->peak_gib.has_value() || !choice(r)) continue;
+    peaks.push_back({"", std::ldexp(*r.row->peak_gib, 30), static_cast<double>(r.memory.value())});
   }
   return peaks;
 }

@@ -8,6 +8,7 @@
 
 #include "experiments/modern/modern_claims.h"
 #include "experiments/modern/modern_machines.h"
+#include "experiments/modern/modern_repeats.h"
 #include "experiments/modern/modern_switches.h"
 #include "experiments/modern/modern_tables.h"
 #include "experiments/report/claim.h"
@@ -45,7 +46,7 @@ TEST(ModernResults, OfThePublishedRows) {
   EXPECT_EQ(largest, 9);
   EXPECT_GE(near, 8);
   for (const Table& table : {CoverageTable(all), ErrorTable(all), MemoryTable(all),
-                             SwitchTable(all), AssumedTable(all)}) {
+                             SwitchTable(all), RepeatTable(all), AssumedTable(all)}) {
     EXPECT_THAT(table.status(), IsOk()) << table.id();
   }
   for (const Claim& claim : ModernClaims(all)) EXPECT_THAT(CheckClaim(claim), IsOk()) << claim.id;
@@ -74,6 +75,33 @@ TEST(SwitchesOf, PairsOfAnExperiment) {
   EXPECT_TRUE(switches[1].right());
   all[1].why_not = "Mamba layers";
   EXPECT_TRUE(SwitchesOf(all).empty());
+}
+
+// Three layouts, of which the last ran once.
+TEST(RepeatsOf, LayoutsWithBothStages) {
+  std::vector<ModernRow> rows(5);
+  std::vector<ModernResult> all(5);
+  const double seconds[] = {1, 4, 10, 11, 3};
+  for (int i = 0; i < 5; ++i) {
+    rows[i].sharding = i % 2 == 0 ? "zero0" : "zero1";
+    rows[i].pipeline = 1 + i / 2;
+    rows[i].step_seconds = seconds[i];
+    all[i].row = &rows[i];
+    all[i].seconds = i == 3 ? 6 : 5;
+  }
+  const auto every = [](const ModernResult&) { return true; };
+  const ModernRepeats r = RepeatsOf(all, every);
+  EXPECT_EQ(r.layouts, 2);
+  EXPECT_EQ(r.apart, 1);
+  EXPECT_DOUBLE_EQ(r.median_ratio, (4 + 1.1) / 2);
+  EXPECT_DOUBLE_EQ(r.largest_ratio, 4);
+  EXPECT_DOUBLE_EQ(r.largest_predicted, 1.2);
+  EXPECT_DOUBLE_EQ(r.best_share(), 0.75);
+  // Ranks 1 2 3 4 against 1.5 1.5 3.5 3.5.
+  EXPECT_NEAR(r.best_rank, 4 / std::sqrt(20.0), 1e-12);
+  all[1].assumed = true;  // not judged
+  EXPECT_EQ(RepeatsOf(all, every).layouts, 1);
+  EXPECT_EQ(RepeatsOf({}, every).best_share(), 0);
 }
 
 TEST(ModernResults, WithoutRowsNoClaimIsMade) {

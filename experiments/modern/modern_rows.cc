@@ -122,7 +122,7 @@ absl::StatusOr<ModernRow> ReadRow(const Cells& cells) {
   PIPELAB_RETURN_IF_ERROR(cells.Take("step_s", &r.step_seconds));
   PIPELAB_RETURN_IF_ERROR(cells.Take("tflops_per_gpu", &r.tflops));
   r.notes = cells.Text("notes");
-  r.peak_gb = PeakIn(r.notes);
+  r.peak_gib = PeakIn(r.notes);
   const int64_t experts = cells.Text("ep").empty() ? ExpertsOfRecipe(r.notes) : 0;
   if (experts > 0) r.expert = experts;
   return r;

@@ -43,7 +43,8 @@ struct ModernRow {
   int64_t tensor = 1, pipeline = 1, context = 1, expert = 1, virtual_stages = 1;
   absl::optional<double> tokens_per_second, step_seconds;  // of a GPU; of a step
   absl::optional<double> tflops;                           // of a GPU, as its source counts them
-  absl::optional<double> peak_gb;                          // 1e9 bytes; in the notes of some
+  // In the notes of some. nanotron says GB for 2^30 bytes (its helpers.py, log_throughput).
+  absl::optional<double> peak_gib;
 
   // Of a step, where it follows from what was printed.
   absl::optional<double> Seconds() const;

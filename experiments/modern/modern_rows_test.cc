@@ -34,12 +34,12 @@ TEST(ModernRows, ByHand) {
   EXPECT_EQ(rows[0].kernels, "cpu_offloading=40");
   EXPECT_EQ(rows[0].expert, 1);  // not printed
   EXPECT_DOUBLE_EQ(*rows[0].Seconds(), 4096.0 * 256 / (100 * 64));
-  EXPECT_DOUBLE_EQ(*rows[0].peak_gb, 24.5);
+  EXPECT_DOUBLE_EQ(*rows[0].peak_gib, 24.5);
   EXPECT_EQ(rows[1].batch, 0);
   EXPECT_DOUBLE_EQ(*rows[1].Seconds(), 2.5);
   EXPECT_DOUBLE_EQ(*rows[1].tflops, 800.5);
   EXPECT_FALSE(rows[0].tflops.has_value());
-  EXPECT_FALSE(rows[1].peak_gb.has_value());
+  EXPECT_FALSE(rows[1].peak_gib.has_value());
 }
 
 TEST(ModernRows, ErrorsNameLineAndColumn) {

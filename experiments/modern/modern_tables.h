@@ -16,6 +16,7 @@ Table ErrorTable(const std::vector<ModernResult>& all);     // of a step's time
 Table MemoryTable(const std::vector<ModernResult>& all);    // of rows that printed a peak
 Table AssumedTable(const std::vector<ModernResult>& all);   // of rows with an assumed micro-batch
 Table SwitchTable(const std::vector<ModernResult>& all);    // of matched experiments
+Table RepeatTable(const std::vector<ModernResult>& all);    // of layouts that ran twice
 
 }  // namespace pipelab
 

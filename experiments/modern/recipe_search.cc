@@ -193,6 +193,7 @@ SearchRequest RequestOf(const ModernRow& row, const ModernStep& step) {
     search.dispatch = {step.config.dispatch};
     AddPipelines({Sharding::kReplicated, Sharding::kOptimizer}, /*interleaved=*/true, &search);
   }
+  for (SearchMethod& method : search.methods) method.overlap_tensor = OverlapsTensor(row);
   return search;
 }
 

@@ -17,14 +17,18 @@ constexpr double kLeft = 70, kTop = 44, kRight = 24, kAxis = 48, kLegendRow = 20
 // Data to pixels.
 struct Scale {
   double x_max = 1, low = 0, high = 1;
-  double X(double step) const {
-    return kLeft + (x_max <= 1 ? 0.5 : (step - 1) / (x_max - 1)) * (kWidth - kLeft - kRight);
+  bool doubling = false;
+  double Share(double step) const {
+    if (x_max <= 1) return 0.5;
+    return doubling ? std::log2(step) / std::log2(x_max) : (step - 1) / (x_max - 1);
   }
+  double X(double step) const { return kLeft + Share(step) * (kWidth - kLeft - kRight); }
   double Y(double value) const { return kTop + (high - value) / (high - low) * kPlotHeight; }
 };
 
-Scale MakeScale(const std::vector<Series>& series) {
+Scale MakeScale(bool doubling, const std::vector<Series>& series) {
   Scale s;
+  s.doubling = doubling;
   s.low = std::numeric_limits<double>::infinity();
   s.high = -s.low;
   for (const Series& line : series) {
@@ -53,6 +57,14 @@ double WidthOf(size_t i, size_t n) {
   return 1.8 + 1.6 * std::min<double>(static_cast<double>(n - 1 - i), 6);
 }
 
+std::vector<double> StepsOfAxis(const Scale& s) {
+  if (s.x_max <= 1) return {1};
+  if (!s.doubling) return NiceTicks(0, s.x_max, 8).values;
+  std::vector<double> powers;
+  for (double v = 1; v <= s.x_max; v *= 2) powers.push_back(v);
+  return powers;
+}
+
 void DrawAxes(const ChartOptions& options, const Scale& s, Svg& svg) {
   const double bottom = kTop + kPlotHeight, right = kWidth - kRight;
   const Ticks y = NiceTicks(s.low, s.high, 6);
@@ -61,8 +73,7 @@ void DrawAxes(const ChartOptions& options, const Scale& s, Svg& svg) {
     svg.Text(kLeft - 8, s.Y(v) + 4, FixedNumber(v, y.decimals),
              "class=\"pl-m\" text-anchor=\"end\"");
   }
-  const Ticks x = s.x_max > 1 ? NiceTicks(0, s.x_max, 8) : Ticks{{1}, 0};
-  for (double v : x.values) {
+  for (double v : StepsOfAxis(s)) {
     if (v < 1 || v != std::floor(v)) continue;  // steps are whole and begin at 1
     svg.Line(s.X(v), bottom, s.X(v), bottom + 5, "class=\"pl-l\"");
     svg.Text(s.X(v), bottom + 19, FixedNumber(v, 0), "class=\"pl-m\" text-anchor=\"middle\"");
@@ -128,7 +139,7 @@ std::string LineChartSvg(const ChartOptions& options, const std::vector<Series>&
     places.emplace_back(x, y);
     x += width;
   }
-  const Scale scale = MakeScale(series);
+  const Scale scale = MakeScale(options.doubling, series);
   Svg svg(options.id, kWidth, y + kLegendRow, options.title, Description(options, series));
   svg.Text(kLeft, 24, options.title, "class=\"pl-t\" font-size=\"15\" font-weight=\"600\"");
   DrawAxes(options, scale, svg);

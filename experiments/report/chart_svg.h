@@ -29,6 +29,7 @@ struct Series {
 struct ChartOptions {
   std::string id = "chart";  // prefix of element ids: unique in a page
   std::string title = {}, x_label = {}, y_label = {};
+  bool doubling = false;  // x in powers of two, equally far apart
 };
 
 std::string LineChartSvg(const ChartOptions& options, const std::vector<Series>& series);

@@ -133,7 +133,7 @@ absl::Status Report::Draw(const Program& program, const Trace& trace, const Cost
 }
 
 void Report::AddCurves(absl::string_view title, absl::string_view x_label,
-                       absl::string_view y_label, std::vector<Series> series) {
+                       absl::string_view y_label, std::vector<Series> series, bool doubling) {
   Curves c;
   for (const Series& s : series) {
     if (s.steps.empty() || s.steps.size() == s.values.size()) continue;
@@ -151,6 +151,7 @@ void Report::AddCurves(absl::string_view title, absl::string_view x_label,
   options.title = c.title;
   options.x_label = std::string(x_label);
   options.y_label = std::string(y_label);
+  options.doubling = doubling;
   c.svg = LineChartSvg(options, series);
   c.csv = CurvesCsv(x_label, series);
   curves_.push_back(std::move(c));

@@ -88,9 +88,9 @@ class Report {
 
   // A line a series over whole numbers from 1 on, such as batches or devices (Series::steps; 1, 2,
   // ... where there are none); labels carry the units. Also written as curves_ID.csv and .svg, with
-  // the id made from the title.
+  // the id made from the title. `doubling`: the axis has powers of two, equally far apart.
   void AddCurves(absl::string_view title, absl::string_view x_label, absl::string_view y_label,
-                 std::vector<Series> series);
+                 std::vector<Series> series, bool doubling = false);
   // Over training steps.
   void AddLossCurves(absl::string_view title, absl::string_view y_label,
                      std::vector<Series> series) {

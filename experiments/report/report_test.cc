@@ -309,10 +309,15 @@ TEST(ReportTest, CurvesHaveStepsOfTheirOwn) {
   EXPECT_EQ(FilesOf(report).at("curves_throughput.csv"),
             "\"batch, samples\",held out\n2,3.5\n6,2.75\n");
   EXPECT_THAT(report.ToHtml(), HasSubstr(">batch, samples</text>"));
+  held_out.values = {1, 2, 3};
+  held_out.steps = {1, 4, 16};
+  report.AddCurves("Doubling", "batch", "x", {held_out}, /*doubling=*/true);
+  // The middle of the axis, which runs from 70 to 796, is the root of 16.
+  EXPECT_THAT(FilesOf(report).at("curves_doubling.svg"), HasSubstr(" 433,"));
   held_out.steps = {2};
   report.AddLossCurves("Other loss", "loss [nats]", {held_out});
   EXPECT_THAT(std::string(report.Files().status().message()),
-              HasSubstr("the line 'held out' has 2 values at 1 steps"));
+              HasSubstr("the line 'held out' has 3 values at 1 steps"));
 }
 
 TEST(ReportTest, TracesWithoutSpansAndLargeOnesGetNoPicture) {

@@ -11,6 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/optional.h"
+#include "experiments/checkpoint.h"
 #include "experiments/text_model.h"
 #include "experiments/train/run_study.h"
 #include "experiments/train/study.h"
@@ -25,9 +27,12 @@
 #include "models/data/text_corpus.h"
 #include "models/data/text_windows.h"
 #include "models/data/token_fields.h"
+#include "models/layers/quantize/int4_network.h"
 #include "models/layers/quantize/quantize_model.h"
+#include "models/layers/quantize/quantizer.h"
 #include "models/layers/serial_trainer.h"
 #include "models/zoo/gpt.h"
+#include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
 
@@ -43,6 +48,9 @@ ABSL_FLAG(
 ABSL_FLAG(int, chosen, 1, "experts that a token takes");
 ABSL_FLAG(int, feed_forward, 0, "inner width of the feed-forward or of each expert; 0: 4 hidden");
 ABSL_FLAG(double, balance, 0.01, "factor of the experts' balancing loss");
+ABSL_FLAG(std::string, save_int4, "",
+          "file for the trained network with the blocks' matrices in 4 bits, by GPTQ");
+ABSL_FLAG(std::string, load_int4, "", "such a file: its network is judged, and nothing trained");
 
 namespace pipelab {
 namespace {
@@ -69,7 +77,18 @@ GptConfig ModelFromFlags(int64_t vocabulary) {
   return config;
 }
 
-absl::Status Check() { return BuildGpt(ModelFromFlags(/*vocabulary=*/256)).status(); }
+absl::Status Check() {
+  const std::string save = absl::GetFlag(FLAGS_save_int4);
+  if (!save.empty() && !absl::GetFlag(FLAGS_load_int4).empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--save_int4=", save, ": only what was trained is written; leave --load_int4 out"));
+  }
+  if (!save.empty()) {
+    PIPELAB_RETURN_IF_ERROR(
+        CheckCheckpointFile("--save_int4", ResolveOutputPath(save, ""), /*group=*/nullptr));
+  }
+  return BuildGpt(ModelFromFlags(/*vocabulary=*/256)).status();
+}
 
 // What training reads, and what the judge found.
 struct Text {
@@ -81,16 +100,20 @@ struct Text {
   const TextWindows windows;
   int64_t parameters = 0;
   double loss = 0;
-  double int4_nearest = 0, int4_gptq = 0;  // with the blocks' matrices in 4 bits
+  absl::optional<double> int4_nearest, int4_gptq;  // with the blocks' matrices in 4 bits
 };
 
 constexpr int64_t kCalibrationSamples = 64;
 constexpr double kInt4Bar = 1.03;  // of the perplexity
 
-// The loss with the blocks' matrices in 4 bits; afterwards the network is as `before`, as it was.
+// The loss with the blocks' matrices in 4 bits, and that network. Then `trained` is as it was.
 absl::StatusOr<double> Int4Loss(const Text& text, const ModelInputs& inputs, Quantizer quantizer,
-                                const TrainingState& before, SerialTrainer* trained) {
-  PIPELAB_RETURN_IF_ERROR(QuantizeWeights(inputs, QuantizeOptions(), quantizer, trained));
+                                SerialTrainer* trained, Int4Network* network) {
+  const TrainingState before = trained->State();
+  PIPELAB_ASSIGN_OR_RETURN(QuantizedMatrices matrices,
+                           QuantizeWeights(inputs, QuantizeOptions(), quantizer, *trained));
+  *network = NetworkOf(*trained, std::move(matrices));
+  PIPELAB_RETURN_IF_ERROR(TakeInt4Network(*network, trained));
   PIPELAB_ASSIGN_OR_RETURN(const double loss, WindowedLoss(trained, text.windows));
   PIPELAB_RETURN_IF_ERROR(trained->SetState(before));
   return loss;
@@ -98,16 +121,18 @@ absl::StatusOr<double> Int4Loss(const Text& text, const ModelInputs& inputs, Qua
 
 absl::Status JudgeTrained(Text* text, SerialTrainer* trained) {
   PIPELAB_ASSIGN_OR_RETURN(text->loss, WindowedLoss(trained, text->windows));
+  if (!absl::GetFlag(FLAGS_load_int4).empty()) return absl::OkStatus();
   Arena arena;
   PIPELAB_ASSIGN_OR_RETURN(
       const ModelInputs inputs,
       CalibrationInputs(*trained, MakeCpuBackend(&arena), *text->data.train, kCalibrationSamples));
-  const TrainingState before = trained->State();
+  Int4Network network;
   PIPELAB_ASSIGN_OR_RETURN(text->int4_nearest,
-                           Int4Loss(*text, inputs, Quantizer::kNearest, before, trained));
+                           Int4Loss(*text, inputs, Quantizer::kNearest, trained, &network));
   PIPELAB_ASSIGN_OR_RETURN(text->int4_gptq,
-                           Int4Loss(*text, inputs, Quantizer::kGptq, before, trained));
-  return absl::OkStatus();
+                           Int4Loss(*text, inputs, Quantizer::kGptq, trained, &network));
+  const std::string save = absl::GetFlag(FLAGS_save_int4);
+  return save.empty() ? absl::OkStatus() : WriteInt4Network(ResolveOutputPath(save, ""), network);
 }
 
 absl::StatusOr<TextCorpus> Corpus(const StudyRequest& request) {
@@ -125,6 +150,22 @@ Quality::Row RowOf(const std::string& name, double nats) {
   return {name, {nats, nats / std::log(2.0)}};
 }
 
+// What 4 bits cost.
+void AddInt4(const Text& text, Quality* quality) {
+  const double gptq = std::exp(*text.int4_gptq - text.loss);
+  quality->rows.push_back(RowOf("the same, int4 by GPTQ", *text.int4_gptq));
+  quality->rows.push_back(RowOf("the same, int4 to nearest", *text.int4_nearest));
+  quality->claims.push_back(
+      Quality::Below("int4_perplexity",
+                     "perplexity with the blocks' matrices in 4 bits by GPTQ, over the one before, "
+                     "at most 1.03",
+                     gptq, kInt4Bar, ""));
+  quality->notes.push_back(absl::StrFormat(
+      "In int4 are the blocks' matrices, signed, in groups of 128 rows; GPTQ saw %d samples of the "
+      "training text. Perplexity times %.4f by GPTQ, %.4f to nearest.",
+      kCalibrationSamples, gptq, std::exp(*text.int4_nearest - text.loss)));
+}
+
 absl::StatusOr<Quality> Judge(const Text& text) {
   const TextWindows& windows = text.windows;
   const int64_t context = windows.Field(kTargets).size();
@@ -134,35 +175,25 @@ absl::StatusOr<Quality> Judge(const Text& text) {
   quality.metrics = {{"loss", "held-out loss", "nats/byte", 3},
                      {"bits", "the same", "bits/byte", 3}};
   quality.rows.push_back(RowOf(absl::StrCat("GPT, ", text.parameters, " parameters"), text.loss));
-  quality.rows.push_back(RowOf("the same, int4 by GPTQ", text.int4_gptq));
-  quality.rows.push_back(RowOf("the same, int4 to nearest", text.int4_nearest));
+  if (text.int4_gptq.has_value()) AddInt4(text, &quality);
   double claimed = 0;
   for (const int order : {1, 3, kClaimedOrder, NGramModel::kMaxOrder}) {
     const double loss = NGramLoss(text, order);
     if (order == kClaimedOrder) claimed = loss;
     quality.rows.push_back(RowOf(absl::StrCat(order, "-gram model"), loss));
   }
-  quality.claims = {Quality::Below("under_ngram",
-                                   absl::StrCat("held-out loss below that of a ", kClaimedOrder,
-                                                "-gram model of the same bytes"),
-                                   text.loss, claimed, "nats/byte"),
-                    Quality::Below("int4_perplexity",
-                                   "perplexity with the blocks' matrices in 4 bits by GPTQ, over "
-                                   "the one before, at most 1.03",
-                                   std::exp(text.int4_gptq - text.loss), kInt4Bar, "")};
-  quality.notes = {
-      absl::StrFormat(
-          "Held out is the last tenth of each document. The GPT reads it in windows of %d "
-          "bytes that begin %d after one another, and the second half of each counts: a "
-          "byte has from %d to %d before it. The held-out curve is of whole windows, at "
-          "random places, and thus higher.",
-          context, context - context / 2, windows.first_row() + 1, context),
-      absl::StrFormat(
-          "In int4 are the blocks' matrices, signed, in groups of 128 rows; GPTQ saw %d "
-          "samples of the training text. Perplexity times %.4f by GPTQ, %.4f to nearest.",
-          kCalibrationSamples, std::exp(text.int4_gptq - text.loss),
-          std::exp(text.int4_nearest - text.loss)),
-      "N-gram models (Witten and Bell) are counted on the text that the GPT was trained on."};
+  quality.claims.push_back(
+      Quality::Below("under_ngram",
+                     absl::StrCat("held-out loss below that of a ", kClaimedOrder,
+                                  "-gram model of the same bytes"),
+                     text.loss, claimed, "nats/byte"));
+  quality.notes.push_back(absl::StrFormat(
+      "Held out is the last tenth of each document. The GPT reads it in windows of %d bytes that "
+      "begin %d after one another, and the second half of each counts: a byte has from %d to %d "
+      "before it. The held-out curve is of whole windows, at random places, and thus higher.",
+      context, context - context / 2, windows.first_row() + 1, context));
+  quality.notes.push_back(
+      "N-gram models (Witten and Bell) are counted on the text that the GPT was trained on.");
   return quality;
 }
 
@@ -186,6 +217,12 @@ absl::StatusOr<StudyWork> Load(const StudyRequest& request) {
   part.train = std::shared_ptr<const BatchSource>(text, text->data.train.get());
   part.held_out = std::shared_ptr<const BatchSource>(text, text->data.held_out.get());
   part.held_out_samples = kCurveSamples;
+  const std::string load = absl::GetFlag(FLAGS_load_int4);
+  if (!load.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(const Int4Network network,
+                             ReadInt4Network(ResolveOutputPath(load, "")));
+    part.take_values = [network](SerialTrainer* to) { return TakeInt4Network(network, to); };
+  }
   part.judge = [text](SerialTrainer* trained) { return JudgeTrained(text.get(), trained); };
   StudyWork work;
   work.data = absl::StrCat(request.synthetic ? "synthetic text (" : "Jane Austen's six novels (",

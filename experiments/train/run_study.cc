@@ -83,6 +83,18 @@ absl::StatusOr<std::vector<TrainedPart>> TrainParts(const TrainSettings& setting
   return trained;
 }
 
+// Of networks that are trained already: nothing is compared or claimed.
+absl::StatusOr<Quality> JudgeGiven(const StudyWork& work) {
+  for (const StudyPart& part : work.parts) {
+    PIPELAB_ASSIGN_OR_RETURN(const auto given, Evaluator::Create(part.graph, part));
+    PIPELAB_RETURN_IF_ERROR(part.take_values(given->network()));
+    PIPELAB_RETURN_IF_ERROR(part.judge(given->network()));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(Quality quality, work.quality());
+  quality.claims.clear();
+  return quality;
+}
+
 void Describe(const TrainSettings& settings, const StudyWork& work, Report* report) {
   report->AddConfig("data", work.data);
   for (const std::string& note : work.notes) report->AddNote(note);
@@ -99,6 +111,12 @@ absl::Status Run(const Study& study, StudyRun* run) {
   PIPELAB_RETURN_IF_ERROR(run->Begin());
   Report& report = run->report();
   PIPELAB_ASSIGN_OR_RETURN(const StudyWork work, LoadChecked(settings, study));
+  if (work.parts[0].take_values != nullptr) {
+    PIPELAB_ASSIGN_OR_RETURN(const Quality quality, JudgeGiven(work));
+    Describe(settings, work, &report);
+    AddQuality(settings, work, quality, &report);
+    return absl::OkStatus();
+  }
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<TrainedPart> trained,
                            TrainParts(settings, work, run->command()));
   PIPELAB_ASSIGN_OR_RETURN(const Quality quality, work.quality());
@@ -132,7 +150,7 @@ int RunStudy(int argc, char** argv, const Study& study) {
     info.quick_leaves_out =
         "the real data and most of the steps: it shows that the study runs, and claims nothing";
   }
-  info.unrecorded = {"checkpoint", "resume"};
+  info.unrecorded = {"checkpoint", "resume", "save_int4", "load_int4"};
   return RunStudyMain(argc, argv, info, [&study](StudyRun* run) { return Run(study, run); });
 }
 

@@ -58,6 +58,8 @@ struct StudyPart {
   std::vector<int> parallel_stages;
   // What its checkpoint says beside the training's settings.
   std::map<std::string, std::string> settings;
+  // Gives the network its values, in the place of training; empty: it is trained.
+  std::function<absl::Status(SerialTrainer* network)> take_values;
   // Called once with the trained network; keeps what quality() needs.
   std::function<absl::Status(SerialTrainer* trained)> judge;
 };

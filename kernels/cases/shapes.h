@@ -251,7 +251,11 @@ inline std::vector<QuantizedShape> QuantizedShapes(CaseSize size) {
     case CaseSize::kSmall:
       return {{{1, 1, 1}, 1}, {{37, 5, 32}, 3}, {{40, 33, 40}, 2, true}};
     case CaseSize::kMedium:
-      return {{{300, 70, 128}, 9}, {{256, 64, 64}, 16, true}, {{129, 40, 129}, 4}};
+      return {{{300, 70, 128}, 9},
+              {{256, 64, 64}, 16, true},
+              {{129, 40, 129}, 4},
+              {{550, 72, 32}, 21},
+              {{200, 33, 64}, 70, true}};
     case CaseSize::kLarge:
       return {{{4096, 4096, 128}, 1}, {{4096, 4096, 128}, 8}, {{4096, 4096, 128}, 128}};
   }

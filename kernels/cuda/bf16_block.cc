@@ -1,5 +1,6 @@
 #include "kernels/cuda/bf16_block.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -30,14 +31,17 @@ Tensor Bf16Block::New(DataType type, Shape shape) {
 // Of a million numbers, repeated: what they are makes no difference to speed, and drawing takes
 // long.
 Tensor Bf16Block::Drawn(const std::string& name, Shape shape, float spread, uint64_t seed) {
-  constexpr int64_t kDistinct = int64_t{1} << 20;
   Tensor half = New(DataType::kBFloat16, std::move(shape));
-  FillOnHost<float>(half, [&](absl::Span<float> all) {
+  const Tensor flat = half.Reshape({half.size()});
+  const int64_t distinct = std::min(half.size(), int64_t{1} << 20);
+  FillOnHost<float>(flat.Rows(0, distinct), [&](absl::Span<float> all) {
     const CounterRng rng(seed, name);
-    for (size_t i = 0; i < all.size(); ++i) {
-      all[i] = static_cast<int64_t>(i) < kDistinct ? spread * rng.Normal(i) : all[i - kDistinct];
-    }
+    for (size_t i = 0; i < all.size(); ++i) all[i] = spread * rng.Normal(i);
   });
+  for (int64_t at = distinct; at < half.size(); at += distinct) {
+    const int64_t count = std::min(distinct, half.size() - at);
+    CopyTensor(flat.Rows(0, count), flat.Rows(at, at + count));
+  }
   named_.emplace_back(name, half);
   return half;
 }

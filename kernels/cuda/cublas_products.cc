@@ -138,6 +138,9 @@ absl::Status CublasProducts::Plan::SetPreference() {
       CublasStatus(cublasLtMatmulPreferenceCreate(&preference), "cuBLASLt's preferences"));
   PIPELAB_RETURN_IF_ERROR(
       Set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes));
+  // Other ways round each slice of k to bfloat16 before the slices are added.
+  PIPELAB_RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                              static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));
   for (const auto attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {

@@ -279,7 +279,8 @@ class CudaDevice final : public Device {
     return status;
   }
 
-  // T: what the result is stored as.
+  // T: what the result is stored as. The bias is there before the product, which is added to it: so
+  // their sum is rounded once.
   template <class T>
   absl::Status MultiplyThen(const MatmulCall& call) {
     MatmulCall plain = call;
@@ -288,14 +289,15 @@ class CudaDevice final : public Device {
     plain.aux = nullptr;
     const bool gelu = call.then == MatmulCall::Then::kBiasGelu;
     if (gelu) plain.c = call.aux;
-    PIPELAB_RETURN_IF_ERROR(products_->Run(plain, stream_));
     T* const c = static_cast<T*>(call.c);
     T* const made = static_cast<T*>(plain.c);
     const int64_t n = call.m * call.n;
     AtOnce queue(stream_);
     if (call.bias != nullptr) {
-      AddBias(queue, static_cast<const T*>(call.bias), call.m, call.n, made);
+      CopyColumns(queue, static_cast<const T*>(call.bias), 0, call.m, call.n, made, plain.ldc());
+      plain.add = true;
     }
+    PIPELAB_RETURN_IF_ERROR(products_->Run(plain, stream_));
     if (gelu) Gelu(queue, GeluForm::kTanh, made, n, c);
     if (call.then == MatmulCall::Then::kGeluGradient) {
       GeluGradient(queue, GeluForm::kTanh, c, static_cast<const T*>(call.aux), n, c);

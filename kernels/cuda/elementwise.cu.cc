@@ -111,8 +111,10 @@ void Fill(Queue& queue, float value, int64_t n, T* x) {
   ForEach(queue, "Fill", n, [=] PIPELAB_DEVICE(int64_t i) { x[i] = value; });
 }
 
-void Scale(Queue& queue, float factor, int64_t n, float* x) {
-  ForEach(queue, "Scale", n, [=] PIPELAB_DEVICE(int64_t i) { x[i] *= factor; });
+template <class T>
+void Scale(Queue& queue, float factor, int64_t n, T* x) {
+  Map(queue, "Scale", n, static_cast<const T*>(x), x,
+      [=] PIPELAB_DEVICE(int64_t, float v) { return factor * v; });
 }
 
 template <class From, class To>
@@ -201,6 +203,7 @@ void ShareHeadGradient(Queue& queue, const T* dy, int64_t rows, int64_t size, in
   template void ReluGradient(Queue&, const T*, const T*, int64_t, T*);                       \
   template void Add(Queue&, const T*, const T*, int64_t, T*);                                \
   template void Fill(Queue&, float, int64_t, T*);                                            \
+  template void Scale(Queue&, float, int64_t, T*);                                           \
   template void CopyColumns(Queue&, const T*, int64_t, int64_t, int64_t, T*, int64_t);       \
   template void AddBias(Queue&, const T*, int64_t, int64_t, T*);                             \
   template void Dropout(Queue&, const T*, const T*, const DropoutNumbers&, int64_t, T*);

@@ -42,7 +42,8 @@ template <class T, class B>
 void Add(Queue& queue, const T* a, const B* b, int64_t n, T* y);
 template <class T>
 void Fill(Queue& queue, float value, int64_t n, T* x);
-void Scale(Queue& queue, float factor, int64_t n, float* x);
+template <class T>
+void Scale(Queue& queue, float factor, int64_t n, T* x);
 // From any type to any.
 template <class From, class To>
 void Convert(Queue& queue, const From* from, int64_t n, To* to);

@@ -5,7 +5,6 @@
 //   bazel run -c opt --config=cuda //kernels/cuda:layer_speed -- --json=layers.json
 //
 // Exit status 3: no CUDA device.
-#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -18,8 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "kernels/cuda/bf16_block.h"
 #include "kernels/cuda/cuda_device.h"
-#include "kernels/tensor/arena.h"
-#include "kernels/tensor/host_values.h"
+#include "kernels/cuda/device_speed.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, json, "", "write the results here too");
@@ -35,46 +33,6 @@ namespace {
 using gpu::BlockAttention;
 using gpu::BlockSize;
 using gpu::Device;
-
-// Median seconds by the device's clock, after two runs that are not counted.
-template <class Work>
-absl::StatusOr<double> Seconds(Device* device, const Work& work) {
-  std::vector<double> seconds;
-  for (int i = 0; i < absl::GetFlag(FLAGS_runs) + 2; ++i) {
-    PIPELAB_RETURN_IF_ERROR(device->Finish());
-    const int64_t before = device->busy_ns();
-    work();
-    PIPELAB_RETURN_IF_ERROR(device->Finish());
-    if (i >= 2) seconds.push_back(static_cast<double>(device->busy_ns() - before) * 1e-9);
-  }
-  std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
-  return seconds[seconds.size() / 2];
-}
-
-absl::StatusOr<double> PeakFlops(Device* device, const std::shared_ptr<Device>& shared) {
-  constexpr int64_t kSize = 8192;
-  Arena arena(shared);
-  const auto half = [&] {
-    return arena.Zeros(DataType::kBFloat16, {kSize, kSize}, MemoryKind::kWorkspace);
-  };
-  // Zeros draw less power than numbers do, so a peak of zeros is out of reach: some of both.
-  const Tensor a = half(), b = half(), c = half();
-  std::vector<float> values(kSize * kSize);
-  uint32_t bits = 1;
-  for (float& v : values) {
-    bits = bits * 1664525u + 1013904223u;
-    v = static_cast<float>(bits >> 8) * 0x1.0p-24f - 0.5f;
-  }
-  for (const Tensor& t : {a, b}) SetHostValues(t, values);
-  gpu::MatmulCall call;
-  call.type = gpu::MatmulCall::Type::kBFloat16;
-  call.m = call.n = call.k = kSize;
-  call.a = a.data();
-  call.b = b.data();
-  call.c = c.data();
-  PIPELAB_ASSIGN_OR_RETURN(const double seconds, Seconds(device, [&] { device->Matmul(call); }));
-  return 2.0 * kSize * kSize * kSize / seconds;
-}
 
 std::vector<int64_t> Numbers(const std::string& list) {
   std::vector<int64_t> numbers;
@@ -92,8 +50,11 @@ absl::Status MeasureBlock(const std::shared_ptr<Device>& device, double peak, in
   size.hidden = absl::GetFlag(FLAGS_hidden);
   size.heads = absl::GetFlag(FLAGS_heads);
   gpu::Bf16Block block(size, attention, device);
-  PIPELAB_ASSIGN_OR_RETURN(const double forward, Seconds(device.get(), [&] { block.Forward(); }));
-  PIPELAB_ASSIGN_OR_RETURN(const double backward, Seconds(device.get(), [&] { block.Backward(); }));
+  const int runs = absl::GetFlag(FLAGS_runs);
+  PIPELAB_ASSIGN_OR_RETURN(const double forward,
+                           gpu::MedianSeconds(device.get(), runs, [&] { block.Forward(); }));
+  PIPELAB_ASSIGN_OR_RETURN(const double backward,
+                           gpu::MedianSeconds(device.get(), runs, [&] { block.Backward(); }));
   const double forward_share = size.flops() / forward / peak;
   const double backward_share = 2 * size.flops() / backward / peak;
   const char* const name = attention == BlockAttention::kBackend ? "backend" : "products";
@@ -111,7 +72,8 @@ absl::Status MeasureBlock(const std::shared_ptr<Device>& device, double peak, in
 absl::Status Measure(std::string* json) {
   PIPELAB_ASSIGN_OR_RETURN(const std::shared_ptr<Device> device, gpu::MakeCudaDevice({}));
   PIPELAB_ASSIGN_OR_RETURN(const gpu::GpuDescription about, gpu::DescribeGpu(0));
-  PIPELAB_ASSIGN_OR_RETURN(const double peak, PeakFlops(device.get(), device));
+  PIPELAB_ASSIGN_OR_RETURN(const double peak,
+                           gpu::LargeProductFlops(device, absl::GetFlag(FLAGS_runs)));
   std::cout << absl::StrFormat("%s: a product of 8192^3 in bf16 reaches %.0f TFLOP/s\n", about.name,
                                peak * 1e-12);
   absl::StrAppendFormat(json, "{\"device\": \"%s\", \"matmul_peak_tflops\": %.1f, \"layers\": [",
@@ -136,6 +98,7 @@ absl::Status Measure(std::string* json) {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
+  std::cout << std::unitbuf;  // a line at a time, whoever stops it
   std::string json;
   const absl::Status status = pipelab::Measure(&json);
   if (!status.ok()) {

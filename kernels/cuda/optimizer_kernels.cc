@@ -53,7 +53,7 @@ class CudaOptimizerKernels final : public OptimizerKernels {
     return device_->ReadResult();
   }
   void Scale(const Tensor& x, float factor) override {
-    gpu::Scale(*device_, factor, x.size(), Data(x));
+    ByType(x, [&](auto at) { gpu::Scale(*device_, factor, x.size(), at(x)); });
   }
 
  private:

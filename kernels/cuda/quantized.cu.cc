@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/functions.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/quantized_parts.h"
 
 namespace pipelab {
 namespace gpu {
@@ -15,12 +16,8 @@ template <class T>
 struct FloatRows {
   const T* x;
   int64_t k;
-  bool rounded;
   using Sum = float;
-  PIPELAB_DEVICE float At(int64_t row, int64_t i) const {
-    const float value = x[row * k + i];
-    return rounded ? static_cast<float>(BFloat16(value)) : value;
-  }
+  PIPELAB_DEVICE float At(int64_t row, int64_t i) const { return x[row * k + i]; }
   PIPELAB_DEVICE float Step(int64_t, int64_t) const { return 1.0f; }
 };
 struct ByteRows {
@@ -75,10 +72,8 @@ void Product(Queue& queue, const Int4Call& call, const Rows& x, T* y) {
 template <class T>
 void Int4Product(Queue& queue, const Int4Call& call, Int4Math math, const T* x, T* y) {
   const Int4Shape s = call.shape;
-  if (math != Int4Math::kInt8) {
-    Product(queue, call, FloatRows<T>{x, s.k, math == Int4Math::kBFloat16}, y);
-    return;
-  }
+  if (math == Int4Math::kBFloat16) return Int4ProductByTiles(queue, call, x, y);
+  if (math == Int4Math::kFloat32) return Product(queue, call, FloatRows<T>{x, s.k}, y);
   const int64_t spans = s.spans();
   auto* const steps = static_cast<float*>(queue.Scratch(call.m * spans * 4 + call.m * s.k));
   if (steps == nullptr) return;

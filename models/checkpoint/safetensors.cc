@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "glog/logging.h"
 #include "models/checkpoint/safetensors_header.h"
 #include "tools/base/file.h"
 #include "tools/base/json.h"
+#include "tools/base/rng.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -29,6 +31,7 @@ const std::vector<Type>& Types() {  // in the order of Values
       {"F32", 4, std::vector<float>()},
       {"I32", 4, std::vector<int32_t>()},
       {"I64", 8, std::vector<int64_t>()},
+      {"BF16", 2, std::vector<uint16_t>()},
   };
   return types;
 }
@@ -54,7 +57,7 @@ absl::StatusOr<StoredTensor> TensorOf(absl::string_view name, const SafetensorsE
                                  [&](const Type& t) { return t.name == entry.type; });
   if (type == Types().end()) {
     return absl::DataLossError(absl::StrCat(file, ": tensor \"", name, "\": dtype \"", entry.type,
-                                            "\"; F32, I32 and I64 can be read"));
+                                            "\"; F32, I32, I64 and BF16 can be read"));
   }
   StoredTensor tensor = {entry.shape, type->none};
   std::visit(
@@ -118,6 +121,12 @@ absl::StatusOr<Safetensors> ParseSafetensors(absl::string_view contents, absl::s
   }
   parsed.metadata = std::move(header.metadata);
   return parsed;
+}
+
+std::string ChecksumOf(const std::map<std::string, StoredTensor>& tensors) {
+  uint64_t sum = 0;
+  for (const auto& [name, tensor] : tensors) sum = sum * 31 + StableHash(BytesOf(tensor));
+  return absl::StrFormat("%016x", sum);
 }
 
 absl::Status WriteSafetensors(absl::string_view path, const Safetensors& file) {

@@ -29,8 +29,9 @@
 namespace pipelab {
 
 struct StoredTensor {
-  // dtypes F32, I32 and I64; others are not read.
-  using Values = std::variant<std::vector<float>, std::vector<int32_t>, std::vector<int64_t>>;
+  // dtypes F32, I32, I64 and BF16, whose bits they are; others are not read.
+  using Values = std::variant<std::vector<float>, std::vector<int32_t>, std::vector<int64_t>,
+                              std::vector<uint16_t>>;
 
   std::vector<int64_t> shape;  // the last dimension varies fastest
   Values values;               // as many as the shape says
@@ -46,6 +47,9 @@ struct Safetensors {
 std::string SerializeSafetensors(const Safetensors& file);
 // `file` names it in errors.
 absl::StatusOr<Safetensors> ParseSafetensors(absl::string_view contents, absl::string_view file);
+
+// Of the numbers' bits, for metadata: damage that leaves a file readable shows.
+std::string ChecksumOf(const std::map<std::string, StoredTensor>& tensors);
 
 // The file appears whole or stays as it was.
 absl::Status WriteSafetensors(absl::string_view path, const Safetensors& file);

@@ -29,6 +29,7 @@ Safetensors Sample() {
   file.tensors["fc/w"] = {{2, 3}, std::vector<float>{1, -0.0f, 3.5f, 4, 5, 6}};
   file.tensors["ids"] = {{3}, std::vector<int32_t>{-1, 0, 2147483647}};
   file.tensors["step"] = {{}, std::vector<int64_t>{std::numeric_limits<int64_t>::min()}};
+  file.tensors["scales"] = {{2, 1}, std::vector<uint16_t>{0x3FC0, 0xC000}};
   file.tensors["none"] = {{0, 7}, std::vector<float>()};
   return file;
 }
@@ -78,7 +79,7 @@ TEST(SafetensorsTest, WritesAlignedArraysWithoutGaps) {
   std::memcpy(&length, contents.data(), 8);
   EXPECT_EQ(length % 8, 0);
   EXPECT_EQ(contents[8], '{');
-  EXPECT_EQ(contents.size(), 8 + length + 6 * 4 + 3 * 4 + 8);
+  EXPECT_EQ(contents.size(), 8 + length + 6 * 4 + 3 * 4 + 2 * 2 + 8);
   int64_t step = 0;  // the only array of 8-byte numbers comes first
   std::memcpy(&step, contents.data() + 8 + length, 8);
   EXPECT_EQ(step, std::numeric_limits<int64_t>::min());
@@ -112,8 +113,8 @@ TEST(SafetensorsTest, SaysWhatIsWrong) {
        "header: \"a\" comes twice in one object"},
       {FileOf(R"({"a":7})", ""), "tensor \"a\": its entry is not a JSON object"},
       {FileOf(R"({"a":{"shape":[2],"data_offsets":[0,8]}})", eight), "no string \"dtype\""},
-      {FileOf(R"({"a":{"dtype":"BF16","shape":[4],"data_offsets":[0,8]}})", eight),
-       "tensor \"a\": dtype \"BF16\"; F32, I32 and I64 can be read"},
+      {FileOf(R"({"a":{"dtype":"F16","shape":[4],"data_offsets":[0,8]}})", eight),
+       "tensor \"a\": dtype \"F16\"; F32, I32, I64 and BF16 can be read"},
       {FileOf(R"({"a":{"dtype":"F32","data_offsets":[0,8]}})", eight), "no array \"shape\""},
       {FileOf(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", eight),
        "\"shape\" holds what is not a size"},

@@ -27,30 +27,13 @@ std::string ParameterOf(absl::string_view key) {
   return std::string(key.substr(0, key.rfind('/')));
 }
 
-std::string Hex(uint64_t hash) { return absl::StrFormat("%016x", hash); }
-
 // Of names and shapes.
 std::string Fingerprint(const std::map<std::string, StoredTensor>& tensors) {
   std::string text;
   for (const auto& [key, tensor] : tensors) {
     absl::StrAppend(&text, key, " ", ShapeText(tensor.shape), "\n");
   }
-  return Hex(StableHash(text));
-}
-
-// Of the numbers' bits.
-std::string Checksum(const std::map<std::string, StoredTensor>& tensors) {
-  uint64_t sum = 0;
-  for (const auto& [key, tensor] : tensors) {
-    std::visit(
-        [&](const auto& values) {
-          const absl::string_view bytes(reinterpret_cast<const char*>(values.data()),
-                                        values.size() * sizeof(values[0]));
-          sum = sum * 31 + StableHash(bytes);
-        },
-        tensor.values);
-  }
-  return Hex(sum);
+  return absl::StrFormat("%016x", StableHash(text));
 }
 
 template <typename Number>
@@ -158,7 +141,7 @@ std::string SerializeTrainingState(const TrainingState& state) {
                    {"step", absl::StrCat(state.step)},
                    {"optimizer_steps", absl::StrCat(state.optimizer_steps)},
                    {"fingerprint", Fingerprint(file.tensors)},
-                   {"checksum", Checksum(file.tensors)}};
+                   {"checksum", ChecksumOf(file.tensors)}};
   for (const auto& [key, value] : state.settings) file.metadata[kSetting + key] = value;
   return SerializeSafetensors(file);
 }
@@ -186,7 +169,7 @@ absl::StatusOr<TrainingState> ParseTrainingState(absl::string_view contents,
     return absl::DataLossError(
         absl::StrCat(path, ": damaged: its tensors are not those that were written"));
   }
-  if (file.metadata["checksum"] != Checksum(file.tensors)) {
+  if (file.metadata["checksum"] != ChecksumOf(file.tensors)) {
     return absl::DataLossError(
         absl::StrCat(path, ": damaged: its numbers are not those that were written"));
   }

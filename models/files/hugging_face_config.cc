@@ -69,7 +69,34 @@ class ConfigReader {
     return file_.Error("moe_layer_freq", step, ": blocks without experts; must be 1");
   }
 
-  // Where the file says "gelu", or nothing, it is erf's.
+  absl::StatusOr<BertConfig> Bert() {
+    BertConfig c;
+    c.post_norms = true;
+    PIPELAB_ASSIGN_OR_RETURN(c.layers, Size("num_hidden_layers", kMostLayers));
+    PIPELAB_ASSIGN_OR_RETURN(c.hidden, Size("hidden_size", kMostHidden));
+    PIPELAB_ASSIGN_OR_RETURN(c.heads, Heads("num_attention_heads"));
+    PIPELAB_RETURN_IF_ERROR(DividesHidden("num_attention_heads", c.heads, c.hidden));
+    PIPELAB_ASSIGN_OR_RETURN(c.feed_forward, Size("intermediate_size", 64 * kMostHidden));
+    PIPELAB_ASSIGN_OR_RETURN(c.vocabulary, Size("vocab_size", kMostVocabulary));
+    PIPELAB_ASSIGN_OR_RETURN(c.token_types, Size("type_vocab_size", kMostVocabulary, 2));
+    PIPELAB_ASSIGN_OR_RETURN(c.tied_embeddings, Flag("tie_word_embeddings", true));
+    PIPELAB_RETURN_IF_ERROR(TakeGelu(&c.exact_gelu));
+    PIPELAB_RETURN_IF_ERROR(OneOf("position_embedding_type", {"absolute"}));
+    for (const char* key : {"is_decoder", "add_cross_attention"}) {
+      PIPELAB_ASSIGN_OR_RETURN(const bool decoder, Flag(key, false));
+      if (decoder) return file_.Error(key, "true: no decoder can be made of it; must be false");
+    }
+    c.head_norm_epsilon = 1e-12;  // as transformers has it
+    if (file_.HasValue("layer_norm_eps")) {
+      PIPELAB_ASSIGN_OR_RETURN(c.head_norm_epsilon, file_.Number("layer_norm_eps"));
+      if (!(c.head_norm_epsilon >= 1e-15 && c.head_norm_epsilon <= 1)) {
+        return file_.Error("layer_norm_eps", c.head_norm_epsilon, ": must be from 1e-15 to 1");
+      }
+    }
+    PIPELAB_ASSIGN_OR_RETURN(c.tokens, Tokens("max_position_embeddings"));
+    return c;
+  }
+
   absl::StatusOr<VitConfig> Vit() {
     VitConfig c;
     c.class_token = true;
@@ -81,8 +108,7 @@ class ConfigReader {
     PIPELAB_ASSIGN_OR_RETURN(c.side, Size("image_size", kMostImageSide));
     PIPELAB_ASSIGN_OR_RETURN(c.patch, Size("patch_size", c.side));
     PIPELAB_ASSIGN_OR_RETURN(c.channels, Size("num_channels", kMostHidden, 3));
-    PIPELAB_RETURN_IF_ERROR(OneOf("hidden_act", {"gelu", "gelu_new", "gelu_pytorch_tanh"}));
-    c.exact_gelu = !file_.HasValue("hidden_act") || file_.String("hidden_act").value() == "gelu";
+    PIPELAB_RETURN_IF_ERROR(TakeGelu(&c.exact_gelu));
     PIPELAB_ASSIGN_OR_RETURN(const bool biases, Flag("qkv_bias", true));
     if (!biases) return file_.Error("qkv_bias", "false: no layer has it; must be true");
     if (c.side % c.patch != 0) {
@@ -150,6 +176,13 @@ class ConfigReader {
     }
     return file_.Error(key, "\"", word, "\": no layer has it; must be ",
                        absl::StrJoin(known, " or "));
+  }
+
+  // Where the file says "gelu", or nothing, it is erf's.
+  absl::Status TakeGelu(bool* exact) const {
+    PIPELAB_RETURN_IF_ERROR(OneOf("hidden_act", {"gelu", "gelu_new", "gelu_pytorch_tanh"}));
+    *exact = !file_.HasValue("hidden_act") || file_.String("hidden_act").value() == "gelu";
+    return absl::OkStatus();
   }
 
   absl::Status DividesHidden(absl::string_view key, int64_t heads, int64_t hidden) const {
@@ -348,6 +381,16 @@ bool IsVisionConfig(const nlohmann::json& root) {
   return IsHuggingFaceConfig(root) && root["model_type"] == "vit";
 }
 
+bool IsBertConfig(const nlohmann::json& root) {
+  return IsHuggingFaceConfig(root) && root["model_type"] == "bert";
+}
+
+absl::StatusOr<BertConfig> ReadBertConfig(const nlohmann::json& root, absl::string_view what,
+                                          int64_t tokens) {
+  PIPELAB_ASSIGN_OR_RETURN(JsonObject file, JsonObject::Root(root, what));
+  return ConfigReader(std::move(file), tokens).Bert();
+}
+
 absl::StatusOr<VitConfig> ReadVisionConfig(const nlohmann::json& root, absl::string_view what) {
   PIPELAB_ASSIGN_OR_RETURN(JsonObject file, JsonObject::Root(root, what));
   return ConfigReader(std::move(file), 0).Vit();
@@ -371,9 +414,7 @@ absl::StatusOr<GptConfig> ReadHuggingFaceConfig(const nlohmann::json& root, absl
     return ConfigReader(std::move(file), tokens).Llama(type);
   }
   if (type == "bert") {
-    return file.Error("model_type",
-                      "\"bert\": no layer has norms behind half blocks; the zoo's bert-48 has them "
-                      "in front");
+    return file.Error("model_type", "\"bert\": no causal language model; must be one");
   }
   if (absl::StartsWith(type, "gemma")) {
     return file.Error("model_type", "\"", type,

@@ -5,7 +5,7 @@
 //   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(c));
 //
 // Model types: gpt2, llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma, gemma2, gemma3_text,
-// deepseek_v3, kimi_k2; vit, of images. Keys that change nothing of shapes and costs (the start of
+// deepseek_v3, kimi_k2; bert, with its head of masked tokens; vit, of images. Keys that change nothing of shapes and costs (the start of
 // weights, words with a meaning, generation) are passed over; those that would change them in a way
 // that no layer has (biases of the MLP alone, experts in some blocks) are refused.
 //
@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "models/zoo/bert.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/vit.h"
 #include "nlohmann/json.hpp"
@@ -27,6 +28,11 @@ bool IsHuggingFaceConfig(const nlohmann::json& root);
 // With `tokens` > 0 samples have so many; with 0 as many as the file has positions.
 absl::StatusOr<GptConfig> ReadHuggingFaceConfig(const nlohmann::json& root, absl::string_view what,
                                                 int64_t tokens = 0);
+
+// Of model_type "bert": a BertForMaskedLM.
+bool IsBertConfig(const nlohmann::json& root);
+absl::StatusOr<BertConfig> ReadBertConfig(const nlohmann::json& root, absl::string_view what,
+                                          int64_t tokens = 0);
 
 // Of model_type "vit": a ViTForImageClassification.
 bool IsVisionConfig(const nlohmann::json& root);

@@ -90,6 +90,12 @@ constexpr char kMoonlight[] = R"({
   "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "rms_norm_eps": 1e-05, "rope_theta": 50000.0,
   "routed_scaling_factor": 2.446, "scoring_func": "sigmoid", "topk_group": 1,
   "topk_method": "noaux_tc", "v_head_dim": 128, "vocab_size": 163840})";
+// bert-base-uncased.
+constexpr char kBert[] = R"({
+  "architectures": ["BertForMaskedLM"], "model_type": "bert", "hidden_act": "gelu",
+  "hidden_size": 768, "intermediate_size": 3072, "layer_norm_eps": 1e-12,
+  "max_position_embeddings": 512, "num_attention_heads": 12, "num_hidden_layers": 12,
+  "position_embedding_type": "absolute", "type_vocab_size": 2, "vocab_size": 30522})";
 constexpr char kVit[] = R"({
   "model_type": "vit", "hidden_act": "gelu", "hidden_size": 768, "image_size": 224,
   "intermediate_size": 3072, "layer_norm_eps": 1e-12, "num_attention_heads": 12,
@@ -127,6 +133,15 @@ TEST(HuggingFaceConfig, CountsToTheLastParameter) {
   EXPECT_EQ(CountOf(kGemma2), 2614341888);
   EXPECT_EQ(CountOf(kMoonlight), FindModel("--model", "moonlight-16b-a3b")->num_parameters());
   EXPECT_EQ(CountOf(kVit), 86567656);
+  // Of BertForMaskedLM; large is base with other sizes.
+  EXPECT_EQ(CountOf(kBert), 109514298);
+  EXPECT_EQ(FindModel("--model", "bert-base")->num_parameters(), 109514298);
+  std::string large = Replaced(kBert, "\"hidden_size\": 768", "\"hidden_size\": 1024");
+  large = Replaced(large, "\"intermediate_size\": 3072", "\"intermediate_size\": 4096");
+  large = Replaced(large, "heads\": 12, \"num_hidden_layers\": 12",
+                   "heads\": 16, \"num_hidden_layers\": 24");
+  EXPECT_EQ(CountOf(large.c_str()), 335174458);
+  EXPECT_EQ(FindModel("--model", "bert-large")->num_parameters(), 335174458);
   EXPECT_EQ(FindModel("--model", "gemma-7b")->num_parameters(), 8537680896);
 }
 
@@ -268,9 +283,23 @@ TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
       "them must have 6");
   EXPECT_THAT(deepseek("\"topk_group\": 1", "\"topk_group\": 2"),
               HasSubstr("c.json: topk_group: 2: must be a whole number from 1 to 1"));
-  EXPECT_EQ(message(Replaced(kVit, "\"vit\"", "\"bert\"")),
-            "c.json: model_type: \"bert\": no layer has norms behind half blocks; the zoo's "
-            "bert-48 has them in front");
+  const auto bert = [&](const char* from, const char* to, int64_t tokens = 0) {
+    return message(Replaced(kBert, from, to), tokens);
+  };
+  EXPECT_EQ(bert("\"num_attention_heads\": 12", "\"num_attention_heads\": 11"),
+            "c.json: num_attention_heads: 11: must divide the hidden size, 768; nearest: 12");
+  EXPECT_EQ(bert("\"gelu\"", "\"relu\""),
+            "c.json: hidden_act: \"relu\": no layer has it; must be gelu or gelu_new or "
+            "gelu_pytorch_tanh");
+  EXPECT_EQ(bert("\"absolute\"", "\"relative_key\""),
+            "c.json: position_embedding_type: \"relative_key\": no layer has it; must be absolute");
+  EXPECT_EQ(bert("\"layer_norm_eps\": 1e-12", "\"layer_norm_eps\": 0"),
+            "c.json: layer_norm_eps: 0: must be from 1e-15 to 1");
+  EXPECT_EQ(bert("\"type_vocab_size\": 2", "\"is_decoder\": true"),
+            "c.json: is_decoder: true: no decoder can be made of it; must be false");
+  EXPECT_THAT(bert("\"type_vocab_size\": 2", "\"type_vocab_size\": 0"),
+              HasSubstr("c.json: type_vocab_size: 0: must be a whole number from 1 to"));
+  EXPECT_THAT(bert("512", "512", 513), HasSubstr("513"));
   const auto vit = [&](const char* from, const char* to, int64_t tokens = 0) {
     return message(Replaced(kVit, from, to), tokens);
   };

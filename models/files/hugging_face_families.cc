@@ -8,7 +8,8 @@ namespace {
 constexpr WeightLayout kSame = WeightLayout::kSame, kTurned = WeightLayout::kTransposed,
                        kFirst = WeightLayout::kFirstRows, kPatches = WeightLayout::kPatches;
 constexpr WeightScale kStream = WeightScale::kStream, kTable = WeightScale::kTable,
-                      kHead = WeightScale::kHeadNorm, kQk = WeightScale::kQueriesAndKeys;
+                      kFrom = WeightScale::kFromStream, kHead = WeightScale::kHeadNorm,
+                      kQk = WeightScale::kQueriesAndKeys;
 
 // The first rule of a parameter counts.
 std::vector<WeightRule> Before(std::vector<WeightRule> rules, const std::vector<WeightRule>& more) {
@@ -130,6 +131,53 @@ std::vector<WeightRule> Vit() {
   };
 }
 
+// With its head of masked tokens. Norms are behind half blocks, so the residual stream is what they
+// give. The first files call a norm's parameters gamma and beta.
+std::vector<WeightRule> Bert() {
+  return {
+      {"embedding/tokens", "embeddings.word_embeddings.weight", kSame, kTable},
+      {"embedding/positions", "embeddings.position_embeddings.weight", kFirst, kStream},
+      {"embedding/types", "embeddings.token_type_embeddings.weight", kSame, kStream},
+      {"embedding_norm/gamma", "embeddings.LayerNorm.weight|embeddings.LayerNorm.gamma", kSame,
+       kStream},
+      {"embedding_norm/beta", "embeddings.LayerNorm.bias|embeddings.LayerNorm.beta", kSame,
+       kStream},
+      {"block#/attention/wqkv", "encoder.layer.#.attention.self.{query,key,value}.weight", kTurned,
+       kFrom},
+      {"block#/attention/bqkv", "encoder.layer.#.attention.self.{query,key,value}.bias"},
+      {"block#/attention/wo", "encoder.layer.#.attention.output.dense.weight", kTurned, kStream},
+      {"block#/attention/bo", "encoder.layer.#.attention.output.dense.bias", kSame, kStream},
+      {"block#/attention_norm/gamma",
+       "encoder.layer.#.attention.output.LayerNorm.weight|"
+       "encoder.layer.#.attention.output.LayerNorm.gamma",
+       kSame, kStream},
+      {"block#/attention_norm/beta",
+       "encoder.layer.#.attention.output.LayerNorm.bias|"
+       "encoder.layer.#.attention.output.LayerNorm.beta",
+       kSame, kStream},
+      {"block#/mlp/w1", "encoder.layer.#.intermediate.dense.weight", kTurned, kFrom},
+      {"block#/mlp/b1", "encoder.layer.#.intermediate.dense.bias"},
+      {"block#/mlp/w2", "encoder.layer.#.output.dense.weight", kTurned, kStream},
+      {"block#/mlp/b2", "encoder.layer.#.output.dense.bias", kSame, kStream},
+      {"block#/mlp_norm/gamma",
+       "encoder.layer.#.output.LayerNorm.weight|encoder.layer.#.output.LayerNorm.gamma", kSame,
+       kStream},
+      {"block#/mlp_norm/beta",
+       "encoder.layer.#.output.LayerNorm.bias|encoder.layer.#.output.LayerNorm.beta", kSame,
+       kStream},
+      {"dense/w", "cls.predictions.transform.dense.weight", kTurned, kFrom},
+      {"dense/b", "cls.predictions.transform.dense.bias"},
+      {"head/gamma",
+       "cls.predictions.transform.LayerNorm.weight|cls.predictions.transform.LayerNorm.gamma",
+       kSame, kHead},
+      {"head/beta",
+       "cls.predictions.transform.LayerNorm.bias|cls.predictions.transform.LayerNorm.beta", kSame,
+       kHead},
+      {"head/w", "cls.predictions.decoder.weight", kTurned},
+      {"head/b", "cls.predictions.bias"},
+  };
+}
+
 std::vector<WeightFamily> MakeFamilies() {
   const std::vector<absl::string_view> masks = {".attn.bias", ".attn.masked_bias"};
   const std::vector<absl::string_view> frequencies = {".rotary_emb.inv_freq"};
@@ -166,7 +214,16 @@ std::vector<WeightFamily> MakeFamilies() {
   deepseek.latent = true;
   deepseek.rules = DeepSeekV3();
   WeightFamily vit = {{"vit"}, "vit.", "layer_norm_eps", 1e-12, false, false, false, Vit()};
-  return {gpt2, llama, gemma, gemma2, gemma3, mixtral, qwen3_moe, deepseek, vit};
+  WeightFamily bert = {{"bert"}, "bert.", "layer_norm_eps", 1e-12, false, false, false, Bert()};
+  // What the head shares, and other heads'.
+  bert.no_weights = {"embeddings.position_ids",
+                     "cls.predictions.decoder.weight",
+                     "cls.predictions.decoder.bias",
+                     "pooler.dense.weight",
+                     "pooler.dense.bias",
+                     "cls.seq_relationship.weight",
+                     "cls.seq_relationship.bias"};
+  return {bert, gpt2, llama, gemma, gemma2, gemma3, mixtral, qwen3_moe, deepseek, vit};
 }
 
 }  // namespace

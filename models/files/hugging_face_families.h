@@ -25,6 +25,7 @@ enum class WeightLayout : uint8_t {
 enum class WeightScale : uint8_t {
   kNone,
   kStream,          // what is added to the residual stream
+  kFromStream,      // what takes it without a norm between
   kTable,           // the token table
   kHeadNorm,        // what is in front of a head that shares the table
   kQueriesAndKeys,  // q and k of q, k, v, where they have norms

@@ -101,6 +101,8 @@ class Reader {
         return 1;
       case WeightScale::kStream:
         return stream_;
+      case WeightScale::kFromStream:
+        return 1 / stream_;
       case WeightScale::kTable:
         return TableScale(graph_.layers[0].parameters[0]);
       case WeightScale::kHeadNorm:

@@ -13,6 +13,7 @@
 #include "models/files/layer_list_json.h"
 #include "models/files/network_json.h"
 #include "models/files/pipedream_profile.h"
+#include "models/zoo/bert.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/layer_groups.h"
 #include "models/zoo/published.h"
@@ -61,6 +62,10 @@ absl::StatusOr<ModelGraph> OfImages(const nlohmann::json& root, absl::string_vie
 
 absl::StatusOr<ModelGraph> OfText(const nlohmann::json& root, absl::string_view what,
                                   int64_t tokens) {
+  if (IsBertConfig(root)) {
+    PIPELAB_ASSIGN_OR_RETURN(const BertConfig config, ReadBertConfig(root, what, tokens));
+    return BuildBert(config);
+  }
   PIPELAB_ASSIGN_OR_RETURN(const GptConfig config, ReadHuggingFaceConfig(root, what, tokens));
   return BuildGpt(config);
 }

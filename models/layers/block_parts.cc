@@ -28,6 +28,10 @@ Tensor AllocateMeans(const LayerContext& ctx, const Parameter& beta, int64_t row
   return beta.value.empty() ? Tensor() : ctx.backend->AllocateFloats({rows});
 }
 
+Tensor AllocateDeviations(const LayerContext& ctx, const Parameter& gamma, int64_t rows) {
+  return gamma.value.empty() ? Tensor() : ctx.backend->AllocateFloats({rows});
+}
+
 ResidualDropout::ResidualDropout(const LayerSpec& spec)
     : prefix_(absl::StrCat("dropout/", spec.name, "/step")),
       rate_(static_cast<float>(Attribute(spec, "dropout"))),
@@ -107,6 +111,7 @@ Tensor ProductRows::Sum(const LayerContext& ctx, Tensor all_MC) const {
 
 Tensor NormAgain(const LayerContext& ctx, const Tensor& x_MC, const Parameter& gamma,
                  const Parameter& beta, const Tensor& mean_M, const Tensor& rstd_M) {
+  if (gamma.value.empty()) return x_MC;
   Tensor norm_MC = AllocateLike(ctx, x_MC);
   ctx.backend->LayerNorm(x_MC, gamma.value, beta.value, norm_MC, mean_M, rstd_M);
   return norm_MC;
@@ -115,10 +120,40 @@ Tensor NormAgain(const LayerContext& ctx, const Tensor& x_MC, const Parameter& g
 Tensor NormResidualGradient(const LayerContext& ctx, const Tensor& dnorm_MC, const Tensor& x_MC,
                             const Parameter& gamma, const Tensor& mean_M, const Tensor& rstd_M,
                             const Tensor& dy_MC) {
-  Tensor dx_MC = AllocateLike(ctx, x_MC);
-  ctx.backend->LayerNormInputGradient(dnorm_MC, x_MC, gamma.value, mean_M, rstd_M, dx_MC);
+  Tensor dx_MC = dnorm_MC;
+  if (!gamma.value.empty()) {
+    dx_MC = AllocateLike(ctx, x_MC);
+    ctx.backend->LayerNormInputGradient(dnorm_MC, x_MC, gamma.value, mean_M, rstd_M, dx_MC);
+  }
   if (!dy_MC.empty()) ctx.backend->Add(dx_MC, dy_MC, dx_MC);
   return dx_MC;
+}
+
+void NormWeightGradient(const LayerContext& ctx, const Tensor& dnorm_MC, const Tensor& x_MC,
+                        const Parameter& gamma, const Parameter& beta, const Tensor& mean_M,
+                        const Tensor& rstd_M) {
+  if (gamma.value.empty()) return;
+  ctx.backend->LayerNormWeightGradient(dnorm_MC, x_MC, mean_M, rstd_M, gamma.gradient,
+                                       beta.gradient);
+}
+
+void AddToRows(const LayerContext& ctx, const Tensor& value_C, const Tensor& y_MC) {
+  Backend& b = *ctx.backend;
+  const int64_t c = value_C.dim(0), m = y_MC.dim(0), most = std::min(kRowsAtOnce, m);
+  const Tensor ones = b.Allocate({most, 1}), rows = b.Allocate({most, c});
+  b.Fill(ones, 1);
+  b.Linear(ones, value_C.Reshape({1, c}), Tensor(), rows);
+  for (int64_t first = 0; first < m; first += most) {
+    const Tensor some = y_MC.Rows(first, std::min(first + most, m));
+    b.Add(some, rows.Rows(0, some.dim(0)), some);
+  }
+}
+
+void AddRowsTo(const LayerContext& ctx, const Tensor& dy_MC, const Tensor& gradient_C) {
+  const Tensor ones = ctx.backend->Allocate({dy_MC.dim(0), 1});
+  ctx.backend->Fill(ones, 1);
+  ctx.backend->LinearWeightGradient(ones, dy_MC, gradient_C.Reshape({1, gradient_C.dim(0)}),
+                                    Tensor());
 }
 
 Tensor AllocateLike(const LayerContext& ctx, const Tensor& like) {

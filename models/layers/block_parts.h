@@ -36,6 +36,8 @@ class PresentParameters {
 
 // Of a norm's rows; empty without a beta, of an RMS norm.
 Tensor AllocateMeans(const LayerContext& ctx, const Parameter& beta, int64_t rows);
+// Reciprocal ones; empty without a gamma, where there is no norm.
+Tensor AllocateDeviations(const LayerContext& ctx, const Parameter& gamma, int64_t rows);
 
 class ResidualDropout {
  public:
@@ -84,14 +86,26 @@ class ProductRows {
 };
 
 // norm(x) once more, bit for bit, in a new tensor: with the same mean and deviation, which it
-// writes again.
+// writes again. Without a gamma x itself.
 Tensor NormAgain(const LayerContext& ctx, const Tensor& x_MC, const Parameter& gamma,
                  const Parameter& beta, const Tensor& mean_M, const Tensor& rstd_M);
 
-// The gradient of x = the residual's own dy, if any, + the norm's, in a new tensor.
+// The gradient of x = the residual's own dy, if any, + the norm's, in a new tensor; without a gamma
+// in that of the norm's.
 Tensor NormResidualGradient(const LayerContext& ctx, const Tensor& dnorm_MC, const Tensor& x_MC,
                             const Parameter& gamma, const Tensor& mean_M, const Tensor& rstd_M,
                             const Tensor& dy_MC);
+
+// Of gamma and beta, which are added to. Without a gamma nothing.
+void NormWeightGradient(const LayerContext& ctx, const Tensor& dnorm_MC, const Tensor& x_MC,
+                        const Parameter& gamma, const Parameter& beta, const Tensor& mean_M,
+                        const Tensor& rstd_M);
+
+// A parameter's numbers are added to each row, kRowsAtOnce at a time; and their gradient, from that
+// of the rows.
+inline constexpr int64_t kRowsAtOnce = 64;
+void AddToRows(const LayerContext& ctx, const Tensor& value_C, const Tensor& y_MC);
+void AddRowsTo(const LayerContext& ctx, const Tensor& dy_MC, const Tensor& gradient_C);
 
 // A tensor as large as `like`, of its type.
 Tensor AllocateLike(const LayerContext& ctx, const Tensor& like);

@@ -22,24 +22,28 @@ class Dense : public UnaryLayer {
 
   int64_t out_;
   Activation activation_;
+  GeluForm gelu_;
+  float scale_;
 };
 
 using P = DenseParameter;
 
 Dense::Dense(const LayerSpec& spec)
-    : out_(spec.output_shape.back()), activation_(ActivationOf(spec)) {}
+    : out_(spec.output_shape.back()),
+      activation_(ActivationOf(spec)),
+      gelu_(spec.attributes.count("exact_gelu") > 0 ? GeluForm::kErf : GeluForm::kTanh),
+      scale_(spec.attributes.count("scale") > 0 ? static_cast<float>(Attribute(spec, "scale"))
+                                                : 1.0f) {}
 
 Tensor Dense::Run(const LayerContext& ctx, const Tensor& x_MK, LayerStash* stash) {
   Backend& b = *ctx.backend;
   Tensor h_MN = b.Allocate({x_MK.dim(0), out_});
   b.Linear(x_MK, parameters_[P::kW].value, parameters_[P::kB].value, h_MN);
-  if (activation_ == Activation::kNone) return h_MN;
-  Tensor y_MN = b.Allocate(h_MN.shape());
-  if (activation_ == Activation::kGelu) {
-    b.Gelu(h_MN, y_MN);
-  } else {
-    b.Relu(h_MN, y_MN);
-  }
+  Tensor y_MN = activation_ == Activation::kNone ? h_MN : b.Allocate(h_MN.shape());
+  if (activation_ == Activation::kGelu) b.Gelu(h_MN, y_MN, gelu_);
+  if (activation_ == Activation::kRelu) b.Relu(h_MN, y_MN);
+  if (scale_ != 1) b.optimizer().Scale(y_MN, scale_);
+  if (activation_ == Activation::kNone) return y_MN;
   stash->tensors = {std::move(h_MN)};
   return y_MN;
 }
@@ -47,7 +51,8 @@ Tensor Dense::Run(const LayerContext& ctx, const Tensor& x_MK, LayerStash* stash
 Tensor Dense::InputGradient(const LayerContext& ctx, const Tensor& x_MK, Tensor dy,
                             LayerStash* stash) {
   Backend& b = *ctx.backend;
-  if (activation_ == Activation::kGelu) b.GeluGradient(dy, stash->tensors[0], dy);
+  if (scale_ != 1) b.optimizer().Scale(dy, scale_);
+  if (activation_ == Activation::kGelu) b.GeluGradient(dy, stash->tensors[0], dy, gelu_);
   if (activation_ == Activation::kRelu) b.ReluGradient(dy, stash->tensors[0], dy);
   stash->tensors.clear();
   Tensor dx_MK = b.Allocate(x_MK.shape());

@@ -108,7 +108,8 @@ void GptAttention::Rotate(const LayerContext& ctx, bool back, const Tensor& qkv_
 Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
   const int64_t own = x_MC.dim(0), m = rows_.all(own);
-  Tensor mean_M = AllocateMeans(ctx, At(P::kBeta), own), rstd_M = b.AllocateFloats({own});
+  Tensor mean_M = AllocateMeans(ctx, At(P::kBeta), own),
+         rstd_M = AllocateDeviations(ctx, At(P::kGamma), own);
   Tensor norm_MC = NormAgain(ctx, x_MC, At(P::kGamma), At(P::kBeta), mean_M, rstd_M);
   norm_MC = rows_.Gather(ctx, std::move(norm_MC));
   Tensor qkv_MQ = b.Allocate({m, qkv_width_});
@@ -169,6 +170,7 @@ Tensor GptAttention::InputGradient(const LayerContext& ctx, const Tensor& x_MC, 
   dnorm_MC = rows_.Sum(ctx, std::move(dnorm_MC));
   Tensor dx_MC = NormResidualGradient(ctx, dnorm_MC, x_MC, At(P::kGamma), kept[kMean], kept[kRstd],
                                       residual_.Around(dy));
+  if (At(P::kGamma).value.empty()) dnorm_MC = Tensor();  // dx itself
   kept.insert(kept.end(), {std::move(dbranch_MC), std::move(dnorm_MC), std::move(dgammas_2D)});
   return dx_MC;
 }
@@ -179,8 +181,8 @@ void GptAttention::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, L
   b.LinearWeightGradient(kept[kMix], kept[kDbranch], At(P::kWo).gradient,
                          BiasGradientOfOne(ctx, rows_.part(), At(P::kBo)));
   kept[kMix] = kept[kDbranch] = Tensor();
-  b.LayerNormWeightGradient(kept[kDnorm], x_MC, kept[kMean], kept[kRstd], At(P::kGamma).gradient,
-                            At(P::kBeta).gradient);
+  NormWeightGradient(ctx, kept[kDnorm], x_MC, At(P::kGamma), At(P::kBeta), kept[kMean],
+                     kept[kRstd]);
   kept[kDnorm] = Tensor();
   const Tensor norm_MC = rows_.Gather(
       ctx, NormAgain(ctx, x_MC, At(P::kGamma), At(P::kBeta), kept[kMean], kept[kRstd]));

@@ -68,6 +68,7 @@ class GptEmbedding : public UnaryLayer {
   int64_t num_words_;   // in the device's table
   ParameterCut words_;  // which
   Positions positions_;
+  bool has_types_;
 };
 
 using P = GptEmbeddingParameter;
@@ -80,7 +81,8 @@ GptEmbedding::GptEmbedding(const LayerSpec& spec)
       hidden_(spec.output_shape[1]),
       num_words_(spec.parameters[P::kTable].shape[0]),
       words_(spec.parameters[P::kTable].cut),
-      positions_(static_cast<Positions>(static_cast<int>(Attribute(spec, "positions")))) {}
+      positions_(static_cast<Positions>(static_cast<int>(Attribute(spec, "positions")))),
+      has_types_(spec.parameters.size() > P::kTypes) {}
 
 // Column 2i of position p is sin(p / 10000^(2i / C)), column 2i + 1 the cosine.
 Tensor GptEmbedding::Sinusoids(const LayerContext& ctx) const {
@@ -152,6 +154,9 @@ Tensor GptEmbedding::Run(const LayerContext& ctx, const Tensor&, LayerStash*) {
   } else {
     embedding.Lookup(tokens, table, positions, y_MC);
   }
+  if (has_types_) {
+    AddToRows(ctx, parameters_[P::kTypes].value.Rows(0, 1).Reshape({hidden_}), y_MC);
+  }
   return y_MC;
 }
 
@@ -179,6 +184,10 @@ void GptEmbedding::WeightGradient(const LayerContext& ctx, const Tensor&, LayerS
     embedding.LookupWeightGradient(tokens, stash->tensors[0], table, positions);
   } else {  // each token a bag of one
     embedding.BagWeightGradient(tokens, stash->tensors[0], BagMode::kSum, table);
+  }
+  if (has_types_) {
+    AddRowsTo(ctx, stash->tensors[0],
+              parameters_[P::kTypes].gradient.Rows(0, 1).Reshape({hidden_}));
   }
   stash->tensors.clear();
 }

@@ -44,7 +44,8 @@ class GptHead : public UnaryLayer {
   ProductRows rows_;
   int64_t vocabulary_;  // the device's words
   ParameterCut words_;  // which
-  bool output_bias_;
+  bool own_weight_;     // [C, V] with a bias, instead of a table
+  bool table_bias_;
   PresentParameters all_;
 };
 
@@ -56,28 +57,30 @@ enum { kMean, kRstd, kLogits, kLse, kDnorm };
 
 GptHead::GptHead(const LayerSpec& spec)
     : rows_(spec),
-      output_bias_(Attribute(spec, "output_bias") != 0),
-      all_(spec, {"gamma", "beta", output_bias_ ? "w" : "table", "b"}) {
-  const size_t place = spec.parameters.size() - (output_bias_ ? 2 : 1);
-  const ParameterSpec& table = spec.parameters[place];  // [V, C], or [C, V] with a bias
-  vocabulary_ = table.shape[output_bias_ ? 1 : 0];
+      own_weight_(Attribute(spec, "output_bias") != 0),
+      table_bias_(spec.attributes.count(kTableBias) > 0),
+      all_(spec, {"gamma", "beta", own_weight_ ? "w" : "table", "b"}) {
+  const size_t place = spec.parameters.size() - (own_weight_ || table_bias_ ? 2 : 1);
+  const ParameterSpec& table = spec.parameters[place];  // [V, C], or [C, V]
+  vocabulary_ = table.shape[own_weight_ ? 1 : 0];
   words_ = table.cut;
 }
 
 void GptHead::Logits(const LayerContext& ctx, const Tensor& norm_MC,
                      const Tensor& logits_MV) const {
   const Tensor& table = At(P::kTable).value;
-  if (output_bias_) {
+  if (own_weight_) {
     ctx.backend->Linear(norm_MC, table, At(P::kBias).value, logits_MV);
-  } else {
-    ctx.backend->LinearTransposed(norm_MC, table, logits_MV);
+    return;
   }
+  ctx.backend->LinearTransposed(norm_MC, table, logits_MV);
+  if (table_bias_) AddToRows(ctx, At(P::kBias).value, logits_MV);
 }
 
 void GptHead::LogitsInputGradient(const LayerContext& ctx, const Tensor& dlogits_MV,
                                   const Tensor& dnorm_MC) const {
   const Tensor& table = At(P::kTable).value;
-  if (output_bias_) {
+  if (own_weight_) {
     ctx.backend->LinearInputGradient(dlogits_MV, table, dnorm_MC);
   } else {
     ctx.backend->LinearTransposedInputGradient(dlogits_MV, table, dnorm_MC);
@@ -87,7 +90,7 @@ void GptHead::LogitsInputGradient(const LayerContext& ctx, const Tensor& dlogits
 void GptHead::LogitsWeightGradient(const LayerContext& ctx, const Tensor& norm_MC,
                                    const Tensor& dlogits_MV) const {
   const Tensor& dtable = At(P::kTable).gradient;
-  if (output_bias_) {
+  if (own_weight_) {
     ctx.backend->LinearWeightGradient(norm_MC, dlogits_MV, dtable, At(P::kBias).gradient);
   } else {
     ctx.backend->LinearTransposedWeightGradient(norm_MC, dlogits_MV, dtable);
@@ -178,6 +181,7 @@ void GptHead::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerS
   b.LayerNormWeightGradient(kept[kDnorm], x_MC, kept[kMean], kept[kRstd], At(P::kGamma).gradient,
                             At(P::kBeta).gradient);
   kept[kDnorm] = Tensor();
+  if (table_bias_) AddRowsTo(ctx, kept[kLogits], At(P::kBias).gradient);
   const Tensor norm_MC = rows_.Gather(
       ctx, NormAgain(ctx, x_MC, At(P::kGamma), At(P::kBeta), kept[kMean], kept[kRstd]));
   LogitsWeightGradient(ctx, norm_MC, kept[kLogits]);

@@ -72,7 +72,8 @@ Tensor GptMlp::Gated(const LayerContext& ctx, const Tensor& h_M2F) const {
 Tensor GptMlp::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
   const int64_t m = x_MC.dim(0);
-  Tensor mean_M = AllocateMeans(ctx, At(P::kBeta), m), rstd_M = b.AllocateFloats({m});
+  Tensor mean_M = AllocateMeans(ctx, At(P::kBeta), m),
+         rstd_M = AllocateDeviations(ctx, At(P::kGamma), m);
   Tensor norm_MC = NormAgain(ctx, x_MC, At(P::kGamma), At(P::kBeta), mean_M, rstd_M);
   norm_MC = rows_.Gather(ctx, std::move(norm_MC));
   Tensor h_MF = b.Allocate({rows_.all(m), (gate_.has_value() ? 2 : 1) * inner_}), active_MF;
@@ -122,6 +123,7 @@ Tensor GptMlp::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor
   dnorm_MC = rows_.Sum(ctx, std::move(dnorm_MC));
   Tensor dx_MC = NormResidualGradient(ctx, dnorm_MC, x_MC, At(P::kGamma), kept[kMean], kept[kRstd],
                                       residual_.Around(dy));
+  if (At(P::kGamma).value.empty()) dnorm_MC = Tensor();  // dx itself
   kept.insert(kept.end(), {std::move(dh_MF), std::move(dbranch_MC), std::move(dnorm_MC)});
   return dx_MC;
 }
@@ -139,8 +141,8 @@ void GptMlp::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerSt
   b.LinearWeightGradient(kept[kH], kept[kDbranch], At(P::kW2).gradient,
                          BiasGradientOfOne(ctx, rows_.part(), At(P::kB2)));
   kept[kH] = kept[kDbranch] = Tensor();
-  b.LayerNormWeightGradient(kept[kDnorm], x_MC, kept[kMean], kept[kRstd], At(P::kGamma).gradient,
-                            At(P::kBeta).gradient);
+  NormWeightGradient(ctx, kept[kDnorm], x_MC, At(P::kGamma), At(P::kBeta), kept[kMean],
+                     kept[kRstd]);
   kept[kDnorm] = Tensor();
   const Tensor norm_MC = rows_.Gather(
       ctx, NormAgain(ctx, x_MC, At(P::kGamma), At(P::kBeta), kept[kMean], kept[kRstd]));

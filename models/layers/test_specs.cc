@@ -1,10 +1,12 @@
 #include "models/layers/test_specs.h"
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "models/specs/cross_attention_spec.h"
 #include "models/specs/data_input_spec.h"
+#include "models/specs/dense_spec.h"
 #include "models/specs/element_loss_spec.h"
 #include "models/specs/embedding_bag_spec.h"
 #include "models/specs/gpt_attention_spec.h"
@@ -257,9 +259,15 @@ void AddEnds(std::vector<LayerSpec>* layers) {
   embedding.name = "tokens_alone";
   embedding.positions = Positions::kNone;
   layers->push_back(GptEmbeddingSpec(embedding));
-  for (bool bias : {false, true}) {
+  embedding.name = "token_types";
+  embedding.positions = Positions::kLearned;
+  embedding.types = 2;
+  layers->push_back(GptEmbeddingSpec(embedding));
+  for (const auto& [bias, tie] :
+       {std::make_pair(false, ""), std::make_pair(true, ""), std::make_pair(true, "tie")}) {
     GptHeadSizes head;
-    head.name = absl::StrCat("head", bias);
+    head.name = absl::StrCat("head", bias, tie);
+    head.tie = tie;
     head.tokens = 5;
     head.hidden = 9;
     head.vocabulary = 7;
@@ -267,6 +275,41 @@ void AddEnds(std::vector<LayerSpec>* layers) {
     head.padded_targets = true;
     layers->push_back(GptHeadSpec(head));
   }
+}
+
+// BERT's: norms are layers of their own.
+void AddWithoutNorms(std::vector<LayerSpec>* layers) {
+  for (const double dropout : {0.0, 0.25}) {
+    GptAttentionSizes attention;
+    attention.name = absl::StrCat("attention_alone", dropout);
+    attention.tokens = 5;
+    attention.hidden = 12;
+    attention.heads = 2;
+    attention.causal = false;
+    attention.norm = NormKind::kNone;
+    attention.dropout = dropout;
+    layers->push_back(GptAttentionSpec(attention));
+    for (const bool exact : {false, true}) {
+      GptMlpSizes mlp;
+      mlp.name = absl::StrCat("mlp_alone", dropout, exact);
+      mlp.tokens = 4;
+      mlp.hidden = 6;
+      mlp.inner = exact ? 20 : 3;
+      mlp.exact_gelu = exact;
+      mlp.norm = NormKind::kNone;
+      mlp.dropout = dropout;
+      layers->push_back(GptMlpSpec(mlp));
+    }
+  }
+  DenseSizes dense;
+  dense.name = "scaled";
+  dense.tokens = 3;
+  dense.in = 5;
+  dense.out = 4;
+  dense.activation = Activation::kGelu;
+  dense.exact_gelu = true;
+  dense.scale = 1.5;
+  layers->push_back(DenseSpec(dense));
 }
 
 void AddExactGelu(std::vector<LayerSpec>* layers) {
@@ -374,6 +417,7 @@ std::vector<LayerSpec> NetLayers() {
   AddWindows(&layers);
   AddLatentAttention(&layers);
   AddExactGelu(&layers);
+  AddWithoutNorms(&layers);
   AddPostNormBlock(&layers);
   return layers;
 }

@@ -16,6 +16,7 @@ namespace pipelab {
 enum class NormKind : uint8_t {
   kLayer,  // gamma and beta; a row's mean and reciprocal deviation are kept
   kRms,    // gamma alone, about 0 (Zhang and Sennrich, NeurIPS 2019)
+  kNone,   // a half block without: its norm is a layer behind it, as in BERT
 };
 
 enum class FeedForwardKind : uint8_t {
@@ -68,11 +69,14 @@ struct LatentHeads {
 enum class Biases : uint8_t { kAll, kNone, kQueryKeyValue };
 
 // Numbers that a norm keeps of a row.
-inline int64_t NormStatistics(NormKind norm) { return norm == NormKind::kLayer ? 2 : 1; }
+inline int64_t NormStatistics(NormKind norm) {
+  return norm == NormKind::kNone ? 0 : norm == NormKind::kLayer ? 2 : 1;
+}
 
 // The norm's parameters, in front of a layer's others.
 inline std::vector<ParameterSpec> NormParameters(NormKind norm, const std::string& name,
                                                  int64_t hidden) {
+  if (norm == NormKind::kNone) return {};
   std::vector<ParameterSpec> parameters = {{name + "/gamma", {hidden}, InitKind::kOnes, 0, ""}};
   if (norm == NormKind::kLayer) {
     parameters.push_back({name + "/beta", {hidden}, InitKind::kZeros, 0, ""});

@@ -31,6 +31,8 @@ LayerSpec DenseSpec(const DenseSizes& s) {
   layer.parameters = {{s.name + "/w", {s.in, s.out}, InitKind::kNormal, s.stddev, ""},
                       {s.name + "/b", {s.out}, InitKind::kZeros, 0, ""}};
   layer.attributes = {{"activation", static_cast<double>(s.activation)}};
+  if (s.exact_gelu) layer.attributes["exact_gelu"] = 1;
+  if (s.scale != 1) layer.attributes["scale"] = s.scale;
   layer.split.context = ContextUse::kRows;
   layer.operations = [s](int64_t samples, TokenSlice slice) {
     const int64_t m = samples * slice.CountOf(s.tokens);
@@ -38,6 +40,7 @@ LayerSpec DenseSpec(const DenseSizes& s) {
     AddMatmul(m, s.out, s.in, &ops);
     if (s.activation != Activation::kNone)
       AddMemory(OperationKind::kActivation, 2 * m * s.out, 3 * m * s.out, &ops);
+    if (s.scale != 1) AddElementwise(2 * m * s.out, 2 * m * s.out, &ops);
     return ops;
   };
   SetCosts(&layer, [s](NumberWidth width, LayerSpec* l) {

@@ -1,4 +1,4 @@
-// A fully connected layer: y = act(x w + b). What it costs; dense.cc runs it.
+// A fully connected layer: y = scale act(x w + b). What it costs; dense.cc runs it.
 //
 //   LayerSpec layer = DenseSpec({.name = "join/dense", .input = 7, .tokens = 128, .in = 512,
 //                                .out = 256, .activation = Activation::kGelu});
@@ -24,6 +24,8 @@ struct DenseSizes {
   int64_t tokens = 1;  // rows of a sample
   int64_t in = 0, out = 0;
   Activation activation = Activation::kNone;
+  bool exact_gelu = false;  // of kGelu: erf's, not the tanh form
+  double scale = 1;         // of y
   double stddev = 0.02;
 };
 

@@ -73,7 +73,8 @@ LayerCosts AttentionCosts(const Sizes& s) {
   costs.kept = statistics + lse + qkv_mix + normed;
   // The gradient of q, k, v; the attention's output; the branch's gradient and that of the norm's
   // output.
-  costs.kept_for_weight = statistics + qkv_mix + mc + own + dgammas;
+  const Bytes dx = s.statistics > 0 ? own : none;  // without a norm its gradient is dx
+  costs.kept_for_weight = statistics + qkv_mix + mc + dx + dgammas;
   // q, k, v and the attention's output are there; then come the kernel's scratch or the branch's
   // output, and its sums.
   costs.forward_peak =
@@ -89,8 +90,8 @@ LayerCosts AttentionCosts(const Sizes& s) {
     costs.backward_input_peak = mc + std::max({s.dropout ? own : none, kernel, turned - lse,
                                                mc + own - lse - normed + dgammas});
   } else {
-    costs.backward_input_peak =
-        (s.dropout ? mc : none) + std::max({kernel, turned - lse, mc * 2 - lse - normed + dgammas});
+    costs.backward_input_peak = (s.dropout ? mc : none) +
+                                std::max({kernel, turned - lse, mc + dx - lse - normed + dgammas});
   }
   costs.backward_peak = costs.backward_input_peak;
   // The weight part allocates only after it has freed more.
@@ -143,7 +144,8 @@ LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
   const int64_t keys = s.samples * (context.parts() ? context.KeysRead() : std::min(seen, most));
   const Flops scores = ScoreFlops(s, slice);
   LayerOperations ops;
-  AddMemory(OperationKind::kLayerNorm, 2 * own, 4 * own, &ops);
+  const bool norm = s.statistics > 0;
+  if (norm) AddMemory(OperationKind::kLayerNorm, 2 * own, 4 * own, &ops);
   AddMatmul(m, s.qkv(), s.c, &ops);
   const int64_t moved = m * s.w + keys * s.k;  // q and k; the output and v
   ops.forward.push_back(AttentionOperation(2.0 * scores, 2 * moved, s.w / s.heads));
@@ -162,7 +164,7 @@ LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
   if (context.parts()) context.AddOperations(&ops);
   AddMatmul(m, s.c, s.w, &ops);
   if (s.residual) AddElementwise(3 * own, 0, &ops);
-  AddOwnNormAndResidual(own, &ops, s.residual);
+  AddOwnNormAndResidual(own, &ops, s.residual, norm);
   return ops;
 }
 
@@ -259,7 +261,7 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
                             {"key and value heads", kv_heads, false, "kv_heads"},
                             {"tokens", s.tokens, true}};
   layer.split.context = s.causal ? ContextUse::kCausalKeys : ContextUse::kKeys;
-  const bool whole_samples = !s.causal || s.query_key_norms;
+  const bool whole_samples = !s.causal || s.query_key_norms || s.norm == NormKind::kNone;
   SetCosts(&layer, [part, whole_samples](NumberWidth bytes, LayerSpec* l) {
     l->split.costs = [part, bytes](int64_t samples, TokenSlice slice, TensorParallel split) {
       const Sizes sizes = part(samples, split, bytes);

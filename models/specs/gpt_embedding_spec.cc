@@ -1,6 +1,10 @@
 #include "models/specs/gpt_embedding_spec.h"
 
+#include <algorithm>
+
+#include "glog/logging.h"
 #include "models/graph/cost_math.h"
+#include "models/specs/own_operations.h"
 
 namespace pipelab {
 namespace {
@@ -8,7 +12,7 @@ namespace {
 // A group sums the rows that each device's words have; where rows are split by tokens, the sums of
 // the device's own beside all.
 LayerCosts EmbeddingCosts(const SplitRows& rows, int64_t positions, int64_t c, bool sinusoidal,
-                          NumberWidth width) {
+                          bool types, NumberWidth width) {
   LayerCosts costs;
   costs.output = width(rows.own * c);
   costs.kept_for_weight = costs.output;  // dy
@@ -16,6 +20,11 @@ LayerCosts EmbeddingCosts(const SplitRows& rows, int64_t positions, int64_t c, b
   if (rows.scattered()) costs.forward_peak += width(rows.all * c);
   if (sinusoidal) costs.forward_peak += width(positions * c);
   if (rows.scattered()) costs.backward_weight_peak = width(rows.all * c);
+  if (types) {  // some rows of it; a one for each row
+    costs.forward_peak =
+        std::max(costs.forward_peak, costs.output + RowsAtOnceBytes(rows.own, c, width));
+    costs.backward_weight_peak = std::max(costs.backward_weight_peak, width(rows.own));
+  }
   costs.backward_peak = costs.backward_weight_peak;
   return costs;
 }
@@ -43,10 +52,15 @@ LayerSpec GptEmbeddingSpec(const GptEmbeddingSizes& s) {
   layer.parameters = {
       {s.name + "/tokens", {s.vocabulary, s.hidden}, InitKind::kNormal, s.stddev, s.tie, 0},
   };
-  const bool learned = s.positions == Positions::kLearned;
+  const bool learned = s.positions == Positions::kLearned, types = s.types > 0;
+  CHECK(learned || !types) << s.name << ": token types without learned positions";
   if (learned) {
     layer.parameters.push_back(
         {s.name + "/positions", {s.tokens, s.hidden}, InitKind::kNormal, s.stddev, ""});
+  }
+  if (types) {
+    layer.parameters.push_back(
+        {s.name + "/types", {s.types, s.hidden}, InitKind::kNormal, s.stddev, ""});
   }
   layer.attributes = {{"positions", static_cast<double>(s.positions)}};
   layer.data = {{s.field, FieldType::kId, {s.tokens}, s.vocabulary}};
@@ -54,17 +68,23 @@ LayerSpec GptEmbeddingSpec(const GptEmbeddingSizes& s) {
     return SplitRows(samples * slice.CountOf(t), split);
   };
   const bool positions = s.positions != Positions::kNone;
-  layer.split.operations = [rows, c = s.hidden, positions](int64_t samples, TokenSlice slice,
-                                                           TensorParallel split) {
-    return EmbeddingOperations(rows(samples, slice, split), c, positions, split.degree);
+  layer.split.operations = [rows, c = s.hidden, positions, types](int64_t samples, TokenSlice slice,
+                                                                  TensorParallel split) {
+    const SplitRows r = rows(samples, slice, split);
+    LayerOperations ops = EmbeddingOperations(r, c, positions, split.degree);
+    if (types) {
+      ops.forward.push_back(ElementwiseOperation(3 * r.own * c));
+      ops.backward_weight.push_back(ElementwiseOperation(r.own * c));
+    }
+    return ops;
   };
   layer.split.dimensions = {{"words", s.vocabulary}, {"tokens", s.tokens, true}};
   layer.split.context = ContextUse::kRows;
   const bool sinusoidal = s.positions == Positions::kSinusoidal;
-  SetCosts(&layer, [rows, c = s.hidden, sinusoidal](NumberWidth width, LayerSpec* l) {
+  SetCosts(&layer, [rows, c = s.hidden, sinusoidal, types](NumberWidth width, LayerSpec* l) {
     l->split.costs = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
       const SplitRows r = rows(samples, slice, split);
-      return EmbeddingCosts(r, r.own / samples, c, sinusoidal, width);
+      return EmbeddingCosts(r, r.own / samples, c, sinusoidal, types, width);
     };
     l->split.collectives = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
       const Bytes bytes = width(rows(samples, slice, split).all * c);

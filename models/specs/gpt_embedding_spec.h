@@ -8,7 +8,8 @@
 // tokens from the data again when the weight gradient needs them.
 //
 // Positions are a table that learns (GPT, BERT), or the sines and cosines of Vaswani et al. 2017,
-// which are no parameters: a pass computes those that it needs.
+// which are no parameters: a pass computes those that it needs. With a table of token types (BERT)
+// all tokens are of type 0: a sample is one segment.
 #ifndef PIPELAB_MODELS_SPECS_GPT_EMBEDDING_SPEC_H_
 #define PIPELAB_MODELS_SPECS_GPT_EMBEDDING_SPEC_H_
 
@@ -28,13 +29,14 @@ struct GptEmbeddingSizes {
   std::string field = kTokens;  // of the data: ids
   Positions positions = Positions::kLearned;
   int64_t tokens = 0, hidden = 0, vocabulary = 0;
-  double stddev = 0.02;  // of both tables
+  int64_t types = 0;     // of tokens, with learned positions; 0: none
+  double stddev = 0.02;  // of the tables
   std::string tie;       // of the token table; empty: not tied
 };
 
 // Places in LayerSpec::parameters and Layer::parameters_.
 struct GptEmbeddingParameter {
-  enum { kTable, kPositions };  // [V, C], [T, C] where learned
+  enum { kTable, kPositions, kTypes };  // [V, C], [T, C] where learned, [types, C]
 };
 
 LayerSpec GptEmbeddingSpec(const GptEmbeddingSizes& sizes);

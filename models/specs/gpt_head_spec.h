@@ -4,8 +4,8 @@
 //   LayerSpec layer = GptHeadSpec({.name = "head", .input = 8, .tokens = 128, .hidden = 256,
 //                                  .vocabulary = 96});
 //
-// The table is [vocabulary, hidden], tied to the embedding's or not; with an output bias it is a
-// weight [hidden, vocabulary] of its own. Of the forward it keeps the
+// The table is [vocabulary, hidden], tied to the embedding's or not; with an output bias and no tie
+// it is a weight [hidden, vocabulary] of its own. Of the forward it keeps the
 // logits [M, vocabulary] and the norm's mean and reciprocal deviation; the gradient takes the
 // logits' place.
 #ifndef PIPELAB_MODELS_SPECS_GPT_HEAD_SPEC_H_
@@ -20,6 +20,8 @@
 namespace pipelab {
 
 inline constexpr char kGptHead[] = "gpt_head";
+// The attribute of a head whose tied table has a bias (BERT).
+inline constexpr char kTableBias[] = "table_bias";
 
 struct GptHeadSizes {
   std::string name;
@@ -28,14 +30,15 @@ struct GptHeadSizes {
   NormKind norm = NormKind::kLayer;
   double stddev = 0.02;
   std::string tie;           // of the table; empty: not tied
-  bool output_bias = false;  // of the logits; not with a tie
+  bool output_bias = false;  // of the logits
   // The data may have rows without a target (kNoData): they have no loss.
   bool padded_targets = false;
 };
 
 // In the order of LayerSpec::parameters, which lacks those that the layer has not.
 struct GptHeadParameter {
-  enum { kGamma, kBeta, kTable, kBias };  // [C], [C], [V, C]; with a bias [C, V], [V]
+  // [C], [C], [V, C] or [C, V], [V]
+  enum { kGamma, kBeta, kTable, kBias };
 };
 
 LayerSpec GptHeadSpec(const GptHeadSizes& sizes);

@@ -31,12 +31,14 @@ LayerCosts MlpCosts(const SplitRows& rows, const Sizes& s, int64_t f, NumberWidt
   costs.output = own;
   costs.kept = statistics + mh;
   // h and its gradient; the branch's gradient and that of the norm's output.
-  costs.kept_for_weight = statistics + mh * 2 + mc + own;
+  const Bytes dx = s.statistics > 0 ? own : none;  // without a norm its gradient is dx
+  costs.kept_for_weight = statistics + mh * 2 + mc + dx;
   // At the second product: h, gelu(h), the branch's output; or that and its sums.
   costs.forward_peak = statistics + mh + mc + std::max(mf, rows.scattered() ? own : none);
   // At the gradient of the norm: dh, its gradient, dx; with dropout the branch's gradient is not dy
   // itself. Or at the sums of the norm's gradient, beside the branch's.
-  costs.backward_input_peak = mh + (rows.scattered() ? mc * 2 + own : mc * (s.dropout ? 3 : 2));
+  costs.backward_input_peak =
+      mh + (rows.scattered() ? mc * 2 + own : mc * (s.dropout ? 2 : 1) + dx);
   costs.backward_peak = costs.backward_input_peak;
   // The weight part allocates only after it has freed more.
   costs.backward_weight_peak = Bytes(0);
@@ -46,7 +48,7 @@ LayerCosts MlpCosts(const SplitRows& rows, const Sizes& s, int64_t f, NumberWidt
   const Bytes branch = rows.scattered() || s.dropout ? mc : none;
   costs.backward_input_peak = std::max(costs.backward_input_peak, branch + mh + mf);
   costs.backward_weight_peak = mf;
-  costs.backward_peak = std::max(costs.backward_input_peak, mh + mc + own + mf);
+  costs.backward_peak = std::max(costs.backward_input_peak, mh + mc + dx + mf);
   return costs;
 }
 
@@ -55,12 +57,13 @@ LayerOperations MlpOperations(const SplitRows& rows, const Sizes& s, int64_t f) 
   const int64_t m = rows.all, own = rows.own, c = s.c;
   const int64_t forward = (s.gated ? 3 : 2) * m * f, backward = (s.gated ? 5 : 3) * m * f;
   LayerOperations ops;
-  AddMemory(OperationKind::kLayerNorm, 2 * own * c, 4 * own * c, &ops);
+  const bool norm = s.statistics > 0;
+  if (norm) AddMemory(OperationKind::kLayerNorm, 2 * own * c, 4 * own * c, &ops);
   AddMatmul(m, s.gated ? 2 * f : f, c, &ops);
   AddMemory(OperationKind::kGelu, forward, backward, &ops);
   AddMatmul(m, c, f, &ops);
   if (s.residual) AddElementwise(3 * own * c, 0, &ops);
-  AddOwnNormAndResidual(own * c, &ops, s.residual);
+  AddOwnNormAndResidual(own * c, &ops, s.residual, norm);
   ops.backward_weight.push_back(OwnOperation(OperationKind::kGelu, forward));  // again
   return ops;
 }

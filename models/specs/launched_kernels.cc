@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/specs/change_costs.h"
+#include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_head_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
@@ -87,6 +88,29 @@ void UnfuseGate(LayerSpec* layer) {
   });
 }
 
+// Between the product and attention: q, k and v by head; k and v put together, and that by token.
+// Backward the gradients of k and v are put together, then those of all three, and these by token.
+void CopyHeads(LayerSpec* layer) {
+  const int64_t tokens = layer->output_shape[0];
+  const int64_t head = WholeAttribute(*layer, "head_size");
+  const int64_t heads = WholeAttribute(*layer, "heads");
+  const int64_t kv_heads = WholeAttribute(*layer, "kv_heads");
+  const auto numbers = [=](int64_t samples, TensorParallel split, int64_t of_heads) {
+    return SplitRows(samples * tokens, split).all * (of_heads / split.degree * head);
+  };
+  ChangeOperations(layer, [=](int64_t samples, TensorParallel split, LayerOperations* ops) {
+    const int64_t kv = numbers(samples, split, 2 * kv_heads);
+    const int64_t all = numbers(samples, split, heads) + kv;
+    Add({2 * all, 2 * kv, 2 * kv}, &ops->forward);
+    Add({2 * kv, 2 * all, 2 * all}, &ops->backward_input);
+  });
+  ChangeCosts(layer, [=](int64_t samples, TensorParallel split, LayerCosts* costs) {
+    const Bytes more = FloatBytes(numbers(samples, split, 2 * kv_heads));
+    costs->kept += more;
+    costs->forward_peak += more;
+  });
+}
+
 void UnfuseLoss(LayerSpec* layer) {
   const int64_t tokens = layer->input_shapes[0][0], hidden = layer->input_shapes[0][1];
   int64_t words = 0;
@@ -151,6 +175,7 @@ ModelGraph WithFp8Casts(ModelGraph graph) {
 
 ModelGraph WithEagerKernels(ModelGraph graph) {
   for (LayerSpec& layer : graph.layers) {
+    if (layer.kind == kGptAttention) CopyHeads(&layer);
     if (layer.kind == kGptHead) UnfuseLoss(&layer);
     if (layer.kind == kGptMlp && Attribute(layer, "feed_forward") > 0) UnfuseGate(&layer);
   }

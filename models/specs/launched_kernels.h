@@ -19,10 +19,12 @@ namespace pipelab {
 ModelGraph WithFp8Casts(ModelGraph graph);
 
 // PyTorch's own operations, one kernel each, where Megatron-LM fuses (nanotron's models/llama.py
-// and parallel/tensor_parallel/functional.py): SiLU and the product with it, whose output is kept
-// too; the loss as a cast of the logits to 4 bytes, maximum, difference, exponential, sum and
-// quotient, backward a product and a cast. For an instant there are two tensors of logits in 4
-// bytes.
+// and parallel/tensor_parallel/functional.py). SiLU and the product with it are two, and the output
+// of SiLU is kept too. The loss is a cast of the logits to 4 bytes, maximum, difference,
+// exponential, sum and quotient, backward a product and a cast. For an instant there are two
+// tensors of logits in 4 bytes. In front of attention q, k and v are copied by head, then k and v
+// twice more. What it keeps of q is a view of the first copy, so that k and v stay twice. That is
+// where q has as many heads as k and v.
 ModelGraph WithEagerKernels(ModelGraph graph);
 
 // Biases of the experts' second products, added expert by expert with the rows' weights, in 4 bytes

@@ -87,6 +87,19 @@ TEST(EagerKernels, GateAndLoss) {
   EXPECT_EQ(More(eager, plain, "gpt_head", &LayerOperations::backward_input), (7 - 3) * logits);
 }
 
+TEST(EagerKernels, CopiesInFrontOfAttention) {
+  const ModelGraph plain = Llama(), eager = WithEagerKernels(Llama());
+  const TensorParallel halves = {/*degree=*/2, /*sequence=*/true};
+  for (const TensorParallel& split : {TensorParallel(), halves}) {
+    const int64_t q = kTokens * kHidden / split.degree;
+    EXPECT_EQ(More(eager, plain, "gpt_attention", &LayerOperations::forward, split), 14 * q);
+    EXPECT_EQ(More(eager, plain, "gpt_attention", &LayerOperations::backward_input, split), 16 * q);
+    EXPECT_EQ(Share(eager, "gpt_attention", split).costs.kept -
+                  Share(plain, "gpt_attention", split).costs.kept,
+              Bytes(4 * 2 * q));
+  }
+}
+
 // On four devices a token's rows are on one of them each, and so is a quarter of the experts.
 TEST(ExpertBiases, AreAddedExpertByExpert) {
   const ModelGraph plain = Llama(/*experts=*/8), biases = WithExpertBiases(Llama(8));

@@ -4,8 +4,10 @@
 #ifndef PIPELAB_MODELS_SPECS_OWN_OPERATIONS_H_
 #define PIPELAB_MODELS_SPECS_OWN_OPERATIONS_H_
 
+#include <algorithm>
 #include <cstdint>
 
+#include "models/graph/cost_math.h"
 #include "models/graph/operation.h"
 
 namespace pipelab {
@@ -19,9 +21,17 @@ inline void AddOwnNormWeights(int64_t size, bool again, LayerOperations* ops) {
 }
 
 // The residual's gradient is added in a pass of its own as well: two numbers more.
-inline void AddOwnNormAndResidual(int64_t size, LayerOperations* ops, bool residual = true) {
-  AddOwnNormWeights(size, /*again=*/true, ops);
+inline void AddOwnNormAndResidual(int64_t size, LayerOperations* ops, bool residual = true,
+                                  bool norm = true) {
+  if (norm) AddOwnNormWeights(size, /*again=*/true, ops);
   if (residual) ops->backward_input.push_back(OwnOperation(OperationKind::kElementwise, 2 * size));
+}
+
+// What adding a parameter to m rows of c takes: a block of them and a column of ones
+// (models/layers/block_parts.h).
+inline Bytes RowsAtOnceBytes(int64_t m, int64_t c, NumberWidth width) {
+  constexpr int64_t kRows = 64;
+  return width(std::min(kRows, m) * (c + 1));
 }
 
 }  // namespace pipelab

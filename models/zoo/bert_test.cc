@@ -32,6 +32,21 @@ TEST(Bert, ParameterCountsFollowTheClosedForm) {
   EXPECT_EQ(g.num_parameters(), l * (4 * c * c + 2 * c * 100 + 9 * c + 100) + ends);
 }
 
+// As in the paper: a norm behind the embedding and each half block, none in front; and a tied table
+// has a bias.
+TEST(Bert, NormsMayBeBehindHalfBlocks) {
+  BertConfig c = Small();
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph front, BuildBert(c));
+  c.post_norms = c.tied_embeddings = true;
+  c.token_types = 2;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph behind, BuildBert(c));
+  EXPECT_EQ(behind.layers.size(), 4 * 3 + 4);
+  EXPECT_EQ(behind.num_parameters(), front.num_parameters() + 2 * 24 - 17 * 24);
+  EXPECT_EQ(behind.layers[2].parameters[0].name, "block0/attention/wqkv");
+  EXPECT_EQ(behind.layers[2].costs(1).kept,
+            front.layers[1].costs(1).kept - Bytes(2 * 4 * c.tokens));
+}
+
 // Every token sees every other: all T^2 scores of a head, however many blocks.
 TEST(Bert, FlopsOfAttentionAreThoseOfTheWholeSquare) {
   for (int64_t tokens : {10, 130}) {
@@ -70,6 +85,9 @@ TEST(Bert, BadConfigurationsNameFieldAndValue) {
   c = Small();
   c.feed_forward = -1;
   expect(c, "--feed_forward=-1: ");
+  c = Small();
+  c.head_norm_epsilon = 0;
+  expect(c, "--head_norm_epsilon=0: must be from 1e-15 to 1");
   c = Small();
   c.dropout = 1;
   expect(c, "--dropout=1: ");

@@ -277,6 +277,22 @@ void AddBert(Models* models) {
   c.hidden = 2560;
   c.heads = 64;
   models->push_back({"bert-64", "BitPipe 2024", 0, 0, "30522 words", [c] { return BuildBert(c); }});
+  c.post_norms = c.exact_gelu = c.tied_embeddings = true;
+  c.token_types = 2;
+  c.head_norm_epsilon = 1e-12;
+  const auto add = [&](const char* name, double printed) {
+    models->push_back({name, "Devlin et al. 2019, section 3", printed, 10e6,
+                       "512 tokens, 30522 words, no pooler or head of next sentences",
+                       [c] { return BuildBert(c); }});
+  };
+  c.layers = 12;
+  c.hidden = 768;
+  c.heads = 12;
+  add("bert-base", 110e6);
+  c.layers = 24;
+  c.hidden = 1024;
+  c.heads = 16;
+  add("bert-large", 340e6);
 }
 
 void AddBaPipe(Models* models) {

@@ -25,6 +25,19 @@ Nanoseconds OverheadOf(const DeviceSpec& device, const std::vector<TensorCollect
   return sum;
 }
 
+// What is left of `collectives` that go in parts beside those of the products which take or make
+// their rows. One part is multiplied before anything has come, or after all has gone.
+Nanoseconds Exposed(Nanoseconds collectives, Nanoseconds products, int64_t parts) {
+  return std::max(Nanoseconds(0), collectives + Nanoseconds(products.value() / parts) - products);
+}
+
+// Rows that are gathered and scattered for products; none where experts' are exchanged.
+bool MovesRows(const std::vector<TensorCollective>& collectives) {
+  return std::all_of(collectives.begin(), collectives.end(), [](const TensorCollective& c) {
+    return c.kind == Collective::kReduceScatter || c.kind == Collective::kAllGather;
+  });
+}
+
 // `context`: those among the devices with the other tokens. `beside`: the collectives run beside
 // the operations, so that the longer of the two counts.
 absl::StatusOr<Nanoseconds> PassTime(const LayerSpec& layer, const Machine& machine,
@@ -38,16 +51,20 @@ absl::StatusOr<Nanoseconds> PassTime(const LayerSpec& layer, const Machine& mach
     return absl::Status(status.code(),
                         absl::StrCat("layer \"", layer.name, "\": ", status.message()));
   };
-  Nanoseconds attention;  // what hops run beside
+  const bool overlapped = group.overlapped && MovesRows(collectives);
+  Nanoseconds attention, products;  // what hops and what rows run beside
   for (const Operation& o : operations) {
-    if (context.empty()) break;
-    if (o.kind != OperationKind::kAttention) continue;
+    const bool beside_hops = o.kind == OperationKind::kAttention && !context.empty();
+    const bool beside_rows = o.kind == OperationKind::kMatmul && overlapped;
+    if (!beside_hops && !beside_rows) continue;
     const absl::StatusOr<Nanoseconds> time = OperationTime(machine.device, machine.type, o);
     if (!time.ok()) return named(time.status());
-    attention += *time;
+    (beside_hops ? attention : products) += *time;
   }
-  const Nanoseconds exchange = group.TimeOf(collectives, machine.type) +
-                               OverheadOf(machine.device, collectives) +
+  Nanoseconds rows =
+      group.TimeOf(collectives, machine.type) + OverheadOf(machine.device, collectives);
+  if (overlapped) rows = Exposed(rows, products, group.split.degree);
+  const Nanoseconds exchange = rows +
                                group.ContextGroup().TimeOf(context, machine.type, attention) +
                                OverheadOf(machine.device, context);
   absl::StatusOr<Nanoseconds> time =

@@ -15,6 +15,11 @@
 // where micro-batches are merged (TensorGroup::merged): then what hides (exchange_overlap.h) is
 // taken off both of its passes, in equal parts, times the share of micro-batches that are merged.
 //
+// Where rows of tensor parallelism move beside products (TensorGroup::overlapped), gathers and
+// scatters go in T parts, each beside a part of the pass's products, but for one part of these
+// (Wang et al. 2023, ASPLOS; Transformer Engine's userbuffers). Parts are as efficient as the
+// whole. The head's gather hides too, which Megatron-LM's does not.
+//
 // Hops of ring attention run beside their step's attention, and a step takes the longer of the two
 // (Liu et al. 2023, section 3.1). They are messages: a call's overhead is not counted for them.
 //
@@ -54,6 +59,7 @@ struct TensorGroup {
   // Of an all-to-all of the devices that divide experts, by what one has for all of them.
   PathCost expert_path = {};
 
+  bool overlapped = false;  // gathers and scatters of rows run beside products
   // Micro-batches whose exchanges run beside the passes of another, as a share of all, and whether
   // weight gradients are delayed for it.
   double merged = 0;

@@ -109,7 +109,8 @@ TEST(LayerTimes, LaunchesOfTheHostBindEachPass) {
 
 // One Transformer layer with Megatron-LM's kernels on T = 8 devices, nothing recomputed.
 LayerTimes TransformerLayer(int64_t hidden, int64_t tokens, int64_t samples, bool sequence,
-                            bool own_kernels = false) {
+                            bool own_kernels = false, bool overlapped = false,
+                            double bandwidth_times = 1) {
   GptConfig c;
   c.layers = 1;
   c.hidden = hidden;
@@ -120,7 +121,9 @@ LayerTimes TransformerLayer(int64_t hidden, int64_t tokens, int64_t samples, boo
   const ModelGraph graph = WithMegatronKernels(*BuildGpt(c));
   ClusterSpec cluster = *LoadCluster("--cluster", "dgx-a100");
   cluster.device.own_kernels = own_kernels;
-  const TensorGroup group = {{8, sequence}, RingStep(cluster, {8, 1})};
+  TensorGroup group = {{8, sequence}, RingStep(cluster, {8, 1})};
+  group.overlapped = overlapped;
+  group.hop.bandwidth = BytesPerSecond(group.hop.bandwidth.value() * bandwidth_times);
   LayerTimes sum;
   for (int i : {1, 2}) {  // attention and MLP
     const LayerTimes t = *TimesOf(graph.layers[i], {cluster.device, NumberType::kFp16}, samples,
@@ -144,6 +147,28 @@ TEST(LayerTimes, SequenceParallelismOfALayerOf22B) {
   EXPECT_NEAR(ToMilliseconds(rows.forward), 7.2, 7.2 * 0.1);
   EXPECT_NEAR(ToMilliseconds(backward(whole)), 11.9, 11.9 * 0.25);
   EXPECT_NEAR(ToMilliseconds(backward(rows)), 11.8, 11.8 * 0.1);
+}
+
+// Rows that move beside products hide where the products take long enough, and cost their own time
+// and a T-th of the products' where they do not. Passes of weight gradients stay as they are.
+TEST(LayerTimes, RowsBesideProducts) {
+  const auto layer = [](bool overlapped, double bandwidth_times) {
+    return TransformerLayer(6144, 2048, 4, true, false, overlapped, bandwidth_times);
+  };
+  const LayerTimes waited = layer(false, 1), beside = layer(true, 1);
+  EXPECT_LT(beside.forward, waited.forward);
+  EXPECT_LT(beside.backward_input, waited.backward_input);
+  EXPECT_EQ(beside.backward_weight, waited.backward_weight);
+  // On links so fast that only calls are left: all hides.
+  EXPECT_EQ(layer(true, 1e6).forward, layer(true, 1e3).forward);
+  EXPECT_LT(layer(true, 1e6).forward, layer(false, 1e6).forward);
+  EXPECT_LE(layer(true, 1e6).forward, beside.forward);
+  // On slow ones the rows' time grows as it does when it is waited for.
+  EXPECT_EQ(layer(true, 1e-3).forward - layer(true, 2e-3).forward,
+            layer(false, 1e-3).forward - layer(false, 2e-3).forward);
+  // Without sequence parallelism sums are waited for.
+  EXPECT_EQ(TransformerLayer(6144, 2048, 4, false, false, true).forward,
+            TransformerLayer(6144, 2048, 4, false).forward);
 }
 
 // Whatever the size: calls and rings are those of the all-reduces, rows are fewer, and the gathers

@@ -73,6 +73,10 @@ class MegatronReader {
                       " must divide --seq-length ", m.tokens, "; nearest: --seq-length ",
                       NearestMultiple(m.tokens, tensor));
     }
+    c.overlap_tensor = o_.Has("tp-comm-overlap") && tensor > 1;
+    if (c.overlap_tensor && !c.sequence_parallel) {
+      return o_.Error("tp-comm-overlap", "requires --sequence-parallel");
+    }
     c.whole_messages = tensor > 1 && !c.sequence_parallel;
     if (o_.Has("use-tp-pp-dp-mapping")) c.ranks = RankOrder::kTensorPipelineData;
     PIPELAB_RETURN_IF_ERROR(TakeContext());

@@ -214,7 +214,8 @@ TEST(ReadMegatronFlags, SaysTheNearestThatWouldDo) {
 TEST(MegatronSettings, ReadBackOverAGrid) {
   int read = 0;
   for (const char* parallelism :
-       {"", "--tensor-model-parallel-size 2", "--tensor-model-parallel-size 8 --sequence-parallel",
+       {"", "--tensor-model-parallel-size 2",
+        "--tensor-model-parallel-size 8 --sequence-parallel --tp-comm-overlap",
         "--tensor-model-parallel-size 2 --context-parallel-size 4 --cp-comm-type all_gather",
         "--context-parallel-size 2 --cp-comm-type p2p",
         "--use-tp-pp-dp-mapping --tensor-model-parallel-size 2 --sequence-parallel"}) {

@@ -188,6 +188,7 @@ absl::Status AddParallelism(const Recipe& r, Settings* s) {
   }
   if (HasStages(c)) AddStages(r, each, s);
   s->AddIf(c.sequence_parallel, "--sequence-parallel");
+  s->AddIf(c.sequence_parallel && c.overlap_tensor, "--tp-comm-overlap");
   s->AddIf(c.ranks == RankOrder::kTensorPipelineData, "--use-tp-pp-dp-mapping");
   if (each == 1 && c.overlap_pipeline && c.pipeline > 1) {
     s->Note("messages: Megatron-LM's 1F1B waits for them; no_pipeline_overlap prices that");
@@ -239,8 +240,8 @@ void AddTypes(const Recipe& r, Settings* s) {
 
 absl::StatusOr<Settings> MegatronSettings(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(
-      CheckExportable(c, kSystem, {"C", "context_exchange", "E", "whole_experts", "rebuilt"}));
+  PIPELAB_RETURN_IF_ERROR(CheckExportable(
+      c, kSystem, {"C", "context_exchange", "E", "whole_experts", "rebuilt", "tensor_overlap"}));
   Settings s(SettingsForm::kFlags);
   PIPELAB_RETURN_IF_ERROR(AddModel(r, &s));
   PIPELAB_RETURN_IF_ERROR(AddParallelism(r, &s));

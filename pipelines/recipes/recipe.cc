@@ -93,7 +93,8 @@ absl::Status CheckExportable(const StepConfig& config, absl::string_view system,
                                          "context_exchange", "E",           "shards",
                                          "rebuilt",          "replicas",    "whole_experts",
                                          "slices",           "update",      "execution",
-                                         "concatenation",    "dispatch",    "exchanges"};
+                                         "concatenation",    "dispatch",    "exchanges",
+                                         "tensor_overlap"};
   const StepConfig defaults;
   for (const StepField& f : StepFields()) {
     if (!is_in(kSome, f.key) || is_in(writes, f.key)) continue;

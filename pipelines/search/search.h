@@ -38,8 +38,9 @@ struct SearchMethod {
   std::vector<Sharding> shardings = {Sharding::kReplicated};
   Residency residency = Residency::kRun;
   bool overlap_pipeline = true, overlap_data = true, whole_messages = false;
-  uint32_t execution = 0;  // StepConfig::execution
-  bool pipeline = true;    // false: no pipeline, one stage
+  bool overlap_tensor = false;  // StepConfig::overlap_tensor, with sequence parallelism
+  uint32_t execution = 0;       // StepConfig::execution
+  bool pipeline = true;         // false: no pipeline, one stage
   // Micro-batches in whole groups of as many as the pipeline has devices, as Megatron-LM's
   // interleaved schedule asks (Narayanan et al. 2021, section 2.2).
   bool whole_groups = false;

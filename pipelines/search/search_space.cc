@@ -80,6 +80,7 @@ class SearchSpace {
     for (const bool sequence : search_.sequence) {
       if (sequence && tensor == 1) continue;
       c.sequence_parallel = sequence;
+      c.overlap_tensor = sequence && method_.overlap_tensor;
       if (!CheckTensorParallel(model_.model->graph, c.split()).ok()) continue;
       if (!CheckContextParallel(model_.model->graph, c.split()).ok()) continue;
       if (!CheckExpertParallel(model_.model->graph, c.split(), c.copies()).ok()) continue;

@@ -144,6 +144,7 @@ TensorGroup TensorGroupOf(const StepModel& model, const StepConfig& c) {
   if (model.cluster == nullptr) return group;
   group.hop = RingStep(*model.cluster, {split.degree, 1});
   group.context_hop = RingStep(*model.cluster, {split.context, split.degree});
+  group.overlapped = c.overlap_tensor && c.sequence_parallel;
   if (split.experts == 1) return group;
   const RankGrid grid = GridOfStep(model, c, c.copies(), Bytes(0));
   const int64_t stride = split.expert_degree();

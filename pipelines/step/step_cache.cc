@@ -45,7 +45,7 @@ std::string ScheduleKey(const StepConfig& c, bool timed) {
                   "/", c.micro_batch_size, "/", CutRuleName(c.cut), "/", c.layout, "/",
                   RecomputeName(c.recompute), "/", c.rebuilt_blocks, "/", c.whole_messages, "/",
                   RankOrderName(c.ranks), "/", DispatchName(c.dispatch), "/",
-                  ExchangesName(c.exchanges));
+                  ExchangesName(c.exchanges), "/", c.overlap_tensor);
   return key;
 }
 

@@ -52,21 +52,26 @@ class StepCache {
   // Where the devices are that divide experts: E, whether whole ones, and what is between them; how
   // rows go, and the share of micro-batches whose exchanges run beside others.
   using ExpertKey = std::tuple<int, bool, int, RankOrder, Dispatch, Exchanges, double>;
-  // What the times of a unit depend on: tensor-parallel degree, sequence parallelism,
+  // What the times of a unit depend on: tensor-parallel degree, sequence parallelism and overlap,
   // context-parallel degree and exchange, experts, samples, rule of the cut, and recomputation
   // where stages cost something else.
   using SizeKey =
-      std::tuple<int, bool, int, ContextExchange, ExpertKey, int64_t, CutRule, Recompute>;
+      std::tuple<int, bool, bool, int, ContextExchange, ExpertKey, int64_t, CutRule, Recompute>;
   static SizeKey SizeOf(const StepConfig& c) {
     ExpertKey experts = {1, false, 1, RankOrder(), Dispatch(), Exchanges(), 0};
     if (c.experts > 1) {
       experts = {c.experts,  c.whole_experts, c.pipeline,    c.ranks,
                  c.dispatch, c.exchanges,     MergedShare(c)};
     }
-    return {c.tensor,  c.sequence_parallel,
-            c.context, c.context_exchange,
-            experts,   c.micro_batch_size,
-            c.cut,     c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute};
+    return {c.tensor,
+            c.sequence_parallel,
+            c.overlap_tensor,
+            c.context,
+            c.context_exchange,
+            experts,
+            c.micro_batch_size,
+            c.cut,
+            c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute};
   }
 
   const StepModel& model() const { return model_; }

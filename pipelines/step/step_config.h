@@ -40,6 +40,8 @@
 //   group, replicas, slices, update, concatenation
 //                   what only some schemes have (SchemeParams)
 //   gathers_each    sharded weights are gathered for each micro-batch
+//   tensor_overlap  of sequence parallelism: rows are gathered and scattered beside the products
+//                   that take or make them (Megatron-LM's --tp-comm-overlap): layer_times.h
 //   no_pipeline_overlap, no_data_overlap
 //                   messages, or reductions and gathers, never run beside compute
 //   whole_messages  each rank of a tensor-parallel group sends all rows of a message
@@ -123,7 +125,7 @@ struct StepConfig {
   int group_size = 0, replicas = 0, slices = 0, update_interval = 0;
   Concatenation concatenation = Concatenation::kDirect;
   Residency residency = Residency::kRun;
-  bool overlap_pipeline = true, overlap_data = true, whole_messages = false;
+  bool overlap_pipeline = true, overlap_data = true, overlap_tensor = false, whole_messages = false;
   RankOrder ranks = RankOrder::kTensorDataPipeline;
   uint32_t execution = 0;  // ExecutionParts
   std::string model, cluster, dtype;

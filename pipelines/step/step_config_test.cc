@@ -39,7 +39,7 @@ StepConfig Everything() {
   c.concatenation = Concatenation::kForwardDoubling;
   c.residency = Residency::kMicroBatch;
   c.overlap_pipeline = c.overlap_data = false;
-  c.whole_messages = true;
+  c.overlap_tensor = c.whole_messages = true;
   c.execution = kGroupedCalls | kStepPasses;
   c.model = "gpt-6.6b";
   c.cluster = "my cluster.json";

@@ -113,6 +113,7 @@ std::vector<StepField> MakeFields() {
       SwitchField("gathers_each", &StepConfig::residency, Residency::kMicroBatch, Residency::kRun),
       SwitchField("no_pipeline_overlap", &StepConfig::overlap_pipeline, false, true),
       SwitchField("no_data_overlap", &StepConfig::overlap_data, false, true),
+      SwitchField("tensor_overlap", &StepConfig::overlap_tensor, true, false),
       SwitchField("whole_messages", &StepConfig::whole_messages, true, false),
       NamedField<RankOrder>("ranks", &StepConfig::ranks, RankOrderName, FindRankOrder),
       ExecutionField(),

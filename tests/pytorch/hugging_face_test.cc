@@ -30,7 +30,7 @@ using ::testing::HasSubstr;
 
 TEST(HuggingFace, LogitsAreThoseOfTransformers) {
   const json goldens = Goldens();
-  EXPECT_GE(goldens.size(), 17);
+  EXPECT_GE(goldens.size(), 19);
   for (const auto& [name, golden] : goldens.items()) {
     const std::string file = JoinPath(Folder(name), "model.safetensors");
     const Safetensors weights = WeightsOf(golden);
@@ -211,6 +211,9 @@ TEST(HuggingFace, TheLimitNoticesOtherGroupsGelusAndGemmas) {
   const std::vector<std::pair<std::string, json>> changes = {
       {"deepseek_v3_groups", {{"topk_group", 3}}},
       {"deepseek_v3_groups", {{"n_group", 1}, {"topk_group", 1}}},
+      {"bert", {{"hidden_act", "gelu_new"}}},
+      {"bert", {{"layer_norm_eps", 0.0101}}},
+      {"bert_tanh_gelu", {{"hidden_act", "gelu"}}},
       {"vit_exact_gelu", {{"hidden_act", "gelu_new"}}},
       {"vit", {{"hidden_act", "gelu"}}},
       {"gemma2", {{"query_pre_attn_scalar", 11.1}}},

@@ -12,8 +12,8 @@ folder=$1
 shift
 here=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$here"
-targets=(//kernels/cuda:gpu_info //kernels/cuda:parity //kernels/cuda:layer_speed //tests:device_schemes
-  //experiments/gpu:one_gpu_speed)
+targets=(//kernels/cuda:gpu_info //kernels/cuda:parity //kernels/cuda:layer_speed //kernels/cuda:int4_speed
+  //kernels/cuda:operation_speed //tests:device_schemes //experiments/gpu:one_gpu_speed)
 bazel "$@" build --config=cuda "${targets[@]}"
 bin=$(bazel "$@" info --config=cuda bazel-bin)
 mkdir -p "$folder/lib"

@@ -134,7 +134,10 @@ part schemes_graphs device_schemes --graphs
 sanitize
 part layers layer_speed
 pytorch
+part operations operation_speed
+part int4 int4_speed
 part one_gpu one_gpu_speed
+part one_gpu_bf16 one_gpu_speed --dtype=bf16
 
 name=$(echo "$device" | tr ' /' '--' | tr -cd 'A-Za-z0-9-')
 report="$results/gpu-$date-$name.json"

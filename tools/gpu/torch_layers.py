@@ -1,4 +1,4 @@
-"""The GPT block of kernels/cuda/layer_speed in PyTorch, for the same table in the same run.
+"""The GPT block of kernels/cuda/layer_speed in PyTorch, and attention alone, for the same run.
 
   python3 torch_layers.py OUT.json
 
@@ -46,6 +46,18 @@ class Block(torch.nn.Module):
         return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
 
 
+def attention(samples, tokens, options):
+    """Of 64 heads of 128 as operation_speed has them, and its gradient."""
+    q, k, v = (torch.randn(samples, HEADS, tokens, 128, requires_grad=True, **options) for _ in range(3))
+    forward = seconds(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True))
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    dout = torch.randn_like(out)
+    backward = seconds(lambda: torch.autograd.grad(out, (q, k, v), dout, retain_graph=True))
+    print("PyTorch: attention of %d x %d tokens: forward %.1f us, backward %.1f us" %
+          (samples, tokens, forward * 1e6, backward * 1e6))
+    return dict(samples=samples, tokens=tokens, forward_us=forward * 1e6, backward_us=backward * 1e6)
+
+
 def main():
     options = dict(device="cuda", dtype=torch.bfloat16)
     a, b = torch.rand(8192, 8192, **options) - 0.5, torch.rand(8192, 8192, **options) - 0.5
@@ -67,8 +79,11 @@ def main():
             print("PyTorch %s: %5d tokens, %d samples: forward %.3f ms (%.0f%%), backward %.3f ms (%.0f%%)" %
                   (torch.__version__, tokens, samples, forward * 1e3, 100 * rows[-1]["forward_share"],
                    backward * 1e3, 100 * rows[-1]["backward_share"]))
+    sizes = ((1, 1024), (1, 2048), (4, 2048), (1, 8192))
+    alone = [attention(samples, tokens, options) for samples, tokens in sizes]
     with open(sys.argv[1], "w") as out:
-        json.dump(dict(version=torch.__version__, matmul_peak_tflops=peak * 1e-12, layers=rows), out)
+        json.dump(dict(version=torch.__version__, matmul_peak_tflops=peak * 1e-12, layers=rows,
+                       attention=alone), out)
 
 
 if __name__ == "__main__":

@@ -76,6 +76,15 @@ CONFIGS = {
         num_experts_per_tok=3, n_shared_experts=1, moe_intermediate_size=9,
         first_k_dense_replace=0, n_group=1, topk_group=1, routed_scaling_factor=1.0,
         norm_topk_prob=False)),
+    "bert": ("bert", dict(
+        vocab_size=19, hidden_size=24, intermediate_size=20, num_hidden_layers=2,
+        num_attention_heads=4, max_position_embeddings=16, type_vocab_size=2,
+        layer_norm_eps=0.01, hidden_act="gelu", pad_token_id=0)),
+    "bert_tanh_gelu": ("bert", dict(
+        vocab_size=19, hidden_size=24, intermediate_size=30, num_hidden_layers=3,
+        num_attention_heads=3, max_position_embeddings=11, type_vocab_size=3,
+        layer_norm_eps=1e-12, hidden_act="gelu_new", pad_token_id=0,
+        tie_word_embeddings=False)),
     "vit": ("vit", dict(
         hidden_size=24, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4,
         image_size=8, patch_size=4, num_channels=3, num_labels=5, layer_norm_eps=0.01,
@@ -114,7 +123,11 @@ def stored(model):
     tied = set(getattr(model, "_tied_weights_keys", None) or [])
     if not getattr(model.config, "tie_word_embeddings", False):
         tied = set()
-    return {k: v for k, v in model.state_dict().items() if k not in tied}
+    names = {}  # the first of those that share memory
+    for k, v in model.state_dict().items():
+        if k not in tied:
+            names.setdefault(v.data_ptr(), k)
+    return {k: v for k, v in model.state_dict().items() if k in names.values()}
 
 
 def deepseek_experts_of_any_type():
@@ -127,8 +140,8 @@ def deepseek_experts_of_any_type():
 def make(kind, sizes):
     config = transformers.AutoConfig.for_model(kind, **sizes)
     config._attn_implementation = "eager"
-    auto = (transformers.AutoModelForImageClassification if kind == "vit"
-            else transformers.AutoModelForCausalLM)
+    auto = {"vit": transformers.AutoModelForImageClassification,
+            "bert": transformers.AutoModelForMaskedLM}.get(kind, transformers.AutoModelForCausalLM)
     model = auto.from_config(config).eval()
     with torch.no_grad():
         for name, tensor in stored(model).items():

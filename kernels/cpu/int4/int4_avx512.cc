@@ -18,8 +18,8 @@ class Avx512 : public Avx512FloatSums {
       : book_(_mm512_loadu_ps(x.book.numbers.data())), x_(x.floats.data()), k_(x.k) {}
 
   template <int R>
-  PIPELAB_INLINE void Unit(const int32_t* codes, int64_t unit, int64_t row,
-                           __m512 (&sums)[R][kVectors]) const {
+  PIPELAB_INLINE void Units(const int32_t* codes, int64_t unit, int64_t, int64_t row,
+                            __m512 (&sums)[R][kVectors]) const {
     const __m512i low = _mm512_loadu_si512(codes), high = _mm512_loadu_si512(codes + 16);
     const float* const x = x_ + row * k_ + unit * kInt4Rows;
 #pragma GCC unroll 8

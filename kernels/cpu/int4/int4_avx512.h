@@ -15,7 +15,7 @@ namespace {
 
 struct Avx512Totals {
   using Vector = __m512;
-  static constexpr int kVectors = 2, kMostRows = 8;
+  static constexpr int kVectors = 2, kMostRows = 8, kUnits = 1;
 
   static __m512 Scale(const BFloat16* scales) {
     const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(scales));

@@ -21,8 +21,8 @@ class Avx512Bf16 : public Avx512FloatSums {
   }
 
   template <int R>
-  PIPELAB_INLINE void Unit(const int32_t* codes, int64_t unit, int64_t row,
-                           __m512 (&sums)[R][kVectors]) const {
+  PIPELAB_INLINE void Units(const int32_t* codes, int64_t unit, int64_t, int64_t row,
+                            __m512 (&sums)[R][kVectors]) const {
     const __m512i low = _mm512_loadu_si512(codes), high = _mm512_loadu_si512(codes + 16);
     const uint32_t* const x = x_ + row * k_ + unit * (kInt4Rows / 2);
 #pragma GCC unroll 4

@@ -34,8 +34,8 @@ class Avx512Vnni : public Avx512Totals {
   }
 
   template <int R>
-  PIPELAB_INLINE void Unit(const int32_t* codes, int64_t unit, int64_t row,
-                           __m512i (&sums)[R][kVectors]) const {
+  PIPELAB_INLINE void Units(const int32_t* codes, int64_t unit, int64_t, int64_t row,
+                            __m512i (&sums)[R][kVectors]) const {
     const __m512i low = _mm512_loadu_si512(codes), high = _mm512_loadu_si512(codes + 16);
     const __m512i w00 = Bytes(low), w01 = Bytes(_mm512_srli_epi16(low, 4));
     const __m512i w10 = Bytes(high), w11 = Bytes(_mm512_srli_epi16(high, 4));

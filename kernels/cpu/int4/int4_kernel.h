@@ -3,9 +3,11 @@
 //
 //   using Sum, Total, Vector    sums of a span, sums of all, 32 / kVectors float32
 //   kVectors, kMostRows         vectors that a panel is wide; rows that registers hold
+//   kUnits                      most units at once
 //   Math(matrix, x)             tables
 //   Sum Begin(row, span)        what a sum begins with
-//   Unit<R>(codes, unit, row, sums)   adds 8 rows of weights by R rows of activations
+//   Units<R>(codes, unit, count, row, sums)   adds `count` times 8 rows of weights by R rows of
+//                               activations
 //   Total Add(total, sum, scale, row, span)
 //
 // Each file that includes this is compiled for other instructions: all of it is internal to it.
@@ -43,10 +45,13 @@ PIPELAB_INLINE void PanelRows(const Math& math, const Int4Matrix& matrix, int64_
       for (int v = 0; v < kVectors; ++v) sums[r][v] = math.Begin(row + r, span);
     }
     const int64_t end = begin + units_of_span < units ? begin + units_of_span : units;
-    for (int64_t unit = begin; unit < end; ++unit, codes += kInt4Columns) {
-      __builtin_prefetch(codes + kAhead);
-      __builtin_prefetch(codes + kAhead + kInt4Columns / 2);
-      math.template Unit<R>(codes, unit, row, sums);
+    for (int64_t unit = begin; unit < end; unit += Math::kUnits) {
+      const int64_t count = end - unit < Math::kUnits ? end - unit : Math::kUnits;
+      for (int64_t i = 0; i < count * kInt4Columns; i += kInt4Columns / 2) {
+        __builtin_prefetch(codes + kAhead + i);
+      }
+      math.template Units<R>(codes, unit, count, row, sums);
+      codes += count * kInt4Columns;
     }
     const BFloat16* const scale = scales + span / spans_of_group * kInt4Columns;
 #pragma GCC unroll 4

@@ -5,10 +5,13 @@
 namespace pipelab {
 namespace cpu {
 
-// Runs so many rounds of 16 independent products; the flops done. 0: compiled without AVX-512.
-double Fp32Products(int rounds);
-double Bf16Products(int rounds);
-double Int8Products(int rounds);
+// Runs so many rounds of independent products; the flops done. 0: compiled without the
+// instructions.
+double Avx512Fp32Products(int rounds);
+double Avx512Bf16Products(int rounds);
+double Avx512Int8Products(int rounds);
+double Avx2Fp32Products(int rounds);
+double Avx2Int8Products(int rounds);  // in pairs, added to sums of 16 bits
 
 }  // namespace cpu
 }  // namespace pipelab

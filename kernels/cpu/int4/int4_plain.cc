@@ -20,14 +20,14 @@ class Plain {
  public:
   using Sum = Panel<SumOf>;
   using Vector = Panel<float>;
-  static constexpr int kVectors = 1, kMostRows = 1;
+  static constexpr int kVectors = 1, kMostRows = 1, kUnits = 1;
 
   Plain(const Int4Matrix&, const Int4Activations& x) : x_(x) {}
 
   Sum Begin(int64_t, int64_t) const { return {}; }
 
   template <int R>
-  void Unit(const int32_t* codes, int64_t unit, int64_t row, Sum (&sums)[R][1]) const {
+  void Units(const int32_t* codes, int64_t unit, int64_t, int64_t row, Sum (&sums)[R][1]) const {
     for (int64_t i = 0; i < kInt4Rows; ++i) {
       const int bit = Int4Bit(i);
       const auto value = static_cast<SumOf>(Activation(row, unit * kInt4Rows + i));

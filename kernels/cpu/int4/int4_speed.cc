@@ -1,7 +1,7 @@
 #include "kernels/cpu/int4/int4_speed.h"
 
 #include <algorithm>
-#include <cstring>
+#include <string>
 
 #include "kernels/cpu/int4/int4_call.h"
 #include "kernels/cpu/int4/int4_peak.h"
@@ -40,18 +40,21 @@ double BestRate(const F& products) {
 }  // namespace
 
 double PeakFlops(Int4Math math) {
-  const char* const best = Int4Paths(math).front().name;
-  if (std::strncmp(best, "avx512", 6) != 0) return 0;
-  switch (math) {
-    case Int4Math::kFloat32:
-      return BestRate(&Fp32Products);
-    case Int4Math::kBFloat16:
-      return std::strcmp(best, "avx512_bf16") == 0 ? BestRate(&Bf16Products)
-                                                   : BestRate(&Fp32Products);
-    case Int4Math::kInt8:
-      return BestRate(&Int8Products);
+  const std::string best = Int4Paths(math).front().name;
+  if (best == "avx512_vnni") return BestRate(&Avx512Int8Products);
+  if (best == "avx512_bf16") return BestRate(&Avx512Bf16Products);
+  if (best == "avx512") return BestRate(&Avx512Fp32Products);
+  if (best != "avx2") return 0;
+  return BestRate(math == Int4Math::kInt8 ? &Avx2Int8Products : &Avx2Fp32Products);
+}
+
+std::vector<Int4Math> MathsOfTheirOwn() {
+  std::vector<Int4Math> maths;
+  if (PeakFlops(Int4Math::kInt8) > 0) maths.push_back(Int4Math::kInt8);
+  if (std::string(Int4Paths(Int4Math::kBFloat16).front().name) == "avx512_bf16") {
+    maths.push_back(Int4Math::kBFloat16);
   }
-  return 0;
+  return maths;
 }
 
 Int4Product::Int4Product(const Int4Shape& shape, int64_t most_rows) {

@@ -12,6 +12,7 @@
 #define PIPELAB_KERNELS_CPU_INT4_INT4_SPEED_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "kernels/int4_weights.h"
 #include "kernels/tensor/arena.h"
@@ -23,12 +24,17 @@ namespace cpu {
 // alone; 0 where the processor has only plain loops for it.
 double PeakFlops(Int4Math math);
 
+// Those that have instructions of their own here, beside float32's; the first is int8.
+std::vector<Int4Math> MathsOfTheirOwn();
+
 // A product whose weights are drawn, and its times.
 class Int4Product {
  public:
   Int4Product(const Int4Shape& shape, int64_t most_rows);
 
-  const Int4Shape& shape() const { return weights_.shape; }
+  const Int4Weights& weights() const { return weights_; }
+  const float* x_MK() const { return x_MK_.f32().data(); }
+  float* y_MN() const { return y_MN_.f32().data(); }
   int64_t bytes() const { return weights_.bytes(); }
   // Bytes a second of reading the codes, the best of a few.
   double Bandwidth() const;

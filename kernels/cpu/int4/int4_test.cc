@@ -201,6 +201,22 @@ TEST(Int4, AWholeColumnOfInt8IsExact) {
   }
 }
 
+// The largest codes by the largest activations, of either sign: sums of 16 bits hold them.
+TEST(Int4, TheLargestFactorsFit) {
+  Inputs in({128, 40, 128}, 5, SignedInt4(), 9);
+  for (const uint8_t code : {0, 15}) {
+    std::fill(in.codes.begin(), in.codes.end(), code);
+    in.weights = PackInt4(in.weights.shape, SignedInt4(), in.codes, in.scales, &in.arena);
+    for (int64_t i = 0; i < in.x_MK.size(); ++i) in.x_MK.f32()[i] = i / 128 % 2 == 0 ? 3.0f : -3.0f;
+    const std::vector<Int4Path> paths = Int4Paths(Int4Math::kInt8);
+    const std::vector<float> plain = ByPath(paths.back(), Int4Math::kInt8, in);
+    EXPECT_NEAR(plain[0], 128 * 3 * (code - 8) * static_cast<float>(BFloat16(in.scales[0])), 1e-2);
+    for (const Int4Path& path : paths) {
+      EXPECT_EQ(ByPath(path, Int4Math::kInt8, in), plain) << path.name;
+    }
+  }
+}
+
 TEST(Int4DeathTest, WrongSizes) {
   const Inputs in({64, 32, 32}, 2, SignedInt4(), 1);
   Arena arena;

@@ -22,7 +22,7 @@ absl::StatusOr<std::map<std::vector<float>, std::string>> NamesOfMatrices(
     for (const ParameterSpec& p : layer.parameters) {
       if (p.shape.size() != 2) continue;
       PIPELAB_ASSIGN_OR_RETURN(std::vector<float> value, trained.ParameterValue(p.name));
-      names.emplace(std::move(value), p.name);
+      names.emplace(std::move(value), ValueName(p));
     }
   }
   return names;
@@ -57,20 +57,22 @@ absl::StatusOr<ModelInputs> CalibrationInputs(const SerialTrainer& trained,
   return inputs;
 }
 
-absl::Status QuantizeWeights(const ModelInputs& inputs, const QuantizeOptions& options,
-                             Quantizer quantizer, SerialTrainer* trained) {
+absl::StatusOr<QuantizedMatrices> QuantizeWeights(const ModelInputs& inputs,
+                                                  const QuantizeOptions& options,
+                                                  Quantizer quantizer,
+                                                  const SerialTrainer& trained) {
+  QuantizedMatrices matrices;
   for (const auto& [name, squares] : inputs) {
-    PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> w_KN, trained->ParameterValue(name));
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> w_KN, trained.ParameterValue(name));
     const int64_t k = squares.k(), n = static_cast<int64_t>(w_KN.size()) / k;
-    QuantizedMatrix q;
+    QuantizedMatrix& q = matrices[name];
     if (quantizer == Quantizer::kGptq) {
       PIPELAB_ASSIGN_OR_RETURN(q, Gptq(w_KN, squares, n, options));
     } else {
       q = RoundToNearest(w_KN, k, n, options);
     }
-    PIPELAB_RETURN_IF_ERROR(trained->SetParameterValue(name, q.Values()));
   }
-  return absl::OkStatus();
+  return matrices;
 }
 
 }  // namespace pipelab

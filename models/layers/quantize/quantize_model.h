@@ -2,7 +2,9 @@
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const ModelInputs inputs,
 //                            CalibrationInputs(*trained, MakeCpuBackend(&arena), data, 64));
-//   PIPELAB_RETURN_IF_ERROR(QuantizeWeights(inputs, options, Quantizer::kGptq, trained));
+//   PIPELAB_ASSIGN_OR_RETURN(QuantizedMatrices matrices,
+//                            QuantizeWeights(inputs, options, Quantizer::kGptq, *trained));
+//   PIPELAB_RETURN_IF_ERROR(TakeInt4Network(NetworkOf(*trained, matrices), trained));
 //
 // Embeddings and the product in front of the loss stay as they are, as GPTQ leaves them.
 #ifndef PIPELAB_MODELS_LAYERS_QUANTIZE_QUANTIZE_MODEL_H_
@@ -13,7 +15,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/backend.h"
 #include "models/data/batch_source.h"
@@ -32,9 +33,10 @@ absl::StatusOr<ModelInputs> CalibrationInputs(const SerialTrainer& trained,
 
 enum class Quantizer { kNearest, kGptq };
 
-// Puts what the codes stand for in the place of each matrix's values.
-absl::Status QuantizeWeights(const ModelInputs& inputs, const QuantizeOptions& options,
-                             Quantizer quantizer, SerialTrainer* trained);
+absl::StatusOr<QuantizedMatrices> QuantizeWeights(const ModelInputs& inputs,
+                                                  const QuantizeOptions& options,
+                                                  Quantizer quantizer,
+                                                  const SerialTrainer& trained);
 
 }  // namespace pipelab
 

@@ -18,6 +18,8 @@
 #define PIPELAB_MODELS_QUANTIZE_QUANTIZER_H_
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -40,6 +42,7 @@ struct QuantizedMatrix {
   std::vector<float> scales_GN;
   std::vector<float> Values() const;  // [K, N]
 };
+using QuantizedMatrices = std::map<std::string, QuantizedMatrix>;  // by the parameter's name
 
 // X^T X in double, of the rows that go into a product.
 class InputSquares {

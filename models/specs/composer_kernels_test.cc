@@ -1,0 +1,64 @@
+#include "models/specs/composer_kernels.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "models/specs/megatron_kernels.h"
+#include "models/zoo/gpt.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int64_t kTokens = 32, kHidden = 64, kWords = 96;
+
+ModelGraph Mpt() {
+  GptConfig c;
+  c.layers = 1;
+  c.hidden = kHidden;
+  c.heads = 4;
+  c.tokens = kTokens;
+  c.vocabulary = kWords;
+  return WithMegatronKernels(BuildGpt(c).value(), AttentionKernels::kFused);
+}
+
+TensorShare Share(const ModelGraph& graph, const char* kind) {
+  for (const LayerSpec& layer : graph.layers) {
+    if (layer.kind == kind) return ShareOf(layer, /*samples=*/1, TokenSlice(), TensorParallel());
+  }
+  ADD_FAILURE() << kind;
+  return {};
+}
+
+int64_t Numbers(const std::vector<Operation>& pass) {
+  int64_t numbers = 0;
+  for (const Operation& o : pass) numbers += o.own ? 0 : o.numbers;
+  return numbers;
+}
+
+// The mask of the branch's end forward; dropout's kernel backward.
+TEST(ComposerKernels, NoDropout) {
+  const int64_t rows = kTokens * kHidden;
+  for (const char* kind : {"gpt_attention", "gpt_mlp"}) {
+    const LayerOperations plain = Share(Mpt(), kind).operations,
+                          ours = Share(WithComposerKernels(Mpt()), kind).operations;
+    EXPECT_EQ(Numbers(plain.forward) - Numbers(ours.forward), rows / 2) << kind;
+    EXPECT_EQ(ours.forward.size(), plain.forward.size()) << kind;
+    EXPECT_EQ(Numbers(plain.backward_input) - Numbers(ours.backward_input), rows * 5 / 2) << kind;
+    EXPECT_EQ(Numbers(plain.backward_weight), Numbers(ours.backward_weight)) << kind;
+  }
+}
+
+// Loss: 1 and 2 passes over the logits for 5 and 3; two metrics: a cast and a log-softmax each.
+TEST(ComposerKernels, LossAndMetrics) {
+  const int64_t logits = kTokens * kWords;
+  const TensorShare plain = Share(Mpt(), "gpt_head"),
+                    ours = Share(WithComposerKernels(Mpt()), "gpt_head");
+  EXPECT_EQ(Numbers(ours.operations.forward) - Numbers(plain.operations.forward), (1 - 5) * logits);
+  EXPECT_EQ(Numbers(ours.operations.backward_input) - Numbers(plain.operations.backward_input),
+            (2 + 2 * (3 + 4) - 3) * logits);
+  EXPECT_LT(ours.costs.kept, plain.costs.kept);
+}
+
+}  // namespace
+}  // namespace pipelab
