@@ -208,8 +208,11 @@ absl::StatusOr<CublasProducts::Plan*> CublasProducts::PlanOf(const MatmulCall& c
 }
 
 absl::Status CublasProducts::Run(const MatmulCall& call, cudaStream_t stream) {
-  constexpr int64_t kAuxRow = 8;  // elements that rows of `aux` must be a multiple of
-  const bool fits = !HasAux(call) || call.n % kAuxRow == 0;
+  // Rows of `aux` must be a multiple of so many elements. With a bias, of others the library rounds
+  // to bfloat16 before it adds that (seen on an H100).
+  constexpr int64_t kRow = 8;
+  const bool rounds_once = call.type != MatmulCall::Type::kBFloat16 || call.bias == nullptr;
+  const bool fits = (!HasAux(call) && rounds_once) || call.n % kRow == 0;
   Plan* plan = nullptr;
   if (fits) {
     PIPELAB_ASSIGN_OR_RETURN(plan, PlanOf(call));

@@ -26,12 +26,11 @@ constexpr int kStep = 32;  // rows of a step: four units
 constexpr int kSteps = 4;  // of a block of rows
 constexpr int64_t kBlockRows = kStep * kSteps;
 constexpr int kColumnTiles = kInt4Columns / 8;
-constexpr int64_t kMostRows = 64;       // of activations, in a block
-constexpr int64_t kStaged = 16 * 1024;  // words of activations in shared memory
-constexpr int kPiece = 8;               // in k, of two rows: as many words
-constexpr int64_t kPad = 4;             // words behind the last piece: to other banks
-constexpr int64_t kEnoughBlocks =
-    320;  // for the GPUs at hand, which have up to 132 multiprocessors
+constexpr int64_t kMostRows = 64;          // of activations, in a block
+constexpr int64_t kStaged = 16 * 1024;     // words of activations in shared memory
+constexpr int kPiece = 8;                  // in k, of two rows: as many words
+constexpr int64_t kPad = 4;                // words behind the last piece: to other banks
+constexpr int64_t kMultiprocessors = 132;  // of the GPUs at hand; two blocks each, of up to 16 rows
 
 // Which block has what.
 struct Split {
@@ -46,14 +45,19 @@ struct Split {
 Split SplitOf(const Int4Shape& s, int64_t m) {
   Split split{};
   split.m = m;
-  split.row_blocks = (m + kMostRows - 1) / kMostRows;
+  split.panels = std::min<int64_t>(kWarps, s.panels());
+  while (kWarps % split.panels != 0) --split.panels;
+  const int64_t most_rows =
+      split.panels == 1 ? kMostRows / 2 : kMostRows;  // what shared memory has
+  split.row_blocks = (m + most_rows - 1) / most_rows;
   split.rows = (m + split.row_blocks - 1) / split.row_blocks;
-  split.panels = 1;
-  while (split.panels < kWarps && split.panels * 4 < split.rows) split.panels *= 2;
   split.column_blocks = (s.panels() + split.panels - 1) / split.panels;
   split.k_blocks = (s.k + kBlockRows - 1) / kBlockRows;
+  // In one turn of the multiprocessors or, where that leaves many without a block, in two.
+  const int64_t turns = kMultiprocessors * (split.rows <= 16 ? 2 : 1);
+  const int64_t of_slice = split.column_blocks * split.row_blocks;
   const int64_t slices =
-      std::max<int64_t>(1, kEnoughBlocks / (split.column_blocks * split.row_blocks));
+      std::max<int64_t>(1, turns / of_slice >= 2 ? turns / of_slice : 2 * turns / of_slice);
   // Warps that share a panel have equally many blocks of rows between them, but in the last slice.
   const int64_t turn = kWarps / split.panels;
   split.slice = ((split.k_blocks + slices - 1) / slices + turn - 1) / turn * turn;
