@@ -30,7 +30,7 @@ Claim TimeClaim(const char* id, std::string text, double worst, double bar, cons
     return c;
   }
   Found(&c, Origin::kMeasured, worst);
-  MetIf(&c, worst >= bar, absl::StrFormat("at least %.2f %s", bar, unit),
+  MetIf(&c, worst >= bar, absl::StrFormat("at least %.2f%s%s", bar, *unit == 0 ? "" : " ", unit),
         "measured on this machine; other programs share its caches and memory");
   return c;
 }
