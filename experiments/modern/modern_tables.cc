@@ -215,7 +215,7 @@ Table RepeatTable(const Results& all) {
   for (const bool pipelines : {false, true}) {
     const ModernRepeats r =
         RepeatsOf(all, [&](const ModernResult& r) { return (r.row->pipeline > 1) == pipelines; });
-    t.AddRow({Label(pipelines ? "P above 1" : "P = 1"), Computed(static_cast<double>(r.layouts)),
+    t.AddRow({Label(pipelines ? "with" : "without"), Computed(static_cast<double>(r.layouts)),
               Computed(static_cast<double>(r.apart)), Computed(r.median_ratio),
               Computed(r.largest_ratio), Computed(r.largest_predicted),
               Computed(ToPercent(r.best_share())), Computed(r.best_rank)});
