@@ -109,6 +109,7 @@ TEST(ModernResults, WithoutRowsNoClaimIsMade) {
     EXPECT_EQ(claim.state, ClaimState::kNotMade) << claim.id;
   }
   EXPECT_THAT(ErrorTable({}).status(), IsOk());
+  EXPECT_THAT(RepeatTable({}).status(), IsOk());
 }
 
 }  // namespace

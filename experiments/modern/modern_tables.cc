@@ -204,7 +204,7 @@ Table SwitchTable(const Results& all) {
 
 Table RepeatTable(const Results& all) {
   Table t("repeats", "Layouts that ran with both of ZeRO's stages 0 and 1 (nanotron)");
-  t.AddKey("P");
+  t.AddKey("pipelines");
   t.AddColumn({"layouts", "layouts", "", "", Origin::kComputed, 0});
   t.AddColumn({"apart", "more than 1.5 apart", "", "", Origin::kComputed, 0});
   t.AddColumn({"median", "longer over shorter time, median", "", "", Origin::kComputed, 2});
@@ -215,7 +215,7 @@ Table RepeatTable(const Results& all) {
   for (const bool pipelines : {false, true}) {
     const ModernRepeats r =
         RepeatsOf(all, [&](const ModernResult& r) { return (r.row->pipeline > 1) == pipelines; });
-    t.AddRow({Label(pipelines ? "above 1" : "1"), Computed(static_cast<double>(r.layouts)),
+    t.AddRow({Label(pipelines ? "with" : "without"), Computed(static_cast<double>(r.layouts)),
               Computed(static_cast<double>(r.apart)), Computed(r.median_ratio),
               Computed(r.largest_ratio), Computed(r.largest_predicted),
               Computed(ToPercent(r.best_share())), Computed(r.best_rank)});
