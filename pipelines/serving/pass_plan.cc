@@ -53,8 +53,8 @@ absl::Status CheckRequests(const std::vector<Request>& requests, const ServingOp
     }
     if (needed > options.cache_tokens) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "--cache_tokens=", options.cache_tokens, ": request ", i, " needs ", needed,
-          " (a prompt of ", r.prompt, ", an output of ", r.output, " less its last token)"));
+          "--cache=", options.cache_tokens, ": request ", i, " needs ", needed, " (a prompt of ",
+          r.prompt, ", an output of ", r.output, " less its last token)"));
     }
   }
   return absl::OkStatus();

@@ -231,7 +231,7 @@ TEST(PassPlan, Errors) {
   long_one.prompt = 60;
   long_one.output = 6;
   EXPECT_EQ(error({Request(), long_one}, Sizes(2, 2, 1)),
-            "--cache_tokens=64: request 1 needs 65 (a prompt of 60, an output of 6 less its last "
+            "--cache=64: request 1 needs 65 (a prompt of 60, an output of 6 less its last "
             "token)");
   ServingOptions short_context = Sizes(2, 2, 1);
   short_context.context = 50;
