@@ -103,6 +103,7 @@ absl::StatusOr<PassPlan> PlanOf(const Source& source) {
   options.groups = absl::GetFlag(FLAGS_groups) == 0 ? options.devices : absl::GetFlag(FLAGS_groups);
   options.slots = absl::GetFlag(FLAGS_slots);
   options.chunk = absl::GetFlag(FLAGS_chunk);
+  options.context = context;
   options.cache_tokens = absl::GetFlag(FLAGS_cache) == 0 ? context : absl::GetFlag(FLAGS_cache);
   std::vector<Request> requests;
   for (const std::vector<int32_t>& prompt : source.prompts) {

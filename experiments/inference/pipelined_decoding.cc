@@ -3,6 +3,7 @@
 // Pipelines that serve: token by token over stages, with caches, continuous batching and prompts in
 // chunks. Simulated for a large model on a cluster's devices, and decoded for real on the devices
 // here, with the tokens of serial decoding.
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,9 +14,13 @@
 #include "experiments/option_checks.h"
 #include "experiments/report/report.h"
 #include "experiments/study_main.h"
+#include "pipelines/serving/request_file.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(int, requests, 256, "requests that are served, on paper");
+ABSL_FLAG(std::string, requests_file, "",
+          "requests that arrive, a CSV file with columns arrival,prompt,output (docs/serving.md); "
+          "empty: at random");
 ABSL_FLAG(int, rounds, 5, "rounds of decoding here, of which the median counts; 0: none");
 
 namespace pipelab {
@@ -27,6 +32,9 @@ absl::Status Run(StudyRun* study) {
   PIPELAB_RETURN_IF_ERROR(study->Begin());
   ServingSize serving;
   serving.requests = absl::GetFlag(FLAGS_requests);
+  if (const std::string file = absl::GetFlag(FLAGS_requests_file); !file.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(serving.given, ReadRequests("--requests_file", file));
+  }
   PIPELAB_ASSIGN_OR_RETURN(const ServingStudy served, SimulateServing(serving));
   DecodeSize decoding;
   decoding.rounds = absl::GetFlag(FLAGS_rounds);

@@ -46,12 +46,19 @@ std::vector<Request> Requests(const ServingSize& size, bool equal, double per_se
   return requests;
 }
 
+// Of a slot's cache, for all requests of the study.
+int64_t CacheTokens(const ServingSize& size) {
+  int64_t most = 2 * (size.prompt + size.output);
+  for (const Request& r : size.given) most = std::max(most, r.prompt + r.output);
+  return most;
+}
+
 class Simulator {
  public:
   static absl::StatusOr<Simulator> Make(const ServingSize& size) {
     Simulator made;
     made.size_ = size;
-    const std::string model = absl::StrCat(size.model, "@", 2 * (size.prompt + size.output));
+    const std::string model = absl::StrCat(size.model, "@", CacheTokens(size));
     PIPELAB_ASSIGN_OR_RETURN(made.graph_, FindModel("--model", model));
     PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec cluster, LoadCluster("--cluster", size.cluster));
     made.options_.machine = {cluster.device, NumberType::kBf16};
@@ -72,7 +79,7 @@ class Simulator {
     serving.devices = row.devices;
     serving.groups = row.groups;
     serving.slots = row.slots;
-    serving.cache_tokens = 2 * (size_.prompt + size_.output);
+    serving.cache_tokens = CacheTokens(size_);
     const ServingTimes times = costs.Times();
     PIPELAB_ASSIGN_OR_RETURN(const PassPlan plan, PlanPasses(requests, serving, times));
     PIPELAB_ASSIGN_OR_RETURN(const Program program, Lower(PassSchedule(plan), {}));
@@ -134,8 +141,10 @@ absl::Status SimulatePolicies(const Simulator& simulator, ServingStudy* study) {
   // Loads as shares of what the pipeline can do at the most.
   const double most =
       study->batching.back().figures.tokens_per_second / static_cast<double>(size.output);
-  for (const double share : {0.5, 0.8}) {
-    const std::vector<Request> arriving = Requests(size, /*equal=*/false, share * most);
+  const bool given = !size.given.empty();
+  for (const double share : given ? std::vector<double>{0} : std::vector<double>{0.5, 0.8}) {
+    const std::vector<Request> arriving =
+        given ? size.given : Requests(size, /*equal=*/false, share * most);
     for (const int64_t chunk : {int64_t{0}, kChunk}) {
       ServingOptions serving;
       serving.chunk = chunk;
@@ -226,7 +235,9 @@ std::vector<Table> ServingTables(const ServingStudy& study) {
   prompts.AddKey("prompts");
   AddFigureColumns(&prompts);
   for (const ServingRow& row : study.prompts) {
-    AddRow({Label(absl::StrCat(ToPercent(row.load), " %")), Label(row.what)}, row, &prompts);
+    AddRow(
+        {Label(row.load == 0 ? "file" : absl::StrCat(ToPercent(row.load), " %")), Label(row.what)},
+        row, &prompts);
   }
   prompts.AddNote(
       "Load: requests a second, as a share of those that continuous batching gets through. Chunks "

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
+#include "pipelines/serving/pass_plan.h"
 #include "pipelines/serving/serving_figures.h"
 #include "tools/base/units.h"
 
@@ -21,13 +22,14 @@ struct ServingSize {
   std::string model = "llama-3-70b", cluster = "dgx-h100";
   int64_t prompt = 256, output = 128;  // tokens of a request, or their mean
   int requests = 256;
+  std::vector<Request> given;  // that arrive, in the place of random ones
   uint64_t seed = 1;
 };
 
 struct ServingRow {
   std::string what;  // "continuous", "chunks of 256"
   int devices = 1, groups = 1, slots = 1;
-  double load = 0;  // requests a second; 0: all are there at the start
+  double load = 0;  // as a share of the most; 0: as they are given, or all at the start
   int64_t int4_group = 0;
   ServingFigures figures;
   Bytes caches, weights;  // of the fullest stage
