@@ -27,6 +27,7 @@
 #include "pipelines/runtime/generate.h"
 #include "pipelines/runtime/stage_parameters.h"
 #include "pipelines/serving/pass_plan.h"
+#include "tools/base/file.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
@@ -58,7 +59,8 @@ struct Source {
 };
 
 absl::StatusOr<Source> SourceOfText() {
-  const std::string file = absl::GetFlag(FLAGS_resume), prompt = absl::GetFlag(FLAGS_prompt);
+  const std::string file = ResolveOutputPath(absl::GetFlag(FLAGS_resume), "");
+  const std::string prompt = absl::GetFlag(FLAGS_prompt);
   if (prompt.empty()) {
     return absl::InvalidArgumentError("--prompt: missing; text to go on from, such as \"It is\"");
   }
