@@ -1,5 +1,5 @@
-// A GPT of bytes in its checkpoint: what gpt_train writes beside the weights, and `pipelab generate`
-// reads, so that the file alone is enough.
+// A GPT of bytes in its checkpoint: what gpt_train writes beside the weights, and `pipelab
+// generate` reads, so that the file alone is enough.
 //
 //   part.settings = TextModelSettings(config, vocabulary);                   // gpt_train
 //   PIPELAB_ASSIGN_OR_RETURN(TextModel model, ReadTextModel("--resume", "out/gpt.safetensors"));

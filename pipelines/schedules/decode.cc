@@ -2,12 +2,12 @@
 // a pass: the last token of each request of a group, of which the last stage makes the next one.
 // The next pass of the group begins with these, so an edge carries them from the last stage to the
 // first. With unit passes and R >= P every stage works from its first pass to its last: M passes
-// take M + P - 1. With fewer groups a pass waits for its tokens: the first stage begins a round of R
-// passes every P.
+// take M + P - 1. With fewer groups a pass waits for its tokens: the first stage begins a round of
+// R passes every P.
 //
 // prefill_decode begins with the prompts, each group's in chunks that follow one another at once
-// (Agrawal et al., "Sarathi-Serve", OSDI 2024): only a prompt's last chunk makes a token. The chunks'
-// lengths are no part of a schedule (pipelines/serving makes them).
+// (Agrawal et al., "Sarathi-Serve", OSDI 2024): only a prompt's last chunk makes a token. The
+// chunks' lengths are no part of a schedule (pipelines/serving makes them).
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -77,9 +77,9 @@ absl::Status CheckPrefillDecode(const SchemeParams& params) {
   PIPELAB_RETURN_IF_ERROR(CheckForwards(params));
   const int64_t prompts = int64_t{GroupsWithPrompts(params)} * Chunks(params);
   if (params.micro_batches >= prompts) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--micro_batches=", params.micro_batches, ": the prompts of ", GroupsWithPrompts(params),
-                   " groups alone are ", prompts, " passes (--slices=", Chunks(params), ")"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--micro_batches=", params.micro_batches, ": the prompts of ", GroupsWithPrompts(params),
+      " groups alone are ", prompts, " passes (--slices=", Chunks(params), ")"));
 }
 
 absl::StatusOr<Schedule> MakePrefillDecode(const SchemeParams& params) {
