@@ -91,6 +91,12 @@ absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
   PIPELAB_RETURN_IF_ERROR(CheckOptimizer(options.optimizer));
   StepParts parts;
   PIPELAB_ASSIGN_OR_RETURN(parts.schedule, ScheduleOf(graph, options));
+  if (!parts.schedule.carried.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(parts.schedule.name,
+                     ": its micro-batches are passes of tokens, and no samples "
+                     "of a model; see runtime/generate.h"));
+  }
   StageLearning learning;
   learning.forward_only = parts.schedule.forward_only;
   const bool local = LearnsLocally(parts.schedule);
