@@ -22,7 +22,7 @@ struct ServingSize {
   std::string model = "llama-3-70b", cluster = "dgx-h100";
   int64_t prompt = 256, output = 128;  // tokens of a request, or their mean
   int requests = 256;
-  std::vector<Request> given;  // that arrive, in the place of random ones
+  std::vector<Request> given = {};  // that arrive, in the place of random ones
   uint64_t seed = 1;
 };
 
