@@ -141,7 +141,7 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
        &LogitsCommand},
       {"generate",
        "what a trained model writes behind a prompt, over a pipeline of devices with caches",
-       "generate --resume=out/gpt.safetensors --prompt='It is a truth' --devices=2",
+       "generate --model=llama/config.json --tokens=464,2068,7586 --new_tokens=4 --devices=2",
        {"resume", "prompt", "model", "tokens", "new_tokens", "devices", "groups", "slots", "chunk",
         "cache", "temperature", "seed", "backend", "dtype", "json_out"},
        &GenerateCommand},
