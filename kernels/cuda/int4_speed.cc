@@ -5,8 +5,8 @@
 //   bazel run --config=cuda //kernels/cuda:int4_speed -- --json=int4.json
 //
 // Launches are a graph's, back to back, of several matrices by turns, so that none is read from the
-// L2 cache of the GPU. Every result is compared with that of the float32 kernel, which is another. Exit status:
-// 0; 1, a result is wrong; 3, no CUDA device.
+// L2 cache of the GPU. Every result is compared with that of the float32 kernel, which is another.
+// Exit status: 0; 1, a result is wrong; 3, no CUDA device.
 #include <algorithm>
 #include <cmath>
 #include <fstream>

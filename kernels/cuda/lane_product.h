@@ -1,6 +1,6 @@
-// Products of 16 by 16 and 16 by 8 tiles, c += a b, with bfloat16 factors and float32 sums, of which
-// it is known which thread of a warp holds what (mma.sync m16n8k16; sm_80 and later): for factors
-// that threads make in registers. Those in shared memory: tile_product.h.
+// Products of 16 by 16 and 16 by 8 tiles, c += a b, with bfloat16 factors and float32 sums, of
+// which it is known which thread of a warp holds what (mma.sync m16n8k16; sm_80 and later): for
+// factors that threads make in registers. Those in shared memory: tile_product.h.
 //
 //   OfWarps<OfLanes<Sums>> sums;                            // of any type, one for each thread
 //   block.ForEachWarp([&](int warp) {

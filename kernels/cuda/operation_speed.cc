@@ -1,11 +1,12 @@
-// Speed of single operations in bfloat16 on a GPU by their sizes: what a cluster file's efficiencies
-// (pipelines/cluster) are about. Products of n^3; causal attention of 128-wide heads; a kernel that
-// reads and writes; and what a launch of the smallest kernel takes, alone and in a graph.
+// Speed of single operations in bfloat16 on a GPU by their sizes: what a cluster file's
+// efficiencies (pipelines/cluster) are about. Products of n^3; causal attention of 128-wide heads;
+// a kernel that reads and writes; and what a launch of the smallest kernel takes, alone and in a
+// graph.
 //
 //   bazel run --config=cuda //kernels/cuda:operation_speed -- --json=operations.json
 //
-// Times are of one operation among many that are launched one after the other by a graph. Attention's
-// flops are those of the scores below the diagonal. Exit status 3: no CUDA device.
+// Times are of one operation among many that are launched one after the other by a graph.
+// Attention's flops are those of the scores below the diagonal. Exit status 3: no CUDA device.
 #include <algorithm>
 #include <fstream>
 #include <functional>

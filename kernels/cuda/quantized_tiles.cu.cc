@@ -1,14 +1,14 @@
 // Products with 4-bit weights by tensor cores, factors in bfloat16: Int4Math::kBFloat16.
 //
-// A thread reads 16 bytes of codes, 8 rows of 4 columns, makes bfloat16 numbers of them in registers
-// and multiplies those where they are (lane_product.h). Its place in k is not that of the matrix:
-// tile h of the two that a step of 32 rows has takes, for thread j of four, rows 8 j + 4 h to
-// 8 j + 4 h + 3, of activations too; a sum has no order among its rows. Its columns are 4 g + t in
-// tile t. Scales, which are not of bfloat16 steps, apply to sums, in float32.
+// A thread reads 16 bytes of codes, 8 rows of 4 columns, makes bfloat16 numbers of them in
+// registers and multiplies those where they are (lane_product.h). Its place in k is not that of the
+// matrix: tile h of the two that a step of 32 rows has takes, for thread j of four, rows 8 j + 4 h
+// to 8 j + 4 h + 3, of activations too; a sum has no order among its rows. Its columns are 4 g + t
+// in tile t. Scales, which are not of bfloat16 steps, apply to sums, in float32.
 //
-// A block has up to 64 rows of activations, which it keeps in shared memory piece by piece, and 1, 2,
-// 4 or 8 panels; warps that share a panel take its blocks of 128 rows in turn. Where that makes few
-// blocks, several have a slice of k each, and their sums are added in the order of slices.
+// A block has up to 64 rows of activations, which it keeps in shared memory piece by piece, and 1,
+// 2, 4 or 8 panels; warps that share a panel take its blocks of 128 rows in turn. Where that makes
+// few blocks, several have a slice of k each, and their sums are added in the order of slices.
 #include <algorithm>
 
 #include "kernels/cuda/functions.h"
@@ -196,7 +196,8 @@ PIPELAB_DEVICE inline void AddScaled(const Words& scales, const Sums<kTiles>& gr
 }
 
 // Adds a block of 128 rows, of which `ahead` has the codes and then those of block `next`. `staged`
-// are the activations of its rows (Stage); sums of rows that do not exist are of others, and nobody's. kOneScale: a block has one scale for each column.
+// are the activations of its rows (Stage); sums of rows that do not exist are of others, and
+// nobody's. kOneScale: a block has one scale for each column.
 template <int kTiles, bool kOneScale, class Codes>
 PIPELAB_DEVICE inline void AddBlock(const Codes& codes, const Panel& panel, int block, int next,
                                     const uint32_t* staged, int pitch, int pairs,

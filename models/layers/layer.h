@@ -93,7 +93,8 @@ struct LayerContext {
   // A layer with experts adds its choices' here, where somebody asks and the host knows them.
   ExpertLoads* loads = nullptr;
   // What a loss layer predicts, row by row, is added here, where somebody asks for it in an
-  // evaluation, or in a pass with caches, of the runs that predict: logits [rows, classes], or an element loss's inputs (before the sigmoid).
+  // evaluation, or in a pass with caches, of the runs that predict: logits [rows, classes], or an
+  // element loss's inputs (before the sigmoid).
   std::vector<float>* predictions = nullptr;
 };
 

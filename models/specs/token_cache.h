@@ -1,5 +1,6 @@
 // Layers that work token by token, with what they need of earlier tokens in a cache
-// (models/graph/token_run.h): GPTs' embeddings, attention, feed-forwards, experts, norms, sums and heads.
+// (models/graph/token_run.h): GPTs' embeddings, attention, feed-forwards, experts, norms, sums and
+// heads.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(int64_t numbers, CacheNumbers(graph.layers[1]));   // a token
 #ifndef PIPELAB_MODELS_SPECS_TOKEN_CACHE_H_

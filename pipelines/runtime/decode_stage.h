@@ -1,9 +1,10 @@
 // A stage of a model that decodes: for each pass of a plan (pipelines/serving/pass_plan.h) it runs
-// its layers on the tokens of the pass's runs, with keys and values of earlier tokens in caches. The
-// first stage looks tokens up, the prompts' or those that the last stage made in an earlier pass
-// and the edge from there carries; the last stage chooses tokens.
+// its layers on the tokens of the pass's runs, with keys and values of earlier tokens in caches.
+// The first stage looks tokens up, the prompts' or those that the last stage made in an earlier
+// pass and the edge from there carries; the last stage chooses tokens.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(auto stage, DecodeStage::Create(graph, partition, 0, &backend, options));
+//   PIPELAB_ASSIGN_OR_RETURN(auto stage, DecodeStage::Create(graph, partition, 0, &backend,
+// options));
 //   setup.modules[0][0] = stage.get();                      // of an Executor (generate.h)
 //
 // Caches of all slots are allocated by the first pass and stay: of each layer with attention

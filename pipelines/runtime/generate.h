@@ -48,8 +48,8 @@ struct Generated {
   std::vector<Bytes> caches;  // [device] that the stage's caches take
 };
 
-// InvalidArgument names what does not fit: a prompt, a layer without a cache, a token that the model
-// does not know.
+// InvalidArgument names what does not fit: a prompt, a layer without a cache, a token that the
+// model does not know.
 absl::StatusOr<Generated> Generate(const ModelGraph& graph, const GenerateOptions& options);
 
 // The token that GenerateOptions chooses.

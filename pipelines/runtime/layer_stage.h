@@ -72,8 +72,8 @@ struct LayerStageOptions {
   // Inference (Schedule::forward_only): no dropout, running statistics, weights alone, and nothing
   // is kept for a backward.
   bool forward_only = false;
-  // With forward_only: passes with caches (RunPass) alone, which read no data. Every layer must know
-  // them (models/specs/token_cache.h).
+  // With forward_only: passes with caches (RunPass) alone, which read no data. Every layer must
+  // know them (models/specs/token_cache.h).
   bool cached = false;
   // What this copy keeps of the stage's own parameters: ShardOf (pipelines/ir/program.h).
   Shard shard;

@@ -5,8 +5,8 @@
 //
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<Request> requests, ReadRequests("--requests", "a.csv"));
 //
-// Rows are in the order of arrival. InvalidArgument, one line: "--requests=a.csv: row 2: prompt "x":
-// must be a whole number from 1 to 1000000000".
+// Rows are in the order of arrival. InvalidArgument, one line: "--requests=a.csv: row 2: prompt
+// "x": must be a whole number from 1 to 1000000000".
 #ifndef PIPELAB_PIPELINES_SERVING_REQUEST_FILE_H_
 #define PIPELAB_PIPELINES_SERVING_REQUEST_FILE_H_
 
