@@ -24,6 +24,18 @@ absl::StatusOr<double> MedianSeconds(Device* device, int runs, const std::functi
   return seconds[seconds.size() / 2];
 }
 
+MatmulCall ProductOf(const Tensor& a_MK, const Tensor& b_KN, const Tensor& c_MN) {
+  MatmulCall call;
+  call.type = MatmulCall::Type::kBFloat16;
+  call.m = a_MK.dim(0);
+  call.n = b_KN.dim(1);
+  call.k = a_MK.dim(1);
+  call.a = a_MK.data();
+  call.b = b_KN.data();
+  call.c = c_MN.data();
+  return call;
+}
+
 absl::StatusOr<double> LargeProductFlops(const std::shared_ptr<Device>& device, int runs) {
   constexpr int64_t kSize = 8192;
   Arena arena(device);
@@ -33,12 +45,7 @@ absl::StatusOr<double> LargeProductFlops(const std::shared_ptr<Device>& device, 
   const Tensor a = half(), b = half(), c = half();
   const std::vector<float> values = EvenNumbers(kSize * kSize);
   for (const Tensor& t : {a, b}) SetHostValues(t, values);
-  MatmulCall call;
-  call.type = MatmulCall::Type::kBFloat16;
-  call.m = call.n = call.k = kSize;
-  call.a = a.data();
-  call.b = b.data();
-  call.c = c.data();
+  const MatmulCall call = ProductOf(a, b, c);
   PIPELAB_ASSIGN_OR_RETURN(const double seconds,
                            MedianSeconds(device.get(), runs, [&] { device->Matmul(call); }));
   return 2.0 * kSize * kSize * kSize / seconds;

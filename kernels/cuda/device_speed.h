@@ -16,12 +16,16 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/device.h"
+#include "kernels/tensor/tensor.h"
 
 namespace pipelab {
 namespace gpu {
 
 // Seconds of what `work` queues.
 absl::StatusOr<double> MedianSeconds(Device* device, int runs, const std::function<void()>& work);
+
+// Of bfloat16 matrices, c = a b.
+MatmulCall ProductOf(const Tensor& a_MK, const Tensor& b_KN, const Tensor& c_MN);
 
 // Of a product of 8192^3 in bfloat16, of numbers that are not zeros: those draw less power.
 absl::StatusOr<double> LargeProductFlops(const std::shared_ptr<Device>& device, int runs);

@@ -9,25 +9,23 @@
 // Exit status: 0; 1, a result is wrong; 3, no CUDA device.
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/device_speed.h"
+#include "kernels/cuda/speed_main.h"
 #include "kernels/tensor/arena.h"
 #include "kernels/tensor/host_values.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, json, "", "write the results here too");
 ABSL_FLAG(int64_t, k, 8192, "rows of the matrix");
 ABSL_FLAG(int64_t, n, 10240, "columns of the matrix");
 ABSL_FLAG(int64_t, group, 128, "rows with one scale");
@@ -49,7 +47,7 @@ struct Ceilings {
 class Matrices {
  public:
   Matrices(Arena* arena, Backend* backend, const Int4Shape& shape)
-      : arena_(arena), backend_(backend), shape_(shape) {
+      : arena_(arena), backend_(backend) {
     for (int i = 0; i < kMatrices; ++i) {
       Int4Weights w{shape, SignedInt4(), {}, {}};
       w.codes = arena->Zeros(DataType::kInt32, {shape.panels(), shape.units(), kInt4Columns},
@@ -79,17 +77,8 @@ class Matrices {
     return SecondsOf(device, [&](int i) { backend_->quantized().Product(math, x, packed(i), y); });
   }
   absl::StatusOr<double> LibrarySeconds(Device* device, const Tensor& x, const Tensor& y) const {
-    return SecondsOf(device, [&](int i) {
-      gpu::MatmulCall call;
-      call.type = gpu::MatmulCall::Type::kBFloat16;
-      call.m = x.dim(0);
-      call.n = shape_.n;
-      call.k = shape_.k;
-      call.a = x.data();
-      call.b = wide_[i % kMatrices].data();
-      call.c = y.data();
-      device->Matmul(call);
-    });
+    return SecondsOf(device,
+                     [&](int i) { device->Matmul(gpu::ProductOf(x, wide_[i % kMatrices], y)); });
   }
 
   // ||y - y'|| / ||y'||, where y' is by float32 math.
@@ -119,7 +108,6 @@ class Matrices {
 
   Arena* const arena_;
   Backend* const backend_;
-  const Int4Shape shape_;
   std::vector<Int4Weights> packed_;
   std::vector<Tensor> wide_;
 };
@@ -187,15 +175,4 @@ absl::Status Measure(std::string* json) {
 }  // namespace
 }  // namespace pipelab
 
-int main(int argc, char** argv) {
-  absl::ParseCommandLine(argc, argv);
-  std::cout << std::unitbuf;  // a line at a time, whoever stops it
-  std::string json;
-  const absl::Status status = pipelab::Measure(&json);
-  if (!status.ok()) {
-    std::cerr << status.message() << "\n";
-    return absl::IsNotFound(status) ? 3 : 1;
-  }
-  if (!absl::GetFlag(FLAGS_json).empty()) std::ofstream(absl::GetFlag(FLAGS_json)) << json;
-  return 0;
-}
+int main(int argc, char** argv) { return pipelab::gpu::SpeedMain(argc, argv, &pipelab::Measure); }

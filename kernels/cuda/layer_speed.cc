@@ -5,22 +5,20 @@
 //   bazel run -c opt --config=cuda //kernels/cuda:layer_speed -- --json=layers.json
 //
 // Exit status 3: no CUDA device.
-#include <fstream>
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "kernels/cuda/bf16_block.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/device_speed.h"
+#include "kernels/cuda/speed_main.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, json, "", "write the results here too");
 ABSL_FLAG(int, hidden, 8192, "width");
 ABSL_FLAG(int, heads, 64, "attention heads");
 ABSL_FLAG(std::string, tokens, "1024,2048", "lengths of sequences");
@@ -96,15 +94,4 @@ absl::Status Measure(std::string* json) {
 }  // namespace
 }  // namespace pipelab
 
-int main(int argc, char** argv) {
-  absl::ParseCommandLine(argc, argv);
-  std::cout << std::unitbuf;  // a line at a time, whoever stops it
-  std::string json;
-  const absl::Status status = pipelab::Measure(&json);
-  if (!status.ok()) {
-    std::cerr << status.message() << "\n";
-    return absl::IsNotFound(status) ? 3 : 1;
-  }
-  if (!absl::GetFlag(FLAGS_json).empty()) std::ofstream(absl::GetFlag(FLAGS_json)) << json;
-  return 0;
-}
+int main(int argc, char** argv) { return pipelab::gpu::SpeedMain(argc, argv, &pipelab::Measure); }

@@ -8,25 +8,23 @@
 // Times are of one operation among many that are launched one after the other by a graph.
 // Attention's flops are those of the scores below the diagonal. Exit status 3: no CUDA device.
 #include <algorithm>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
 #include <string>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/device_speed.h"
 #include "kernels/cuda/functions.h"
+#include "kernels/cuda/speed_main.h"
 #include "kernels/tensor/arena.h"
 #include "kernels/tensor/host_values.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, json, "", "write the results here too");
 ABSL_FLAG(int, runs, 10, "measured runs; the median counts");
 
 namespace pipelab {
@@ -75,12 +73,7 @@ absl::Status MeasureProduct(const std::shared_ptr<Device>& device, int64_t n, Ta
   Arena arena(device);
   const Tensor a = Numbers(&arena, {n, n}), b = Numbers(&arena, {n, n}),
                c = Numbers(&arena, {n, n});
-  gpu::MatmulCall call;
-  call.type = gpu::MatmulCall::Type::kBFloat16;
-  call.m = call.n = call.k = n;
-  call.a = a.data();
-  call.b = b.data();
-  call.c = c.data();
+  const gpu::MatmulCall call = gpu::ProductOf(a, b, c);
   const double flops = 2.0 * static_cast<double>(n) * static_cast<double>(n * n);
   return table->Add(absl::StrCat("product of ", n, "^3"), flops, "flop",
                     [&] { device->Matmul(call); });
@@ -144,15 +137,4 @@ absl::Status Measure(std::string* json) {
 }  // namespace
 }  // namespace pipelab
 
-int main(int argc, char** argv) {
-  absl::ParseCommandLine(argc, argv);
-  std::cout << std::unitbuf;  // a line at a time, whoever stops it
-  std::string json;
-  const absl::Status status = pipelab::Measure(&json);
-  if (!status.ok()) {
-    std::cerr << status.message() << "\n";
-    return absl::IsNotFound(status) ? 3 : 1;
-  }
-  if (!absl::GetFlag(FLAGS_json).empty()) std::ofstream(absl::GetFlag(FLAGS_json)) << json;
-  return 0;
-}
+int main(int argc, char** argv) { return pipelab::gpu::SpeedMain(argc, argv, &pipelab::Measure); }

@@ -40,7 +40,7 @@ compile() { # SOURCE
 
 sources=(
   kernels/cuda/*.cu.cc
-  kernels/cuda/{device,block_store,graph_cache,work_list,cuda_device,cuda_blocks,cuda_graph,cublas_products,cudnn_convolutions,devices,device_speed,bf16_block,case_runner}.cc
+  kernels/cuda/{device,block_store,graph_cache,work_list,cuda_device,cuda_blocks,cuda_graph,cublas_products,cudnn_convolutions,devices,device_speed,speed_main,bf16_block,case_runner}.cc
   kernels/cuda/*_kernels.cc kernels/cuda/cuda_backend.cc
   kernels/{attention_checks,image_checks,shape_checks}.cc
   kernels/tensor/{arena,storage,tensor,host_values}.cc
