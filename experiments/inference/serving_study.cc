@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/files/model_file.h"
+#include "pipelines/analysis/arrivals.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/serving/pass_costs.h"

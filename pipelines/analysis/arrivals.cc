@@ -1,27 +1,24 @@
 #include "pipelines/analysis/arrivals.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <deque>
 #include <limits>
 #include <utility>
 
 #include "glog/logging.h"
+#include "tools/base/rng.h"
 
 namespace pipelab {
 namespace {
 
 void SumUp(std::vector<Nanoseconds> latencies, StreamFigures* figures) {
   figures->taken = static_cast<int64_t>(latencies.size());
-  if (latencies.empty()) return;
-  std::sort(latencies.begin(), latencies.end());
-  // The least latency that so many have at most.
-  const auto share = [&](int64_t percent) {
-    return latencies[(figures->taken * percent + 99) / 100 - 1];
-  };
-  figures->median = share(50);
-  figures->p99 = share(99);
-  figures->longest = latencies.back();
+  const TimeShares shares = SharesOf(std::move(latencies));
+  figures->median = shares.median;
+  figures->p99 = shares.p99;
+  figures->longest = shares.longest;
 }
 
 // [micro-batch] From the begin of its first forward to the end of its last one.
@@ -91,6 +88,13 @@ class Entrance {
 
 }  // namespace
 
+TimeShares SharesOf(std::vector<Nanoseconds> times) {
+  if (times.empty()) return {};
+  std::sort(times.begin(), times.end());
+  const size_t n = times.size();
+  return {times[(n * 50 + 99) / 100 - 1], times[(n * 99 + 99) / 100 - 1], times.back()};
+}
+
 StreamFigures RunArrivals(const std::vector<Nanoseconds>& arrivals, const StreamRules& rules) {
   CHECK_GT(rules.tick.value(), 0);
   CHECK_GE(rules.places, 1);
@@ -144,6 +148,17 @@ StreamFigures FiguresOfReleases(const Trace& trace, const std::vector<Nanosecond
 std::vector<Nanoseconds> EvenArrivals(int64_t count, Nanoseconds period) {
   std::vector<Nanoseconds> arrivals;
   for (int64_t i = 0; i < count; ++i) arrivals.push_back(Nanoseconds(i * period.value()));
+  return arrivals;
+}
+
+std::vector<Nanoseconds> RandomArrivals(int64_t count, double per_second, uint64_t seed) {
+  const CounterRng rng(seed, "arrivals");
+  std::vector<Nanoseconds> arrivals;
+  double seconds = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    seconds -= std::log1p(-rng.Uniform(static_cast<uint64_t>(i))) / per_second;
+    arrivals.emplace_back(std::llround(seconds * 1e9));
+  }
   return arrivals;
 }
 

@@ -31,6 +31,12 @@ struct StreamRules {
   WhenFull when_full = WhenFull::kBlock;
 };
 
+// Percentiles by nearest rank: the least time that 50 %, 99 % and all of them do not exceed.
+struct TimeShares {
+  Nanoseconds median, p99, longest;
+};
+TimeShares SharesOf(std::vector<Nanoseconds> times);  // zeros where there are none
+
 struct StreamFigures {
   int64_t taken = 0, dropped = 0;
   int64_t blocked = 0;               // waited at their source
@@ -56,6 +62,10 @@ StreamFigures FiguresOfReleases(const Trace& trace, const std::vector<Nanosecond
 
 // At 0, period, 2 period, ...
 std::vector<Nanoseconds> EvenArrivals(int64_t count, Nanoseconds period);
+
+// At random, so many a second in the mean (a Poisson process), from 0 on: the same for a seed on
+// every machine.
+std::vector<Nanoseconds> RandomArrivals(int64_t count, double per_second, uint64_t seed);
 
 }  // namespace pipelab
 

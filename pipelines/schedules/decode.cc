@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "pipelines/ir/token_passes.h"
 #include "pipelines/schedules/schemes.h"
 #include "tools/base/status_macros.h"
 
@@ -45,32 +46,15 @@ absl::Status CheckForwards(const SchemeParams& params) {
   return absl::OkStatus();
 }
 
-// Passes in their order on every device; what is carried to them is for the caller to say.
-Schedule Passes(const SchemeParams& params) {
-  Schedule schedule = LoopedPipeline(params);
-  schedule.forward_only = true;
-  std::vector<StageGraph::Edge> edges = schedule.stages.edges;
-  StageGraph::Edge tokens{params.devices - 1, 0};
-  tokens.carries = true;
-  edges.push_back(tokens);
-  schedule.stages = StageGraph::FromEdges(params.devices, std::move(edges));
-  for (int d = 0; d < params.devices; ++d) {
-    for (int m = 0; m < params.micro_batches; ++m) schedule.order[d].push_back(Forward(d, m));
-  }
-  return schedule;
-}
-
 }  // namespace
 
 absl::Status CheckDecode(const SchemeParams& params) { return CheckForwards(params); }
 
 absl::StatusOr<Schedule> MakeDecode(const SchemeParams& params) {
-  Schedule schedule = Passes(params);
+  std::vector<int32_t> carried;
   const int groups = Groups(params);
-  for (int m = 0; m < params.micro_batches; ++m) {
-    schedule.carried.push_back(m < groups ? -1 : m - groups);
-  }
-  return schedule;
+  for (int m = 0; m < params.micro_batches; ++m) carried.push_back(m < groups ? -1 : m - groups);
+  return TokenPasses(params.devices, std::move(carried));
 }
 
 absl::Status CheckPrefillDecode(const SchemeParams& params) {
@@ -83,14 +67,14 @@ absl::Status CheckPrefillDecode(const SchemeParams& params) {
 }
 
 absl::StatusOr<Schedule> MakePrefillDecode(const SchemeParams& params) {
-  Schedule schedule = Passes(params);
+  std::vector<int32_t> carried;
   const int groups = GroupsWithPrompts(params), chunks = Chunks(params);
   for (int m = 0; m < params.micro_batches; ++m) {
     const int token = m - groups * chunks;  // in turn, of group token % groups
     const int last_chunk = (token + 1) * chunks - 1;
-    schedule.carried.push_back(token < 0 ? -1 : token < groups ? last_chunk : m - groups);
+    carried.push_back(token < 0 ? -1 : token < groups ? last_chunk : m - groups);
   }
-  return schedule;
+  return TokenPasses(params.devices, std::move(carried));
 }
 
 }  // namespace pipelab

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "pipelines/ir/token_passes.h"
 #include "pipelines/serving/pass_clock.h"
 #include "pipelines/serving/request_group.h"
 #include "tools/base/status_macros.h"
@@ -145,6 +146,14 @@ absl::StatusOr<PassPlan> PlanPasses(std::vector<Request> requests, const Serving
   plan.requests = std::move(requests);
   Planner(&plan, &times).Run();
   return plan;
+}
+
+Schedule PassSchedule(const PassPlan& plan) {
+  std::vector<int32_t> carried;
+  for (const Pass& pass : plan.passes) carried.push_back(pass.source);
+  Schedule schedule = TokenPasses(plan.options.devices, std::move(carried));
+  schedule.name = plan.options.chunk > 0 ? "prefill_decode" : "decode";  // schedules/decode.cc
+  return schedule;
 }
 
 }  // namespace pipelab

@@ -4,7 +4,7 @@
 //   ServingOptions options;  options.devices = 4;  options.groups = 4;  options.slots = 8;
 //   PIPELAB_ASSIGN_OR_RETURN(PassPlan plan, PlanPasses(requests, options, times));
 //   plan.passes[7].runs                // one for each request of the pass
-//   PassSchedule(plan, 4)              // the same as a schedule: a pass is a micro-batch
+//   PassSchedule(plan)                 // the same as a schedule: a pass is a micro-batch
 //
 // Requests share `groups` groups of `slots` cache slots. A request gets a free slot in the order of
 // arrival, keeps it until its last token, and the next one takes its place in the next pass of the

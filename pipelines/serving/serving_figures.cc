@@ -1,14 +1,14 @@
 #include "pipelines/serving/serving_figures.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "pipelines/analysis/analysis.h"
-#include "tools/base/rng.h"
 #include "tools/base/status_macros.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 namespace {
@@ -28,13 +28,6 @@ absl::StatusOr<std::vector<const Span*>> PassesAt(const DeviceTrace& device, siz
 }
 
 }  // namespace
-
-TimeShares SharesOf(std::vector<Nanoseconds> times) {
-  if (times.empty()) return {};
-  std::sort(times.begin(), times.end());
-  const size_t n = times.size();
-  return {times[(n * 50 + 99) / 100 - 1], times[(n * 99 + 99) / 100 - 1], times.back()};
-}
 
 absl::StatusOr<ServingFigures> FiguresOf(const PassPlan& plan, const Trace& trace) {
   ServingFigures figures;
@@ -80,17 +73,6 @@ absl::StatusOr<ServingFigures> FiguresOf(const PassPlan& plan, const Trace& trac
   PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis analysis, Analyze(trace));
   figures.device_use = 1 - analysis.overall.bubble;
   return figures;
-}
-
-std::vector<Nanoseconds> RandomArrivals(int64_t count, double per_second, uint64_t seed) {
-  const CounterRng rng(seed, "arrivals");
-  std::vector<Nanoseconds> arrivals;
-  double seconds = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    seconds -= std::log1p(-rng.Uniform(static_cast<uint64_t>(i))) / per_second;
-    arrivals.emplace_back(std::llround(seconds * 1e9));
-  }
-  return arrivals;
 }
 
 }  // namespace pipelab

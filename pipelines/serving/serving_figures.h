@@ -5,24 +5,18 @@
 //   f.tokens_per_second;  f.first_token.p99;  f.device_use;
 //
 // A request's tokens are there when the last stage has ended the passes that predict them. Times
-// are from its arrival. A share of requests has a time at most: the least such time of all.
+// are from its arrival.
 #ifndef PIPELAB_PIPELINES_SERVING_SERVING_FIGURES_H_
 #define PIPELAB_PIPELINES_SERVING_SERVING_FIGURES_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/status/statusor.h"
+#include "pipelines/analysis/arrivals.h"
 #include "pipelines/ir/trace.h"
 #include "pipelines/serving/pass_plan.h"
-#include "tools/base/units.h"
 
 namespace pipelab {
-
-struct TimeShares {
-  Nanoseconds median, p99, longest;
-};
-TimeShares SharesOf(std::vector<Nanoseconds> times);  // zeros where there are none
 
 struct ServingFigures {
   int64_t tokens = 0;            // predicted
@@ -36,10 +30,6 @@ struct ServingFigures {
 
 // InvalidArgument for a trace that is not one of the plan's passes.
 absl::StatusOr<ServingFigures> FiguresOf(const PassPlan& plan, const Trace& trace);
-
-// Requests that arrive at random, so many a second in the mean (a Poisson process), from 0 on: the
-// same for a seed on every machine.
-std::vector<Nanoseconds> RandomArrivals(int64_t count, double per_second, uint64_t seed);
 
 }  // namespace pipelab
 

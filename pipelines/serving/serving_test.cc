@@ -12,6 +12,7 @@
 #include "models/graph/token_run.h"
 #include "models/graph/token_slice.h"
 #include "models/zoo/gpt.h"
+#include "pipelines/analysis/arrivals.h"
 #include "pipelines/cluster/device.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/layer_times.h"
@@ -349,8 +350,8 @@ TEST(ServingCosts, TheLaw) {
   EXPECT_EQ(whole.CacheBytes(0, Sizes(1, 2, 3)).value(), 4 * 2 * 4096 * 2 * 2 * 3 * 64);
 }
 
-// A run of one prompt takes what the cost model says of the layers for these tokens; two runs take
-// less than twice that, and the plan by these costs has the simulator's times.
+// One prompt takes as long as the cost model says that the layers take for its tokens. Two prompts
+// take less than twice that. A plan by these costs has the simulator's times.
 TEST(ServingCosts, AreThoseOfLayers) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph graph,
                                BuildGpt(LlamaConfig(4, 256, 4, 688, 512, 1000)));
