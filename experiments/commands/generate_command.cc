@@ -22,8 +22,6 @@
 #include "models/checkpoint/training_state.h"
 #include "models/files/model_file.h"
 #include "models/files/pretrained.h"
-#include "pipelines/cost/chain_partition.h"
-#include "pipelines/cost/model_partition.h"
 #include "pipelines/runtime/generate.h"
 #include "pipelines/runtime/stage_parameters.h"
 #include "pipelines/serving/pass_plan.h"
@@ -157,18 +155,6 @@ absl::Status TakeWeights(const Source& source, StageParameters* stage) {
   return absl::OkStatus();
 }
 
-// Ranges of about as many flops a token.
-absl::StatusOr<ModelPartition> Cut(const ModelGraph& graph, int stages) {
-  std::vector<double> costs;
-  for (const LayerSpec& layer : graph.layers) costs.push_back(layer.costs(1).forward.value());
-  const auto first = PartitionChain(costs, stages);
-  if (!first.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--devices=", stages, ": ", first.status().message()));
-  }
-  return MakeRangePartition(graph, *first);
-}
-
 std::string AsText(const Source& source, const Generated& made) {
   std::string out;
   int64_t tokens = 0;
@@ -221,7 +207,6 @@ absl::Status GenerateCommand(const Words& words) {
   PIPELAB_ASSIGN_OR_RETURN(options.plan, PlanOf(source));
   options.prompts = source.prompts;
   options.set_weights = [&](StageParameters* stage) { return TakeWeights(source, stage); };
-  PIPELAB_ASSIGN_OR_RETURN(options.partition, Cut(source.graph, options.plan.options.devices));
   PIPELAB_ASSIGN_OR_RETURN(options.devices, DevicesFromFlags());
   options.temperature = absl::GetFlag(FLAGS_temperature);
   options.seed = absl::GetFlag(FLAGS_seed);

@@ -5,8 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/zoo/gpt.h"
-#include "pipelines/cost/chain_partition.h"
-#include "pipelines/cost/model_partition.h"
 #include "pipelines/runtime/generate.h"
 #include "pipelines/serving/pass_plan.h"
 #include "tools/base/rng.h"
@@ -57,10 +55,6 @@ absl::StatusOr<Generated> Decode(const ModelGraph& graph, const DecodeSize& size
   serving.cache_tokens = size.prompt + size.output;
   PIPELAB_ASSIGN_OR_RETURN(options.plan,
                            PlanPasses(std::move(requests), serving, ServingTimes::Unit()));
-  std::vector<double> costs;
-  for (const LayerSpec& layer : graph.layers) costs.push_back(layer.costs(1).forward.value());
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> first, PartitionChain(costs, devices));
-  PIPELAB_ASSIGN_OR_RETURN(options.partition, MakeRangePartition(graph, first));
   options.set_weights = [](StageParameters*) { return absl::OkStatus(); };  // as drawn by seed
   return Generate(graph, options);
 }

@@ -3,8 +3,8 @@
 // The first stage looks tokens up, the prompts' or those that the last stage made in an earlier
 // pass and the edge from there carries; the last stage chooses tokens.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(auto stage, DecodeStage::Create(graph, partition, 0, &backend,
-// options));
+//   PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<DecodeStage> stage,
+//                            DecodeStage::Create(graph, partition, 0, &backend, options));
 //   setup.modules[0][0] = stage.get();                      // of an Executor (generate.h)
 //
 // Caches of all slots are allocated by the first pass and stay: of each layer with attention

@@ -10,6 +10,7 @@
 #include "kernels/comm/communicator.h"
 #include "kernels/cpu/cpu_devices.h"
 #include "kernels/tensor/arena.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/runtime/decode_stage.h"
 #include "pipelines/runtime/executor.h"
@@ -51,6 +52,24 @@ absl::Status CheckPrompts(const ModelGraph& graph, const GenerateOptions& option
   return absl::OkStatus();
 }
 
+absl::StatusOr<ModelPartition> PartitionOf(const ModelGraph& graph,
+                                           const GenerateOptions& options) {
+  const int devices = options.plan.options.devices, stages = options.partition.num_stages();
+  if (stages == devices) return options.partition;
+  if (stages > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the layers are in ", stages, " stages, the plan has ", devices, " devices"));
+  }
+  std::vector<double> flops;
+  for (const LayerSpec& layer : graph.layers) flops.push_back(layer.costs(1).forward.value());
+  const auto first = PartitionChain(flops, devices);
+  if (!first.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--devices=", devices, ": ", first.status().message()));
+  }
+  return MakeRangePartition(graph, *first);
+}
+
 }  // namespace
 
 int32_t ChooseToken(absl::Span<const float> logits, double temperature, uint64_t seed, int request,
@@ -72,13 +91,9 @@ int32_t ChooseToken(absl::Span<const float> logits, double temperature, uint64_t
 absl::StatusOr<Generated> Generate(const ModelGraph& graph, const GenerateOptions& options) {
   PIPELAB_RETURN_IF_ERROR(CheckPrompts(graph, options));
   const int count = options.plan.options.devices;
-  if (options.partition.num_stages() != count) {
-    return absl::InvalidArgumentError(absl::StrCat("the layers are in ",
-                                                   options.partition.num_stages(),
-                                                   " stages, the plan has ", count, " devices"));
-  }
+  PIPELAB_ASSIGN_OR_RETURN(const ModelPartition partition, PartitionOf(graph, options));
   LoweringOptions lowering;
-  lowering.stages = options.partition.stages;
+  lowering.stages = partition.stages;
   lowering.step = false;
   PIPELAB_ASSIGN_OR_RETURN(const Program program, Lower(PassSchedule(options.plan), lowering));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<ComputeDevice> computes,
@@ -99,8 +114,8 @@ absl::StatusOr<Generated> Generate(const ModelGraph& graph, const GenerateOption
   for (int d = 0; d < count; ++d) {
     devices.push_back(std::make_unique<DecodeDevice>(computes[d]));
     DecodeDevice& device = *devices[d];
-    PIPELAB_ASSIGN_OR_RETURN(device.stage, DecodeStage::Create(graph, options.partition, d,
-                                                               device.backend.get(), decode));
+    PIPELAB_ASSIGN_OR_RETURN(
+        device.stage, DecodeStage::Create(graph, partition, d, device.backend.get(), decode));
     PIPELAB_RETURN_IF_ERROR(options.set_weights(&device.stage->parameters()));
     setups[d].arena = &device.arena;
     setups[d].communicator = std::move(communicators[d]);
@@ -114,7 +129,7 @@ absl::StatusOr<Generated> Generate(const ModelGraph& graph, const GenerateOption
     PIPELAB_ASSIGN_OR_RETURN(made.trace, executor->RunStep());
   }
   for (const auto& device : devices) made.caches.push_back(device->stage->CacheBytes());
-  made.tokens = devices[options.partition.loss_stage]->stage->chosen();
+  made.tokens = devices[partition.loss_stage]->stage->chosen();
   return made;
 }
 

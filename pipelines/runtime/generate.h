@@ -34,8 +34,9 @@ struct GenerateOptions {
   std::vector<std::vector<int32_t>> prompts;  // [request] ids, of the plan's lengths
   // Fills the values of a stage's parameters, by name.
   std::function<absl::Status(StageParameters* stage)> set_weights;
-  ModelPartition partition;  // a stage a device of the plan
-  ComputeDevices devices;    // null: CPUs
+  // One stage for each device of the plan; none: ranges of about equal flops a token.
+  ModelPartition partition;
+  ComputeDevices devices;  // null: CPUs
   // 0: the likeliest token. Else drawn from softmax(logits / temperature), by seed, request and
   // position.
   double temperature = 0;
@@ -49,7 +50,7 @@ struct Generated {
 };
 
 // InvalidArgument names what does not fit: a prompt, a layer without a cache, a token that the
-// model does not know.
+// model does not know, --devices more than the model has layers.
 absl::StatusOr<Generated> Generate(const ModelGraph& graph, const GenerateOptions& options);
 
 // The token that GenerateOptions chooses.
