@@ -11,7 +11,7 @@
 namespace pipelab {
 namespace {
 
-// All that a row says of its layout but the sharding.
+// A row's layout, without its sharding.
 std::string Layout(const ModernRow& r) {
   return absl::StrCat(r.group, "/", r.gpu, "/", r.precision, "/", r.model, "/", r.recompute, "/",
                       r.gpus, "/", r.tokens, "/", r.batch, "/", r.micro_batch, "/", r.tensor, "/",

@@ -37,10 +37,12 @@ double BestRate(const F& products) {
   return best;
 }
 
+std::string BestPath(Int4Math math) { return Int4Paths(math).front().name; }
+
 }  // namespace
 
 double PeakFlops(Int4Math math) {
-  const std::string best = Int4Paths(math).front().name;
+  const std::string best = BestPath(math);
   if (best == "avx512_vnni") return BestRate(&Avx512Int8Products);
   if (best == "avx512_bf16") return BestRate(&Avx512Bf16Products);
   if (best == "avx512") return BestRate(&Avx512Fp32Products);
@@ -50,10 +52,8 @@ double PeakFlops(Int4Math math) {
 
 std::vector<Int4Math> MathsOfTheirOwn() {
   std::vector<Int4Math> maths;
-  if (PeakFlops(Int4Math::kInt8) > 0) maths.push_back(Int4Math::kInt8);
-  if (std::string(Int4Paths(Int4Math::kBFloat16).front().name) == "avx512_bf16") {
-    maths.push_back(Int4Math::kBFloat16);
-  }
+  if (BestPath(Int4Math::kInt8) != "plain") maths.push_back(Int4Math::kInt8);
+  if (BestPath(Int4Math::kBFloat16) == "avx512_bf16") maths.push_back(Int4Math::kBFloat16);
   return maths;
 }
 
