@@ -4,9 +4,10 @@
 #
 #   tools/dev/presubmit.sh [--fix] [--since COMMIT | --all | FILE...]     (--fix rewrites the layout)
 #
-# Everything is looked at whole, but for clang-tidy, which takes some seconds a file: it reads the C++ sources
-# that differ from COMMIT (default: the commit before the last), with --all every one. With FILEs, only these
-# are looked at, without the clang build. A tool that is not installed is skipped by name.
+# Everything is looked at whole, but for clang's warnings and clang-tidy, which take some seconds a file: they
+# read the C++ sources that differ from COMMIT (default: the commit before the last), with --all every one, and
+# then clang checks layers too. With FILEs, only these are looked at, without the layers. A tool that is not
+# installed is skipped by name.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 
@@ -84,7 +85,10 @@ clang_reads() {
   tools/bazel build --config=lint --repo_env=CC="$PWD/tools/dev/clang_reads.sh" --spawn_strategy=local \
     --output_groups=compilation_outputs //... </dev/null
 }
-if [[ $whole ]]; then look "clang, with layering_check" clang clang_reads < <(files '*.cc'); fi
+if [[ $whole ]]; then
+  look layering python3 tools/dev/layering.py < <(files '*.cc')
+  if [[ -z $since ]]; then look "clang, with layering_check" clang clang_reads < <(files '*.cc'); fi
+fi
 
 layout=(--dry-run -Werror) layout_bazel=(-mode=check)
 if [[ $fix ]]; then layout=(-i) layout_bazel=(-mode=fix); fi
