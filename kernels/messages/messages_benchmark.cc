@@ -1,18 +1,19 @@
 // Cost of order-free sums beside plain float32 addition, and of 8-bit messages beside memcpy.
 //
-//   bazel run -c opt //kernels/messages:messages_benchmark
+//   bazel run //kernels/messages:messages_benchmark
 //
 // Each benchmark takes turns with the plain loop on the same data, and prints the ratio of their
 // times: 4096 values lie in the first-level cache (plain) and the second, 2^22 in memory.
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "benchmark/benchmark.h"
 #include "kernels/cpu/simd.h"
+#include "kernels/messages/int8_blocks.h"
 #include "kernels/messages/order_free_sum.h"
 #include "tools/base/rng.h"
 
@@ -70,6 +71,11 @@ void AddPlain(const std::vector<float>& x, std::vector<float>* sum) {
   benchmark::ClobberMemory();
 }
 
+void Copy(const std::vector<float>& x, std::vector<float>* y) {
+  std::memcpy(y->data(), x.data(), x.size() * sizeof(float));
+  benchmark::ClobberMemory();
+}
+
 void BM_OrderFreeAdd(benchmark::State& state) {
   const int64_t values = state.range(0);
   Gradients g(values);
@@ -109,6 +115,28 @@ void BM_OrderFreeRound(benchmark::State& state) {
       state, values, [&] { g.sum.Round(absl::MakeSpan(sum)); }, [&] { AddPlain(g.x[0], &plain); });
 }
 BENCHMARK(BM_OrderFreeRound)->Arg(1 << 12)->Arg(1 << 22)->UseManualTime();
+
+void BM_ToInt8(benchmark::State& state) {
+  const std::vector<float> x = Gradient(state.range(0), 0);
+  std::vector<float> copy(x.size());
+  InTurn(
+      state, state.range(0), [&] { benchmark::DoNotOptimize(ToInt8Message(x)); },
+      [&] { Copy(x, &copy); });
+}
+BENCHMARK(BM_ToInt8)->Arg(1 << 12)->Arg(1 << 22)->UseManualTime();
+
+void BM_FromInt8(benchmark::State& state) {
+  const std::vector<float> x = Gradient(state.range(0), 0);
+  const std::string message = *ToInt8Message(x);
+  std::vector<float> y(x.size()), copy(x.size());
+  InTurn(
+      state, state.range(0),
+      [&] { benchmark::DoNotOptimize(FromInt8Message(message, absl::MakeSpan(y))); },
+      [&] { Copy(x, &copy); });
+  state.counters["bytes_per_value"] =
+      static_cast<double>(message.size()) / static_cast<double>(x.size());
+}
+BENCHMARK(BM_FromInt8)->Arg(1 << 12)->Arg(1 << 22)->UseManualTime();
 
 }  // namespace
 }  // namespace pipelab
