@@ -2,8 +2,8 @@
 //
 //   bazel run //kernels/messages:messages_benchmark
 //
-// Each benchmark takes turns with the plain loop on the same data, and prints the ratio of their
-// times: 4096 values lie in the first-level cache (plain) and the second, 2^22 in memory.
+// Work and plain loop take turns on the same data; times_plain is the ratio of their times. 4096
+// values lie in caches, 2^22 in memory.
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -20,122 +20,86 @@
 namespace pipelab {
 namespace {
 
-constexpr int kVectors = 8;
-
-std::vector<float> Gradient(int64_t values, uint64_t t) {
-  const CounterRng rng(1, t);
-  std::vector<float> x(values);
-  for (int64_t i = 0; i < values; ++i) x[i] = 1e-3f * rng.Normal(i);
-  return x;
-}
-
-template <typename Work>
-double Seconds(const Work& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-// Runs both in turn; the time that counts is that of `work`.
-template <typename Work, typename Plain>
-void InTurn(benchmark::State& state, int64_t values, const Work& work, const Plain& plain) {
-  double own = 0, other = 0;
-  for (auto _ : state) {
-    const double seconds = Seconds(work);
-    state.SetIterationTime(seconds);
-    own += seconds;
-    other += Seconds(plain);
-  }
-  state.SetItemsProcessed(state.iterations() * values);
-  state.counters["times_plain"] = own / other;
-}
-
-struct Gradients {
-  explicit Gradients(int64_t values) : sum(values) {
-    for (int t = 0; t < kVectors; ++t) x.push_back(Gradient(values, t));
-  }
-  void Add() {
-    for (const std::vector<float>& v : x) {
-      if (!sum.Add(v).ok()) sum = OrderFreeSum(sum.values());
-    }
-  }
-  std::vector<std::vector<float>> x;
-  OrderFreeSum sum;
-};
-
 PIPELAB_SIMD void AddPlain(const float* x, int64_t n, float* sum) {
   for (int64_t i = 0; i < n; ++i) sum[i] += x[i];
 }
-void AddPlain(const std::vector<float>& x, std::vector<float>* sum) {
-  AddPlain(x.data(), static_cast<int64_t>(x.size()), sum->data());
-  benchmark::ClobberMemory();
-}
 
-void Copy(const std::vector<float>& x, std::vector<float>* y) {
-  std::memcpy(y->data(), x.data(), x.size() * sizeof(float));
-  benchmark::ClobberMemory();
+// What the benchmarks work on: gradients, their sum, a message.
+struct Data {
+  explicit Data(int64_t n) : values(n), x(n), y(n), sum(n) {
+    const CounterRng rng(1, "gradient");
+    for (int64_t i = 0; i < n; ++i) x[i] = 1e-3f * rng.Normal(i);
+    Add();
+  }
+  void Add() {
+    if (!sum.Add(x).ok()) sum = OrderFreeSum(values);  // it is full
+  }
+  int64_t values;
+  std::vector<float> x, y;
+  OrderFreeSum sum;
+};
+
+void AddPlain(Data& d) { AddPlain(d.x.data(), d.values, d.y.data()); }
+void CopyPlain(Data& d) { std::memcpy(d.y.data(), d.x.data(), d.values * sizeof(float)); }
+
+template <typename Work>
+void InTurn(benchmark::State& state, Data& d, void (*plain)(Data&), const Work& work) {
+  using Clock = std::chrono::steady_clock;
+  using Seconds = std::chrono::duration<double>;
+  Seconds own{0}, other{0};
+  for (auto _ : state) {
+    const auto begin = Clock::now();
+    work();
+    benchmark::ClobberMemory();
+    const auto middle = Clock::now();
+    plain(d);
+    benchmark::ClobberMemory();
+    own += middle - begin;
+    other += Clock::now() - middle;
+    state.SetIterationTime(Seconds(middle - begin).count());
+  }
+  state.SetItemsProcessed(state.iterations() * d.values);
+  state.counters["times_plain"] = own / other;
 }
 
 void BM_OrderFreeAdd(benchmark::State& state) {
-  const int64_t values = state.range(0);
-  Gradients g(values);
-  g.Add();
-  std::vector<float> plain(values);
-  InTurn(
-      state, values * kVectors, [&] { g.Add(); },
-      [&] {
-        for (const std::vector<float>& x : g.x) AddPlain(x, &plain);
-      });
+  Data d(state.range(0));
+  InTurn(state, d, AddPlain, [&] { d.Add(); });
   state.counters["bytes_per_value"] =
-      static_cast<double>(g.sum.memory_bytes()) / static_cast<double>(values);
+      static_cast<double>(d.sum.memory_bytes()) / static_cast<double>(d.values);
 }
-BENCHMARK(BM_OrderFreeAdd)->Arg(1 << 12)->Arg(1 << 22)->UseManualTime();
 
 void BM_OrderFreeMerge(benchmark::State& state) {
-  const int64_t values = state.range(0);
-  Gradients g(values);
-  g.Add();
-  OrderFreeSum all(values);
-  std::vector<float> plain(values);
-  InTurn(
-      state, values,
-      [&] {
-        if (!all.Merge(g.sum).ok()) all = OrderFreeSum(values);
-      },
-      [&] { AddPlain(g.x[0], &plain); });
+  Data d(state.range(0));
+  const OrderFreeSum one = d.sum;
+  InTurn(state, d, AddPlain, [&] {
+    if (!d.sum.Merge(one).ok()) d.sum = one;
+  });
 }
-BENCHMARK(BM_OrderFreeMerge)->Arg(1 << 12)->Arg(1 << 22)->UseManualTime();
 
 void BM_OrderFreeRound(benchmark::State& state) {
-  const int64_t values = state.range(0);
-  Gradients g(values);
-  g.Add();
-  std::vector<float> sum(values), plain(values);
-  InTurn(
-      state, values, [&] { g.sum.Round(absl::MakeSpan(sum)); }, [&] { AddPlain(g.x[0], &plain); });
+  Data d(state.range(0));
+  std::vector<float> rounded(d.values);
+  InTurn(state, d, AddPlain, [&] { d.sum.Round(absl::MakeSpan(rounded)); });
 }
-BENCHMARK(BM_OrderFreeRound)->Arg(1 << 12)->Arg(1 << 22)->UseManualTime();
 
 void BM_ToInt8(benchmark::State& state) {
-  const std::vector<float> x = Gradient(state.range(0), 0);
-  std::vector<float> copy(x.size());
-  InTurn(
-      state, state.range(0), [&] { benchmark::DoNotOptimize(ToInt8Message(x)); },
-      [&] { Copy(x, &copy); });
+  Data d(state.range(0));
+  InTurn(state, d, CopyPlain, [&] { benchmark::DoNotOptimize(ToInt8Message(d.x)); });
 }
-BENCHMARK(BM_ToInt8)->Arg(1 << 12)->Arg(1 << 22)->UseManualTime();
 
 void BM_FromInt8(benchmark::State& state) {
-  const std::vector<float> x = Gradient(state.range(0), 0);
-  const std::string message = *ToInt8Message(x);
-  std::vector<float> y(x.size()), copy(x.size());
-  InTurn(
-      state, state.range(0),
-      [&] { benchmark::DoNotOptimize(FromInt8Message(message, absl::MakeSpan(y))); },
-      [&] { Copy(x, &copy); });
-  state.counters["bytes_per_value"] =
-      static_cast<double>(message.size()) / static_cast<double>(x.size());
+  Data d(state.range(0));
+  const std::string message = *ToInt8Message(d.x);
+  std::vector<float> read(d.values);
+  InTurn(state, d, CopyPlain,
+         [&] { benchmark::DoNotOptimize(FromInt8Message(message, absl::MakeSpan(read))); });
 }
+
+BENCHMARK(BM_OrderFreeAdd)->Arg(1 << 12)->Arg(1 << 22)->UseManualTime();
+BENCHMARK(BM_OrderFreeMerge)->Arg(1 << 12)->Arg(1 << 22)->UseManualTime();
+BENCHMARK(BM_OrderFreeRound)->Arg(1 << 12)->Arg(1 << 22)->UseManualTime();
+BENCHMARK(BM_ToInt8)->Arg(1 << 12)->Arg(1 << 22)->UseManualTime();
 BENCHMARK(BM_FromInt8)->Arg(1 << 12)->Arg(1 << 22)->UseManualTime();
 
 }  // namespace

@@ -28,75 +28,59 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kMost = std::numeric_limits<float>::max();
 constexpr float kLeast = std::numeric_limits<float>::denorm_min();
 
-// A whole number of 2^-149 in two's complement, and nothing clever.
-class Wide {
- public:
-  // times = 1 or -1
-  void Add(float x, int times) {
-    int exponent;
-    const auto mantissa = static_cast<int64_t>(std::ldexp(std::frexp(x, &exponent), 24)) * times;
-    const int at = exponent - 24 + 149;
-    Wide term;  // below 2^-126 the mantissa ends in zeros, which are not there
-    const int64_t kept = at < 0 ? mantissa / (int64_t{1} << -at) : mantissa;
-    for (size_t i = 0; i < words_.size(); ++i) {
-      const int down = static_cast<int>(32 * i) - std::max(at, 0);
-      if (down <= -32) continue;
-      term.words_[i] = static_cast<uint32_t>(down < 0 ? static_cast<uint64_t>(kept) << -down
-                                                      : kept >> std::min(down, 63));
-    }
-    Add(term);
-  }
-  Wide Size() const {
-    if (words_.back() >> 31 == 0) return *this;
-    Wide size = *this;
-    for (uint32_t& word : size.words_) word = ~word;
-    size.Add(kLeast, 1);
-    return size;
-  }
-  bool operator<(const Wide& other) const {  // of numbers that are not negative
-    return std::lexicographical_compare(words_.rbegin(), words_.rend(), other.words_.rbegin(),
-                                        other.words_.rend());
-  }
-
- private:
-  void Add(const Wide& term) {
-    uint64_t carry = 0;
-    for (size_t i = 0; i < words_.size(); ++i) {
-      carry += uint64_t{words_[i]} + term.words_[i];
-      words_[i] = static_cast<uint32_t>(carry);
-      carry >>= 32;
-    }
-  }
-  std::array<uint32_t, 11> words_ = {};
-};
-
 uint32_t BitsOf(float x) {
   uint32_t bits;
   std::memcpy(&bits, &x, sizeof(bits));
   return bits;
 }
 
-// |sum of terms - x|, where infinity is what would be the next float32: 2^128.
-Wide Distance(const Wide& sum, float x) {
-  Wide rest = sum;
-  if (std::isinf(x)) {
-    rest.Add(std::copysign(kMost, x), -1);
-    rest.Add(std::copysign(0x1p104f, x), -1);
-  } else {
-    rest.Add(x, -1);
+// A whole number of 2^-149 in words of 32 bits, and nothing clever.
+class Wide {
+ public:
+  void Add(float x, int64_t times) {
+    const uint32_t bits = BitsOf(std::fabs(x)), exponent = bits >> 23;
+    const uint32_t shift = std::max(exponent, 1u) - 1;
+    const uint64_t mantissa = (bits & 0x7fffff) + (exponent > 0 ? 0x800000 : 0);
+    const uint64_t part = mantissa << shift % 32;
+    if (std::signbit(x)) times = -times;
+    words_[shift / 32] += times * static_cast<int64_t>(part & 0xffffffff);
+    words_[shift / 32 + 1] += times * static_cast<int64_t>(part >> 32);
   }
-  return rest.Size();
+  // The absolute value, the highest word first: sizes compare as these do.
+  std::array<int64_t, 11> Size() const {
+    std::array<int64_t, 11> words = words_;
+    for (int pass = 0; pass < 2; ++pass) {
+      for (size_t i = 0; i + 1 < words.size(); ++i) {
+        words[i + 1] += words[i] >> 32;
+        words[i] &= 0xffffffff;
+      }
+      if (words.back() >= 0) break;
+      for (int64_t& word : words) word = -word;
+    }
+    std::reverse(words.begin(), words.end());
+    return words;
+  }
+
+ private:
+  std::array<int64_t, 11> words_ = {};
+};
+
+// |sum - x|, where infinity is what would be the next float32: 2^128.
+std::array<int64_t, 11> Distance(Wide sum, float x) {
+  if (std::isinf(x)) sum.Add(std::copysign(0x1p104f, x), -1);
+  sum.Add(std::clamp(x, -kMost, kMost), -1);
+  return sum.Size();
 }
 
 // None of its neighbours is nearer, and one as near is not even.
 void ExpectNearest(const Vector& terms, float x) {
   Wide sum;
   for (const float term : terms) sum.Add(term, 1);
-  const Wide own = Distance(sum, x);
+  const auto own = Distance(sum, x);
   for (const float to : {-kInfinity, kInfinity}) {
     const float next = std::nextafter(x, to);
     if (next == x) continue;
-    const Wide other = Distance(sum, next);
+    const auto other = Distance(sum, next);
     EXPECT_FALSE(other < own) << x << " of " << terms.size() << " terms; " << next << " is nearer";
     EXPECT_TRUE(own < other || BitsOf(x) % 2 == 0) << x;
   }
@@ -115,8 +99,11 @@ float Term(const std::string& kind, int64_t t, int64_t i) {
   }
   if (kind == "subnormal") return x * 1e-39f;
   if (kind == "huge") return (rng.Bits(i) % 2 == 0 ? 1.0f : -1.0f) * kMost * (1 - rng.Uniform(i));
-  if (kind == "ties") {  // halves of the last place of 2^24
-    return t == 0 ? 16777216.0f : std::ldexp(static_cast<float>(rng.Below(i, 9)) - 4, -2);
+  if (kind == "ties") {  // 24 bits, half of the last one, and what is far below that
+    const int last = static_cast<int>(CounterRng(7, "last").Below(i, 253)) - 149;
+    if (t == 0) return std::ldexp(static_cast<float>((1 << 23) + rng.Below(i, 4)), last);
+    if (t == 1) return std::ldexp(x < 0 ? -1.0f : 1.0f, last - 1);
+    return std::ldexp(static_cast<float>(rng.Below(i, 5)) - 2, last - 3 - 9 * static_cast<int>(t));
   }
   // Any bits but those of infinities and NaN.
   const uint32_t bits = rng.Bits(i);
@@ -209,24 +196,18 @@ TEST(OrderFreeSum, EveryOrderAndGroupingHasTheSameBits) {
 }
 
 TEST(OrderFreeSum, WhatIsNotFinite) {
-  const OrderFreeSum sum = SumOf({{kInfinity, -kInfinity, kInfinity, kNan, -0.0f, kMost, kMost},
+  const Vector x = Rounded(SumOf({{kInfinity, -kInfinity, kInfinity, kNan, -0.0f, kMost, kMost},
                                   {-kMost, 1, -kInfinity, kInfinity, -0.0f, kMost, kMost},
-                                  {1, kLeast, 1, 1, 0.0f, -kMost, 0}});
-  const Vector x = Rounded(sum);
-  EXPECT_EQ(x[0], kInfinity);
-  EXPECT_EQ(x[1], -kInfinity);
-  EXPECT_EQ(BitsOf(x[2]), 0x7fc00000u);
-  EXPECT_EQ(BitsOf(x[3]), 0x7fc00000u);
+                                  {1, kLeast, 1, 1, 0.0f, -kMost, 0}}));
+  EXPECT_EQ(Vector(x.begin(), x.begin() + 2), Vector({kInfinity, -kInfinity}));
+  for (const int i : {2, 3}) EXPECT_EQ(BitsOf(x[i]), 0x7fc00000u);
   EXPECT_EQ(BitsOf(x[4]), 0u);
   EXPECT_EQ(x[5], kMost);  // the way led through more
   EXPECT_EQ(x[6], kInfinity);
-}
-
-// The edge of infinity: half a unit above the largest number, and the least below that.
-TEST(OrderFreeSum, InfinityBeginsHalfAUnitAboveTheLargest) {
-  const Vector x =
-      Rounded(SumOf({{kMost, kMost, -kMost}, {0x1p103f, 0x1p103f, -0x1p103f}, {0, -kLeast, 0}}));
-  EXPECT_EQ(x, Vector({kInfinity, kMost, -kInfinity}));
+  // Half a unit above the largest, and the least below that.
+  EXPECT_EQ(
+      Rounded(SumOf({{kMost, kMost, -kMost}, {0x1p103f, 0x1p103f, -0x1p103f}, {0, -kLeast, 0}})),
+      Vector({kInfinity, kMost, -kInfinity}));
 }
 
 TEST(OrderFreeSum, AsManyVectorsAsThereIsRoomForAndNoMore) {
@@ -295,12 +276,9 @@ TEST(OrderFreeSum, BytesThatCannotBe) {
   EXPECT_THAT(OrderFreeSum::FromBytes(good + "x", 3), bad("1 bytes too many"));
 }
 
-// 150 elements of gradients take 16 bytes each, and blocks of 64 their heads.
 TEST(OrderFreeSum, MemoryFollowsTheRange) {
-  const OrderFreeSum sum = SumOf(Terms("normal", 40, 6400));
-  EXPECT_LT(sum.memory_bytes(), 6400 * 20);
-  const OrderFreeSum any = SumOf(Terms("mixed", 40, 6400));
-  EXPECT_LT(any.memory_bytes(), 6400 * 58);
+  EXPECT_LT(SumOf(Terms("normal", 40, 6400)).memory_bytes(), 6400 * 20);
+  EXPECT_LT(SumOf(Terms("mixed", 40, 6400)).memory_bytes(), 6400 * 58);
 }
 
 }  // namespace
