@@ -9,6 +9,16 @@ namespace {
 
 constexpr int64_t kDigitMask = (int64_t{1} << kDigitBits) - 1;
 
+// All but the last digit into [0, 2^40), the rest into the next.
+PIPELAB_INLINE void CarryDigits(int count, int64_t* digits) {
+  for (int d = 0; d + 1 < count; ++d, digits += kDigitBlock) {
+    for (int64_t i = 0; i < kDigitBlock; ++i) {
+      digits[i + kDigitBlock] += digits[i] >> kDigitBits;
+      digits[i] &= kDigitMask;
+    }
+  }
+}
+
 // What decides the float32 nearest to a number that is not negative.
 struct TopDigits {
   int64_t high[kDigitBlock] = {};   // the highest digit that is not 0
@@ -47,12 +57,11 @@ PIPELAB_INLINE int64_t Nearest(int64_t high, int64_t low, int64_t more, int64_t 
   const uint64_t follow = under << left | static_cast<uint64_t>(more);
   const uint64_t all = static_cast<uint64_t>(high) << left | under >> (64 - left) |
                        static_cast<uint64_t>(follow != 0);
-  // A number below 2^24 times 2^-149 is its own encoding, and keeps less than 24 bits; above, the
+  // A number below 2^24 times 2^-149 is its own encoding, and has less than 24 bits; above, the
   // exponent grows by one for each further bit.
   const int64_t above = kDigitBits * place + leading - 23;
   const int64_t lacking = -(above & above >> 63);
-  const uint64_t moved = all >> lacking;
-  const uint64_t bits = moved | static_cast<uint64_t>(moved << lacking != all);
+  const uint64_t bits = all >> lacking;
   const uint64_t kept = bits >> 40;
   const uint64_t rest = (bits & kDigitMask) + (kept & 1);
   const uint64_t up = (rest + (kDigitMask >> 1)) >> 40;  // 1 above a half, and at it if odd
@@ -98,15 +107,6 @@ PIPELAB_SIMD void AddDigits(const SplitFloats& split, int first, int count, int6
 
 PIPELAB_SIMD void AddPlain(const int64_t* other, int count, int64_t* digits) {
   for (int64_t i = 0; i < count * kDigitBlock; ++i) digits[i] += other[i];
-}
-
-PIPELAB_SIMD void CarryDigits(int count, int64_t* digits) {
-  for (int d = 0; d + 1 < count; ++d, digits += kDigitBlock) {
-    for (int64_t i = 0; i < kDigitBlock; ++i) {
-      digits[i + kDigitBlock] += digits[i] >> kDigitBits;
-      digits[i] &= kDigitMask;
-    }
-  }
 }
 
 PIPELAB_SIMD void RoundDigits(int first, int count, int64_t* digits, float* sums) {

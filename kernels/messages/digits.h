@@ -3,7 +3,6 @@
 //   SplitFloats split;
 //   const ShiftRange range = SplitBlock(x, n, &split);
 //   AddDigits(split, first, count, digits);     // digits[count][64]
-//   CarryDigits(count, digits);
 //   RoundDigits(first, count, digits, sums);
 //
 // A float32 is (-1)^sign mantissa 2^(shift - 149), the mantissa below 2^24. Digit d of a number
@@ -36,12 +35,11 @@ struct ShiftRange {
 
 // Of 64 values.
 ShiftRange SplitBlock(const float* x, SplitFloats* split);
-// Adds digits [first, first + count) of each number. They grow by less than 2^40.
+// Adds digits [first, first + count) of each number, which are below 2^40. Nothing is carried, so
+// that sums of digits are as free of order as whole numbers are.
 void AddDigits(const SplitFloats& split, int first, int count, int64_t* digits);
 // Adds count * 64 digits.
 void AddPlain(const int64_t* other, int count, int64_t* digits);
-// All but the last digit into [0, 2^40), the rest into the next; of a number one form remains.
-void CarryDigits(int count, int64_t* digits);
 // To the nearest float32, ties to even. Needs |digits| <= 2^62, and room for count + 1 digits, whose
 // last is 0; what is there after it is of no use.
 void RoundDigits(int first, int count, int64_t* digits, float* sums);

@@ -147,9 +147,9 @@ std::string OrderFreeSum::ToBytes() const {
     const uint8_t head[3] = {static_cast<uint8_t>(block.first), static_cast<uint8_t>(block.count),
                              static_cast<uint8_t>(block.special.empty() ? 0 : 1)};
     out.Raw(head, sizeof(head));
-    std::vector<int64_t> digits = block.digits;
-    CarryDigits(block.count, digits.data());
-    for (int d = 0; d < block.count; ++d) out.Raw(&digits[d * kDigitBlock], n * sizeof(int64_t));
+    for (int d = 0; d < block.count; ++d) {
+      out.Raw(&block.digits[d * kDigitBlock], n * sizeof(int64_t));
+    }
     if (!block.special.empty()) out.Raw(block.special.data(), n);
   }
   return bytes;
@@ -184,10 +184,8 @@ absl::StatusOr<OrderFreeSum> OrderFreeSum::FromBytes(absl::string_view bytes, in
     for (int d = 0; d < block.count; ++d) {
       int64_t* digits = &block.digits[d * kDigitBlock];
       in.Raw(digits, n * sizeof(int64_t));
-      const bool last = d + 1 == block.count;
       const auto [least, largest] = std::minmax_element(digits, digits + n);
-      if (*least < (last ? -most : 0) ||
-          *largest > (last ? most : (int64_t{1} << kDigitBits) - 1)) {
+      if (*least < -most || *largest > most) {
         return bad("a digit of block ", at / kDigitBlock, " is out of its range");
       }
     }

@@ -210,6 +210,13 @@ TEST(OrderFreeSum, WhatIsNotFinite) {
       Vector({kInfinity, kMost, -kInfinity}));
 }
 
+// Half a unit, and the least there is above and below it.
+TEST(OrderFreeSum, TheLastBitDecides) {
+  const Vector x = Rounded(
+      SumOf({{0x1p100f, 0x1p100f, 0x1p100f}, {0x1p76f, 0x1p76f, 0x1p76f}, {0, kLeast, -kLeast}}));
+  EXPECT_EQ(x, Vector({0x1p100f, 0x1.000002p100f, 0x1p100f}));
+}
+
 TEST(OrderFreeSum, AsManyVectorsAsThereIsRoomForAndNoMore) {
   const Vector x = {kMost, kLeast, -1, 0.75f};
   OrderFreeSum sum = SumOf({x});
