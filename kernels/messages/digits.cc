@@ -9,38 +9,31 @@ namespace {
 
 constexpr int64_t kDigitMask = (int64_t{1} << kDigitBits) - 1;
 
-// All but the last digit into [0, 2^40), the rest into the next.
-PIPELAB_INLINE void CarryDigits(int count, int64_t* digits) {
-  for (int d = 0; d + 1 < count; ++d, digits += kDigitBlock) {
-    for (int64_t i = 0; i < kDigitBlock; ++i) {
-      digits[i + kDigitBlock] += digits[i] >> kDigitBits;
-      digits[i] &= kDigitMask;
-    }
-  }
-}
-
-// What decides the float32 nearest to a number that is not negative.
+// The absolute values of numbers, from their lowest digit on, and what decides their float32.
 struct TopDigits {
-  int64_t high[kDigitBlock] = {};   // the highest digit that is not 0
+  int64_t carry[kDigitBlock] = {};
+  int64_t high[kDigitBlock] = {};   // the highest digit that is not 0, in (0, 2^40)
   int64_t low[kDigitBlock] = {};    // the one below it
   int64_t more[kDigitBlock] = {};   // 0 if all below are
-  int64_t place[kDigitBlock] = {};  // of the highest, counted from `first`
-};
+  int64_t place[kDigitBlock] = {};  // of the highest
+  int64_t last[kDigitBlock] = {};   // the digit that was last taken
+  int64_t rest[kDigitBlock] = {};   // 0 if all before it are
 
-PIPELAB_INLINE void FindTop(int count, const int64_t* digits, TopDigits* top) {
-  int64_t below[kDigitBlock] = {}, rest[kDigitBlock] = {};
-  for (int d = 0; d < count; ++d, digits += kDigitBlock) {
+  PIPELAB_INLINE void Take(const int64_t* digits, const int64_t* sign, int64_t d) {
     for (int64_t i = 0; i < kDigitBlock; ++i) {
-      const bool any = digits[i] != 0;
-      top->high[i] = any ? digits[i] : top->high[i];
-      top->low[i] = any ? below[i] : top->low[i];
-      top->more[i] = any ? rest[i] : top->more[i];
-      top->place[i] = any ? d : top->place[i];
-      rest[i] |= below[i];
-      below[i] = digits[i];
+      const int64_t value = (digits[i] ^ sign[i]) - sign[i] + carry[i];
+      const int64_t digit = value & kDigitMask;
+      const bool any = digit != 0;
+      carry[i] = value >> kDigitBits;
+      high[i] = any ? digit : high[i];
+      low[i] = any ? last[i] : low[i];
+      more[i] = any ? rest[i] : more[i];
+      place[i] = any ? d : place[i];
+      rest[i] |= last[i];
+      last[i] = digit;
     }
   }
-}
+};
 
 // The encoding of the float32 nearest to digit `place`, `high` in [0, 2^40), and what is below it.
 // Without branches, so that the compiler makes vector code of it.
@@ -109,21 +102,20 @@ PIPELAB_SIMD void AddPlain(const int64_t* other, int count, int64_t* digits) {
   for (int64_t i = 0; i < count * kDigitBlock; ++i) digits[i] += other[i];
 }
 
-PIPELAB_SIMD void RoundDigits(int first, int count, int64_t* digits, float* sums) {
-  CarryDigits(count + 1, digits);
-  int64_t sign[kDigitBlock];  // 0 or -1
-  for (int64_t i = 0; i < kDigitBlock; ++i) sign[i] = digits[count * kDigitBlock + i] >> 63;
-  for (int d = 0; d <= count; ++d) {
+PIPELAB_SIMD void RoundDigits(int first, int count, const int64_t* digits, float* sums) {
+  int64_t sign[kDigitBlock] = {};  // the carry out of all digits, then 0 or -1
+  for (int d = 0; d < count; ++d) {
     for (int64_t i = 0; i < kDigitBlock; ++i) {
-      int64_t& digit = digits[d * kDigitBlock + i];
-      digit = (digit ^ sign[i]) - sign[i];
+      sign[i] = (digits[d * kDigitBlock + i] + sign[i]) >> kDigitBits;
     }
   }
-  CarryDigits(count + 1, digits);
+  for (int64_t i = 0; i < kDigitBlock; ++i) sign[i] >>= 63;
   TopDigits top;
-  FindTop(count + 1, digits, &top);
+  for (int d = 0; d < count; ++d) top.Take(digits + d * kDigitBlock, sign, first + d);
+  constexpr int64_t kNone[kDigitBlock] = {};
+  top.Take(kNone, kNone, first + count);  // what was carried out of the last
   for (int64_t i = 0; i < kDigitBlock; ++i) {
-    const int64_t size = Nearest(top.high[i], top.low[i], top.more[i], first + top.place[i]);
+    const int64_t size = Nearest(top.high[i], top.low[i], top.more[i], top.place[i]);
     const uint32_t bits = static_cast<uint32_t>(size | (sign[i] & 0x80000000));
     sums[i] = __builtin_bit_cast(float, bits);
   }

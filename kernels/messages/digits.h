@@ -40,9 +40,8 @@ ShiftRange SplitBlock(const float* x, SplitFloats* split);
 void AddDigits(const SplitFloats& split, int first, int count, int64_t* digits);
 // Adds count * 64 digits.
 void AddPlain(const int64_t* other, int count, int64_t* digits);
-// To the nearest float32, ties to even. Needs |digits| <= 2^62, and room for count + 1 digits, whose
-// last is 0; what is there after it is of no use.
-void RoundDigits(int first, int count, int64_t* digits, float* sums);
+// To the nearest float32, ties to even. Needs |digits| <= 2^62.
+void RoundDigits(int first, int count, const int64_t* digits, float* sums);
 
 }  // namespace pipelab
 

@@ -117,11 +117,8 @@ void OrderFreeSum::Round(absl::Span<float> sum) const {
   CHECK_EQ(static_cast<int64_t>(sum.size()), values_);
   for (int64_t at = 0; at < values_; at += kDigitBlock) {
     const Block& block = blocks_[at / kDigitBlock];
-    int64_t digits[(kMostDigits + 1) * kDigitBlock];
     float sums[kDigitBlock];
-    std::fill(std::copy(block.digits.begin(), block.digits.end(), digits),
-              digits + (block.count + 1) * kDigitBlock, 0);
-    RoundDigits(block.first, block.count, digits, sums);
+    RoundDigits(block.first, block.count, block.digits.data(), sums);
     for (size_t i = 0; i < block.special.size(); ++i) {
       if (block.special[i] != 0) sums[i] = SumOfSpecial(block.special[i]);
     }

@@ -274,6 +274,7 @@ TEST(OrderFreeSum, BytesThatCannotBe) {
   EXPECT_THAT(with(18, 2), bad("mark 2"));
   EXPECT_THAT(with(18, 0), bad("3 bytes too many"));
   EXPECT_THAT(with(19 + 6, 1), bad("a digit of block 0 is out of its range"));
+  EXPECT_THAT(with(19 + 7, -128), bad("a digit of block 0 is out of its range"));
   EXPECT_THAT(with(good.size() - 1, 8), bad("mark 8"));
   EXPECT_THAT(with(good.size() - 1, 0), bad("mark 0"));
   for (size_t size = 0; size < good.size(); ++size) {
