@@ -1,7 +1,7 @@
 // The loops of order-free sums (order_free_sum.h): blocks of 64 float32 as digits of 40 bits.
 //
 //   SplitFloats split;
-//   const ShiftRange range = SplitBlock(x, n, &split);
+//   const ShiftRange range = SplitBlock(x, &split);
 //   AddDigits(split, first, count, digits);     // digits[count][64]
 //   RoundDigits(first, count, digits, sums);
 //

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"

@@ -62,11 +62,9 @@ class OrderFreeSum {
 
  private:
   struct Block {
-    int first = 0;                // digits [first, first + count)
-    int count = 0;                //
-    std::vector<int64_t> digits;  // [count][64]
-    // Bits of what is not finite, [64]; empty as long as everything is.
-    std::vector<uint8_t> special;
+    int first = 0, count = 0;      // digits [first, first + count)
+    std::vector<int64_t> digits;   // [count][64]
+    std::vector<uint8_t> special;  // [64], what came that is not finite; empty if nothing did
   };
   static void Widen(int first, int end, Block* block);
   static void AddBlock(const float* x, int64_t n, Block* block);
