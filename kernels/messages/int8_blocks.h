@@ -7,7 +7,7 @@
 // The step of a block is the least bfloat16 of which 127 reach its largest finite absolute value:
 // at most (largest / 127) (1 + 2^-7) + 2^-133. A code is value / step rounded to the nearest whole
 // number, ties to even, within [-127, 127]; it reads as code * step, which is exact in float32. So
-// no value is off by more than half a step (largest / 252, if not subnormal). Both zeros read as +0.
+// no value is off by more than half a step (largest / 252, if not subnormal). Zeros read as +0.
 // Code -128 is NaN: NaNs and infinities read as NaN, and their neighbours as without them.
 // Bits are the same on every processor, whatever the alignment.
 //

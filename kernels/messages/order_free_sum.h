@@ -8,8 +8,8 @@
 //   PIPELAB_RETURN_IF_ERROR(mine.Merge(theirs));
 //   mine.Round(absl::MakeSpan(sum));                         // of both
 //
-// Round gives the float32 nearest to the exact sum of each element, ties to even, so its error is at
-// most half a unit in the last place, also after cancellation. Infinity stands for sums from
+// Round gives the float32 nearest to the exact sum of each element, ties to even, so its error is
+// at most half a unit in the last place, also after cancellation. Infinity stands for sums from
 // 2^128 - 2^103 on, by their final value alone: what is between may be larger. A sum of zero is +0,
 // whatever the signs of its zeros. An element is NaN (0x7fc00000) where a NaN came or infinities of
 // both signs, infinite where infinities of one sign came.
@@ -23,8 +23,8 @@
 // with nothing added; DataLoss for bytes that ToBytes does not write.
 //
 // Papers: Kulisch and Miranker, Computer Arithmetic in Theory and Practice, 1981, for long
-// accumulators; Demmel and Nguyen, "Fast reproducible floating-point summation", ARITH 2013, for the
-// problem and a cheaper sum that is not exact.
+// accumulators; Demmel and Nguyen, "Fast reproducible floating-point summation", ARITH 2013, for
+// the problem and a cheaper sum that is not exact.
 #ifndef PIPELAB_KERNELS_MESSAGES_ORDER_FREE_SUM_H_
 #define PIPELAB_KERNELS_MESSAGES_ORDER_FREE_SUM_H_
 
