@@ -39,8 +39,8 @@ float StepOf(float largest) {
 
 // The quotient by way of double is off by less than 2^-44. Value and step are of 24 and 8 bits, so
 // a quotient that is no tie (a whole number and a half) is 2^-25 away from one at least. Rounding
-// it to multiples of 2^-30 makes ties of ties again and of nothing else: the code is that of the exact
-// quotient. A multiplication and an addition that the compiler joins change nothing in this.
+// it to multiples of 2^-30 makes ties of ties again and of nothing else: the code is that of the
+// exact quotient. A multiplication and an addition that the compiler joins change nothing in this.
 PIPELAB_SIMD void EncodeInt8(const float* x, int64_t n, float step, int8_t* codes) {
   const double inverse = step > 0 ? 1 / static_cast<double>(step) : 0;
   constexpr double kToFine = 0x1.8p22, kToWhole = 0x1.8p52;
