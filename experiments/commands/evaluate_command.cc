@@ -114,8 +114,10 @@ std::vector<std::string> Assumptions(const Recipe& r) {
                    fused ? "fused" : "unfused"),
       absl::StrCat("parameters, gradients and ", r.optimizer_tensors,
                    " numbers of the optimizer: 4 bytes each"),
-      r.config.overlap_pipeline ? "messages of the pipeline: beside compute"
-                                : "messages of the pipeline: nothing runs beside them"};
+      absl::StrCat("messages of the pipeline: ",
+                   !r.config.overlap_pipeline ? "nothing runs beside them"
+                   : r.config.steady_overlap  ? "beside compute, but in warm-up and flush"
+                                              : "beside compute")};
   all.insert(all.end(), r.assumptions.begin(), r.assumptions.end());
   return all;
 }

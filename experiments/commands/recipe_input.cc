@@ -73,6 +73,8 @@ SearchRequest MegatronSpace(const Recipe& r) {
   SearchMethod interleaved = Method({"interleaved"}, kStagesPerDevice, shardings, c);
   interleaved.whole_groups = true;
   interleaved.overlap_pipeline = c.scheme != "interleaved" || c.overlap_pipeline;
+  interleaved.steady_overlap =
+      interleaved.overlap_pipeline && (c.scheme != "interleaved" || c.steady_overlap);
   SearchRequest space = SpaceOf(r);
   space.rebuilt_blocks = SomeRebuiltBlocks();
   space.methods = {one, interleaved, none};

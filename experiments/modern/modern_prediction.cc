@@ -130,7 +130,7 @@ StepConfig GridOf(const ModernRow& row, const GptConfig& model) {
   const bool split = row.group == "dgxc" || row.group == "mcore";
   c.whole_experts = row.expert > 1 && row.tensor > 1 && !split;
   TakeExchanges(row, &c);
-  c.overlap_pipeline = false;
+  c.overlap_pipeline = c.steady_overlap = OverlapsMessages(row) && row.virtual_stages > 1;
   c.overlap_tensor = row.tensor > 1 && OverlapsTensor(row);
   c.layout = EvenBlocks(model.layers, row.pipeline * std::max<int64_t>(1, row.virtual_stages));
   return c;
@@ -167,9 +167,12 @@ std::vector<Bytes> FrozenWeights(const ModelGraph& trained, const Step& step) {
 }  // namespace
 
 bool OverlapsTensor(const ModernRow& row) {
+  return OverlapsMessages(row) || absl::StrContains(row.kernels, "async TP");
+}
+
+bool OverlapsMessages(const ModernRow& row) {
   constexpr absl::string_view kMegatron[] = {"dgxc", "mbridge", "nemo1", "mlm"};
-  return std::find(std::begin(kMegatron), std::end(kMegatron), row.group) != std::end(kMegatron) ||
-         absl::StrContains(row.kernels, "async TP");
+  return std::find(std::begin(kMegatron), std::end(kMegatron), row.group) != std::end(kMegatron);
 }
 
 absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,

@@ -61,6 +61,9 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& row, const std::vector<Mod
 // Megatron-LM in its published runs, have that where T is above 1 (tp_comm_overlap of NeMo's and
 // Megatron-Bridge's comm_overlap.py), torchtitan where it prints "async TP".
 bool OverlapsTensor(const ModernRow& row);
+// Whether messages of interleaved stages move beside compute in the steady phase: the same systems
+// (overlap_p2p_comm; its extension to warm-up and flush is off by default).
+bool OverlapsMessages(const ModernRow& row);
 
 // A step's model as it is computed: one serves many prices of its machine.
 class ModernStepModel {

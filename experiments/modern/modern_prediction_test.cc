@@ -66,7 +66,7 @@ TEST(StepOfRow, SaysEachSystemsConfiguration) {
   row.virtual_stages = 2;
   EXPECT_EQ(ConfigOf(row),
             "interleaved:P=2,T=2,D=4,V=2,b=2,M=8,sharding=optimizer,sequence,layout=5+4+4+5,"
-            "no_pipeline_overlap,tensor_overlap");
+            "steady_overlap,tensor_overlap");
   row = Row();
   row.context = 2;
   EXPECT_EQ(ConfigOf(row),

@@ -20,6 +20,7 @@ namespace pipelab {
 namespace {
 
 constexpr char kSweep[] = "nanotron";
+constexpr char kInterleaved[] = "interleaved";  // the method
 constexpr int kMostContext = 8, kMostExpert = 64;
 
 using Choices = std::vector<RecipeChoice>;
@@ -46,7 +47,7 @@ void AddPipelines(const std::vector<Sharding>& shardings, bool interleaved, Sear
   if (!interleaved) return;
   std::vector<int> virtual_stages;
   for (int v = 2; v <= 16; ++v) virtual_stages.push_back(v);
-  SearchMethod method = MethodWith("interleaved", "interleaved", virtual_stages, shardings);
+  SearchMethod method = MethodWith(kInterleaved, "interleaved", virtual_stages, shardings);
   method.whole_groups = true;
   search->methods.push_back(std::move(method));
 }
@@ -193,7 +194,12 @@ SearchRequest RequestOf(const ModernRow& row, const ModernStep& step) {
     search.dispatch = {step.config.dispatch};
     AddPipelines({Sharding::kReplicated, Sharding::kOptimizer}, /*interleaved=*/true, &search);
   }
-  for (SearchMethod& method : search.methods) method.overlap_tensor = OverlapsTensor(row);
+  for (SearchMethod& method : search.methods) {
+    method.overlap_tensor = OverlapsTensor(row);
+    // Of several stages a device, as StepOfRow has it.
+    if (!OverlapsMessages(row) || method.name != kInterleaved) continue;
+    method.overlap_pipeline = method.steady_overlap = true;
+  }
   return search;
 }
 

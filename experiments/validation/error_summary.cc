@@ -8,8 +8,9 @@
 namespace pipelab {
 namespace {
 
+// Equal predictions tell no order.
 bool InOrder(const TimedPrediction& a, const TimedPrediction& b) {
-  return (a.measured < b.measured) == (a.predicted < b.predicted);
+  return a.measured < b.measured ? a.predicted < b.predicted : a.predicted > b.predicted;
 }
 
 bool Differ(const TimedPrediction& a, const TimedPrediction& b) {
@@ -62,6 +63,7 @@ RankingSummary RankPairs(const std::vector<TimedPrediction>& all) {
         if (!Differ(*rows[i], *rows[j])) continue;
         ++s.pairs;
         if (InOrder(*rows[i], *rows[j])) ++s.right;
+        if (rows[i]->predicted == rows[j]->predicted) ++s.ties;
       }
     }
   }

@@ -28,9 +28,9 @@ struct ErrorSummary {
 ErrorSummary Summarise(const std::vector<TimedPrediction>& all);
 
 // Pairs of equal `alike` whose measured times differ by more than 10 %: how many the predictions
-// put in the right order.
+// put in the right order. Ties, of equal predictions, are not right.
 struct RankingSummary {
-  int64_t pairs = 0, right = 0;
+  int64_t pairs = 0, right = 0, ties = 0;
 
   double share() const {
     return pairs == 0 ? 1 : static_cast<double>(right) / static_cast<double>(pairs);

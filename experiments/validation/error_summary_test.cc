@@ -15,6 +15,13 @@ std::vector<TimedPrediction> Of(const std::vector<double>& measured,
   return all;
 }
 
+TEST(RankPairs, ATieIsNotInOrder) {
+  const RankingSummary s = RankPairs(Of({1, 1.05, 2, 3}, {10, 20, 20, 15}));
+  EXPECT_EQ(s.pairs, 5);  // 1 and 1.05 are too near
+  EXPECT_EQ(s.right, 2);  // 1 before 2 and 3
+  EXPECT_EQ(s.ties, 1);  // 1.05 and 2
+}
+
 TEST(RankCorrelation, ByHand) {
   EXPECT_DOUBLE_EQ(RankCorrelation(Of({1, 2, 3, 4}, {10, 20, 30, 1000})), 1);
   EXPECT_DOUBLE_EQ(RankCorrelation(Of({1, 2, 3, 4}, {4, 3, 2, 1})), -1);

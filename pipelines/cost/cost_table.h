@@ -126,8 +126,12 @@ struct CostTable {
   // The runtime or its library does a collective's work when it is waited for (in-process
   // communicators do): it begins when all members are at their wait, and not where they begin it.
   bool collectives_at_wait = false;
-  // Transfers run beside compute; else they occupy the device at either end (sim/simulate.h).
-  bool overlap = true;
+  // Messages run beside compute; else they occupy the device at either end (sim/simulate.h). With
+  // steady_overlap they do so but for a device's steady phase, from its first backward to its last
+  // forward, as with Megatron-Core's overlap_p2p_comm.
+  bool overlap = true, steady_overlap = false;
+  // Collectives run beside compute; else a device stays in them (sim/collective_timeline.h).
+  bool overlap_collectives = true;
   // A reduction, after the last member has come: this and a ring all-reduce of its bytes
   // (collectives.h).
   Nanoseconds reduce;

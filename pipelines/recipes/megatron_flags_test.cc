@@ -133,7 +133,7 @@ TEST(ReadMegatronFlags, Parallelism) {
            "--fp8-format hybrid"));
   EXPECT_EQ(r.config.ToString(),
             "interleaved:P=2,T=4,D=8,V=4,b=1,M=16,sharding=optimizer,recompute=blocks,sequence,"
-            "layout=9+8+8+8+8+8+8+9,ranks=tp-pp-dp");
+            "layout=9+8+8+8+8+8+8+9,steady_overlap,ranks=tp-pp-dp");
   EXPECT_EQ(r.type, NumberType::kFp8);
   EXPECT_THAT(r.assumptions, ElementsAre(HasSubstr("--overlap-param-gather: gathers")));
 }
@@ -226,7 +226,8 @@ TEST(MegatronSettings, ReadBackOverAGrid) {
           "--no-overlap-p2p-communication",
           "--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et*7|(t*9|)*2t*7L'",
           "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout "
-          "'E|t*16|t*15|tL' --microbatch-group-size-per-virtual-pipeline-stage 4"}) {
+          "'E|t*16|t*15|tL' --microbatch-group-size-per-virtual-pipeline-stage 4 "
+          "--overlap-p2p-communication-warmup-flush"}) {
       for (const char* sharding :
            {"", "--use-distributed-optimizer", "--overlap-grad-reduce",
             "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather"}) {

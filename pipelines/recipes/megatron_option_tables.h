@@ -63,6 +63,7 @@ inline constexpr absl::string_view kRead[] = {
     "num-virtual-stages-per-pipeline-rank",
     "optimizer",
     "overlap-grad-reduce",
+    "overlap-p2p-communication-warmup-flush",
     "overlap-param-gather",
     "padded-vocab-size",
     "pipeline-model-parallel-layout",

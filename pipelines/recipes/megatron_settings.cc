@@ -157,6 +157,7 @@ void AddStages(const Recipe& r, int64_t each, Settings* s) {
   if (each == 1) return;
   if (c.group_size > 0) s->Add("--microbatch-group-size-per-virtual-pipeline-stage", c.group_size);
   s->AddIf(!c.overlap_pipeline, "--no-overlap-p2p-communication");
+  s->AddIf(c.overlap_pipeline && !c.steady_overlap, "--overlap-p2p-communication-warmup-flush");
 }
 
 absl::Status AddParallelism(const Recipe& r, Settings* s) {

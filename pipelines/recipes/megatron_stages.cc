@@ -124,6 +124,7 @@ class StageReader {
     c.virtual_stages = each > 1 ? static_cast<int>(each) : 0;
     const bool blocking = o_.Has("no-overlap-p2p-communication");
     c.overlap_pipeline = each > 1 && !blocking;
+    c.steady_overlap = c.overlap_pipeline && !o_.Has("overlap-p2p-communication-warmup-flush");
     const int least = blocking ? 3 : 2;
     if (each > 1 && c.pipeline < least) {
       return o_.Error("pipeline-model-parallel-size", "interleaved stages ask for at least ", least,

@@ -26,6 +26,7 @@ absl::Status PlacedStep::Set(const StepConfig& c, const Schedule& schedule) {
     costs_ = *stages.costs;
     costs_.edge_bytes.resize(order_.schedule.stages.edges.size());  // a chain's carry nothing
     costs_.overlap = c.overlap_pipeline;
+    costs_.steady_overlap = c.steady_overlap;
     costs_.divided_messages = c.divided_messages();
     const StepModel& model = cache_.model();
     network_.emplace(model.cluster,

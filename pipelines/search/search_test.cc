@@ -71,6 +71,14 @@ SearchRequest ByAllMethods(int64_t devices, int64_t batch) {
   search.batch = batch;
   search.methods = PublishedMethods();
   for (SearchMethod& m : NewerMethods()) search.methods.push_back(std::move(m));
+  for (const bool overlap : {false, true}) {  // messages block, or do so in warm-up and flush
+    SearchMethod& m = search.methods.emplace_back();
+    m.name =
+        overlap ? "interleaved, overlapped while steady" : "interleaved, reductions overlapped";
+    m.schemes = {"interleaved"};
+    m.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
+    m.overlap_pipeline = m.steady_overlap = overlap;
+  }
   search.top = 3;
   return search;
 }
@@ -262,6 +270,7 @@ std::vector<StepConfig> ConfigsOf(const SearchMethod& method,
           if (recompute == Recompute::kBlocks) c.rebuilt_blocks = pipeline / 2;  // some, 0: all
           c.sharding = sharding;
           c.overlap_pipeline = method.overlap_pipeline;
+          c.steady_overlap = method.steady_overlap;
           c.overlap_data = method.overlap_data;
           c.execution = method.execution;
         }

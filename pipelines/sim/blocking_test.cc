@@ -1,4 +1,5 @@
 // Programs whose transfers occupy both devices (CostTable::overlap off), in closed form.
+#include <cstdint>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -64,6 +65,48 @@ TEST(Cluster, BlockingIsTheSameForOneMicroBatch) {
     costs.overlap = true;
     EXPECT_EQ(Makespan(one, costs), 4 * 300 + 6 * 30) << scheme;
   }
+}
+
+int64_t MakespanOf(const char* scheme, int p, int m, int64_t hop, bool overlap, bool steady) {
+  const Program program = Made(scheme, p, m);
+  CostTable costs = Costs(program.schedule);
+  costs.hop_latency = Nanoseconds(hop);
+  costs.overlap = overlap;
+  costs.steady_overlap = steady;
+  return Makespan(program, costs);
+}
+
+// In the long run a step grows with its micro-batches as if all messages ran beside compute; what
+// warm-up and flush add does not grow.
+TEST(Cluster, SteadyOverlapCostsWarmUpAndFlush) {
+  int dearer = 0;  // where something could have run beside messages of warm-up or flush
+  for (const char* scheme : {"1f1b", "interleaved", "zb_h1", "breadth_first", "gpipe"}) {
+    for (int p : {3, 4, 8}) {
+      for (int64_t c : {1, 30, 90}) {
+        SCOPED_TRACE(testing::Message() << scheme << " " << p << " " << c);
+        const auto made = [&](int m, bool overlap, bool steady) {
+          return MakespanOf(scheme, p, m, c, overlap, steady);
+        };
+        const int few = 6 * p, many = 12 * p;
+        for (int m : {p, few, many}) {
+          EXPECT_LE(made(m, true, false), made(m, true, true));
+          EXPECT_LE(made(m, true, true), made(m, false, false));
+        }
+        const int64_t ends = made(few, true, true) - made(few, true, false);
+        dearer += ends > 0;
+        const std::string name = scheme;
+        if (name == "gpipe" || name == "breadth_first") {  // no steady phase
+          EXPECT_EQ(made(many, true, true), made(many, false, false));
+        } else {
+          EXPECT_EQ(made(many, true, true) - made(many, true, false), ends);
+        }
+        if (name == "interleaved") {
+          EXPECT_LT(made(many, true, true), made(many, false, false));
+        }
+      }
+    }
+  }
+  EXPECT_GT(dearer, 0);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ void ForRandomPrograms(const Check& check) {
       costs.hop_latency = Nanoseconds(static_cast<int64_t>(rng.Below(n++, 40)));
       costs.bandwidth = BytesPerSecond(1e9 * static_cast<double>(1 + rng.Below(n++, 30)));
       for (bool overlap : {true, false}) {
-        costs.overlap = overlap;
+        costs.overlap = costs.overlap_collectives = overlap;
         SCOPED_TRACE(testing::Message() << "seed " << seed << ", overlap " << overlap);
         check(p, costs);
       }
@@ -104,7 +104,7 @@ TEST(Cluster, SharingIsNeverFasterAndDeterministic) {
       EXPECT_EQ(ends, Ends(p, shared));
       if (!costs.overlap) {
         CostTable overlapped = alone;
-        overlapped.overlap = true;
+        overlapped.overlap = overlapped.overlap_collectives = true;
         ExpectNowhereEarlier(Ends(p, alone), Ends(p, overlapped));
       }
     }

@@ -39,7 +39,7 @@ ProgramRings::ProgramRings(const Program& program) {
 CollectiveTimeline::CollectiveTimeline(const Program& program, const CostTable& costs,
                                        const ProgramRings& rings, Transfers* transfers)
     : measured_(!costs.instruction_time.empty()),
-      overlap_(costs.overlap),
+      overlap_(costs.overlap_collectives),
       at_wait_(costs.collectives_at_wait),
       num_reductions_(program.reductions.size()),
       rings_(rings),

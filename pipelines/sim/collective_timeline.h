@@ -12,7 +12,7 @@
 // beside compute. It takes the time of a ring (cost/collectives.h), and CostTable::reduce on top of
 // a reduction: first all latencies, then its bytes, which share links with the messages and the
 // other rings that are on them (transfers.h). kReduceWait and kGatherWait end when it ends. Without
-// CostTable::overlap the device stays in kReduce or kGather until then.
+// CostTable::overlap_collectives the device stays in kReduce or kGather until then.
 //
 // With CostTable::collectives_at_wait, its devices join it at their kReduceWait or kGatherWait.
 //

@@ -25,7 +25,8 @@ class Walk {
        absl::FunctionRef<PathCost(int from, int to)> hop, const std::vector<Nanoseconds>& begin)
       : s_(order.schedule),
         calls_(order.calls),
-        overlap_(costs.overlap || calls_ != MessageCalls::kNone),
+        overlap_(costs.overlap && !costs.steady_overlap),
+        steady_overlap_(costs.steady_overlap),
         launch_gap_(costs.launch_gap.value()),
         instruction_costs_(order, costs),
         cell_(s_),
@@ -34,6 +35,11 @@ class Walk {
         devices_(s_.num_devices()) {
     CHECK(CanWalkOrder(s_)) << s_.name;
     for (size_t d = 0; d < begin.size(); ++d) devices_[d].now = begin[d].value();
+    for (size_t d = 0; steady_overlap_ && d < devices_.size(); ++d) {
+      for (const Action& a : s_.order[d]) {
+        if (a.kind == ActionKind::kForward) ++devices_[d].forwards_left;
+      }
+    }
     ends_.resize(s_.placement.num_replicas());
     last_gradient_.resize(ends_.size());
     for (size_t r = 0; r < ends_.size(); ++r) {
@@ -69,6 +75,8 @@ class Walk {
   struct Device {
     int64_t now = 0, last_gradient = 0;
     int64_t exchange_begin = 0;  // end of the last action
+    int forwards_left = 0;
+    bool any_backward = false;
     // In calls: of the last pass, and of those since the last call how long a message is on its
     // way.
     bool any_pass = false, forward = false;
@@ -107,7 +115,7 @@ class Walk {
     if (forward || backward) {
       const std::vector<End>& from = forward ? ends.in : ends.out;
       const bool call = calls_ != MessageCalls::kNone && HasCall(device, forward, !from.empty());
-      Receive(from, forward ? output_ : gradient_, a.micro_batch, call || !overlap_, &device);
+      Receive(from, forward ? output_ : gradient_, a.micro_batch, call || Blocks(device), &device);
       if (call) EndCall(&device);
       for (const End& end : from) device.now += end.gather;
       device.any_pass = true;
@@ -115,6 +123,8 @@ class Walk {
     }
     device.now += instruction_costs_.Of(d, InstructionOf(a, replica)).time;
     device.exchange_begin = device.now;
+    if (forward) --device.forwards_left;
+    if (backward) device.any_backward = true;
     if (forward) {
       output_[cell_(a.stage, a.micro_batch, 0)] = device.now;
       Send(ends.out, &device);
@@ -126,6 +136,13 @@ class Walk {
       device.last_gradient = device.exchange_begin;
       last_gradient_[replica][a.stage] = Nanoseconds(device.exchange_begin);
     }
+  }
+
+  // Whether messages that go with the next action, or come from the last, occupy the device.
+  bool Blocks(const Device& device) const {
+    if (calls_ != MessageCalls::kNone) return false;
+    if (steady_overlap_) return !device.any_backward || device.forwards_left == 0;
+    return !overlap_;
   }
 
   // Whether the pass begins with a call (message_calls.h), at the least.
@@ -152,14 +169,14 @@ class Walk {
   // Without overlap sends occupy the device, one after the other.
   void Send(const std::vector<End>& to, Device* device) const {
     for (const End& end : to) {
-      if (!overlap_) device->now += end.outwards;
+      if (Blocks(*device)) device->now += end.outwards;
       if (calls_ != MessageCalls::kNone) device->sending = std::max(device->sending, end.outwards);
     }
   }
 
   const Schedule& s_;
   const MessageCalls calls_;
-  const bool overlap_;
+  const bool overlap_, steady_overlap_;
   const int64_t launch_gap_;
   const InstructionCostTable instruction_costs_;
   const CellIndex cell_;

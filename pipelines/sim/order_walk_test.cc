@@ -105,7 +105,7 @@ void Check(const Schedule& schedule, CostTable costs, int64_t latency, double ba
     EXPECT_LE(least.last_gradient.value(), ends.gradient);
     EXPECT_LE(least.end, trace.makespan);
     EXPECT_LE(peaks[d], trace.devices[d].peak_activation);
-    if (costs.overlap && calls == MessageCalls::kNone) {
+    if (costs.overlap && !costs.steady_overlap && calls == MessageCalls::kNone) {
       EXPECT_LE(least.end.value(), ends.action);
     }
     if (latency == 0 && bandwidth == 0 && calls == MessageCalls::kNone) {
@@ -131,13 +131,15 @@ void Check(const Schedule& schedule, CostTable costs, int64_t latency, double ba
 }
 
 void CheckAllLinks(const Schedule& schedule, Counts* counts) {
-  for (const bool overlap : {true, false}) {
+  for (const auto& [overlap, steady] :
+       {std::make_pair(true, false), std::make_pair(true, true), std::make_pair(false, false)}) {
     CostTable costs = UnevenCosts(schedule);
     costs.overlap = overlap;
+    costs.steady_overlap = steady;
     // Free; a tenth of an action; as long as one.
     for (const auto& [latency, bandwidth] :
          {std::make_pair(0, 0.0), std::make_pair(2, 100e9), std::make_pair(20, 10e9)}) {
-      SCOPED_TRACE(absl::StrCat("overlap ", overlap, ", latency ", latency));
+      SCOPED_TRACE(absl::StrCat("overlap ", overlap, steady, ", latency ", latency));
       Check(schedule, costs, latency, bandwidth, counts);
     }
     for (Bytes& b : costs.edge_bytes) b = Bytes(0);

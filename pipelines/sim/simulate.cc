@@ -41,7 +41,8 @@ class Simulation {
     trace_.devices.resize(devices);
     devices_.resize(devices);
     arrival_.assign(p_.messages.size(), kUnsent);
-    if (Blocks()) transfer_time_.resize(p_.messages.size());
+    if (AnyBlock()) transfer_time_.resize(p_.messages.size());
+    if (costs_.steady_overlap) FindSteadyPhases();
     for (int d = devices - 1; d >= 0; --d) runnable_.push_back(d);
     std::vector<Arrival> arrivals;
     while (true) {
@@ -78,10 +79,33 @@ class Simulation {
     int64_t level = 0, peak = 0;
     // Without overlap: since when it only communicates.
     int64_t exchange_begin = 0;
+    // Of CostTable::steady_overlap: the first backward and the last forward.
+    size_t steady_begin = 0, steady_end = 0;
     bool sending = false;  // whether it waits for what it sends
   };
 
-  bool Blocks() const { return !costs_.overlap && !calls_.any(); }
+  // Whether messages occupy devices, and whether they do where the device is now.
+  bool AnyBlock() const { return (!costs_.overlap || costs_.steady_overlap) && !calls_.any(); }
+  bool Blocks(const Device& device) const {
+    if (!AnyBlock()) return false;
+    return device.at < device.steady_begin || device.at >= device.steady_end;
+  }
+
+  // Empty for a device that has no steady phase.
+  void FindSteadyPhases() {
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      const std::vector<Instruction>& list = p_.instructions[d];
+      bool backward = false;
+      for (size_t at = 0; at < list.size(); ++at) {
+        if (list[at].op != OpCode::kCompute) continue;
+        const ActionKind kind = list[at].action.kind;
+        if (kind == ActionKind::kForward && backward) devices_[d].steady_end = at;
+        if (backward || kind == ActionKind::kForward || kind == ActionKind::kRecompute) continue;
+        backward = true;
+        devices_[d].steady_begin = at;
+      }
+    }
+  }
 
   // Runs the device until its end or until it has to wait for another.
   void RunDevice(int d) {
@@ -110,7 +134,7 @@ class Simulation {
             break;
           }
           if (!device.sending) Send(i.arg, end);
-          if (!Blocks()) break;
+          if (!Blocks(device)) break;
           device.sending = arrival_[i.arg] < 0;
           if (device.sending) return;
           end = arrival_[i.arg];
@@ -122,7 +146,7 @@ class Simulation {
         case OpCode::kWait:
           if (!Arrived(d, i.arg)) return;
           end = std::max(end, arrival_[i.arg]);
-          if (Blocks()) end = std::max(end, device.exchange_begin + transfer_time_[i.arg]);
+          if (Blocks(device)) end = std::max(end, device.exchange_begin + transfer_time_[i.arg]);
           if (calls_.any()) calls_.Received(d, i.arg);
           break;
         case OpCode::kSynchronise:
@@ -271,7 +295,7 @@ class Simulation {
     const int64_t waiting = arrival_[a.message];
     arrival_[a.message] = a.arrival;
     if (waiting < kUnsent) runnable_.push_back(static_cast<int>(kUnsent - 1 - waiting));
-    if (Blocks()) transfer_time_[a.message] = a.arrival - a.begin;
+    if (AnyBlock()) transfer_time_[a.message] = a.arrival - a.begin;
     const int sender = p_.messages[a.message].from_device;
     // On a private link the sender is here itself and does not wait.
     if (!devices_[sender].sending) return;

@@ -17,8 +17,9 @@
 // A fill takes what its plan's pieces take, and a device goes on behind it: waits that are longer
 // than their fills end when they would without.
 //
-// Without CostTable::overlap a device either computes or communicates, as with Megatron-LM's
-// batched blocking sends and receives. A send occupies its device until the message has arrived,
+// Without CostTable::overlap a device either computes or sends and receives, as with Megatron-LM's
+// batched blocking calls; with CostTable::steady_overlap so before its first backward (or input
+// backward) and behind its last forward. A send occupies its device until the message has arrived,
 // whether or not the receiver waits for it already. What a device does between two actions is one
 // exchange; in it, sends follow one another, and receives run beside them: a wait ends on arrival,
 // but not before the exchange has lasted as long as the message was on its way. So a message that
@@ -26,8 +27,8 @@
 //
 // In calls (Program::calls), a message leaves when both its ends have reached it. A device
 // continues when all messages of the call have arrived at their receivers, those in parts have been
-// gathered, one after the other, and CostTable::launch_gap has passed. CostTable::overlap then
-// applies to collectives only.
+// gathered, one after the other, and CostTable::launch_gap has passed. CostTable::overlap then says
+// nothing.
 //
 // Memory follows the semantics in ir/program.h; a trace's peak_activation is the highest level of:
 //   receive posted              + message

@@ -57,6 +57,10 @@ absl::StatusOr<uint32_t> ParseExecution(absl::string_view text) {
 }
 
 absl::Status CheckExecution(const StepConfig& c) {
+  if (c.steady_overlap && !c.overlap_pipeline) {
+    return absl::InvalidArgumentError(
+        "steady_overlap and no_pipeline_overlap: messages have one rule; leave out one of them");
+  }
   if ((c.execution & kGroupedCalls) == 0) return absl::OkStatus();
   if (c.scheme != "1f1b" && c.scheme != "interleaved") {
     return Error(c, "its calls are those of 1f1b and interleaved, not of ", c.scheme);
@@ -64,6 +68,7 @@ absl::Status CheckExecution(const StepConfig& c) {
   if (!c.overlap_pipeline) {
     return Error(c, "leave out no_pipeline_overlap: calls overlap nothing");
   }
+  if (c.steady_overlap) return Error(c, "leave out steady_overlap: calls overlap nothing");
   if (c.overlap_data) {
     return Error(c, "its calls need no_data_overlap: nothing runs beside them");
   }

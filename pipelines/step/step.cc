@@ -232,6 +232,8 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
                  std::exchange(lowering.stages, absl::nullopt).value_or(parts.partition->stages)));
   PIPELAB_ASSIGN_OR_RETURN(step.costs, CostsOf(parts));
   step.costs.overlap = c.overlap_pipeline;
+  step.costs.steady_overlap = c.steady_overlap;
+  step.costs.overlap_collectives = c.overlap_data;
   step.costs.divided_messages = c.divided_messages();
   if (lowering.ties.empty()) lowering.ties = StageTies(model.model->graph, *parts.partition);
   PIPELAB_ASSIGN_OR_RETURN(step.program, Lower(std::move(parts.schedule), lowering));

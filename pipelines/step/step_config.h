@@ -44,6 +44,8 @@
 //                   that take or make them (Megatron-LM's --tp-comm-overlap): layer_times.h
 //   no_pipeline_overlap, no_data_overlap
 //                   messages, or reductions and gathers, never run beside compute
+//   steady_overlap  messages run beside compute only between a device's first backward and its last
+//                   forward (Megatron-Core's overlap_p2p_comm without its warm-up and flush)
 //   whole_messages  each rank of a tensor-parallel group sends all rows of a message
 //   ranks           which ranks lie side by side on the cluster, innermost first: tp-dp-pp
 //                   (default); tp-pp-dp: each replica on devices of its own; tp-dp-mirror: pipeline
@@ -126,6 +128,7 @@ struct StepConfig {
   Concatenation concatenation = Concatenation::kDirect;
   Residency residency = Residency::kRun;
   bool overlap_pipeline = true, overlap_data = true, overlap_tensor = false, whole_messages = false;
+  bool steady_overlap = false;
   RankOrder ranks = RankOrder::kTensorDataPipeline;
   uint32_t execution = 0;  // ExecutionParts
   std::string model, cluster, dtype;

@@ -50,7 +50,9 @@ StepConfig Everything() {
 TEST(StepConfig, TextAndJsonReadBackToTheSameValue) {
   StepConfig file;
   file.scheme = "/tmp/a:b/mine.csv";
-  for (const StepConfig& c : {StepConfig(), Everything(), file}) {
+  StepConfig steady;
+  steady.steady_overlap = true;
+  for (const StepConfig& c : {StepConfig(), Everything(), file, steady}) {
     SCOPED_TRACE(c.ToString());
     PIPELAB_ASSERT_OK_AND_ASSIGN(const StepConfig of_text, ParseStepConfig("config", c.ToString()));
     EXPECT_EQ(of_text, c);

@@ -112,6 +112,7 @@ std::vector<StepField> MakeFields() {
           [](Concatenation c) { return std::string(ConcatenationName(c)); }, ParseConcatenation),
       SwitchField("gathers_each", &StepConfig::residency, Residency::kMicroBatch, Residency::kRun),
       SwitchField("no_pipeline_overlap", &StepConfig::overlap_pipeline, false, true),
+      SwitchField("steady_overlap", &StepConfig::steady_overlap, true, false),
       SwitchField("no_data_overlap", &StepConfig::overlap_data, false, true),
       SwitchField("tensor_overlap", &StepConfig::overlap_tensor, true, false),
       SwitchField("whole_messages", &StepConfig::whole_messages, true, false),
