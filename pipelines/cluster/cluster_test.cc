@@ -176,7 +176,7 @@ TEST(Catalog, EveryClusterIsWholeAndConnected) {
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
   for (const char* name :
        {"dgx-a100", "dgx-b200", "dgx-h100", "dgx-h200", "dgx1-v100", "gb200-nvl72", "mi300x",
-        "p100-pcie", "p40-pcie", "p3.16xlarge", "rtx4090-box", "summit", "summit-4gpu", "template",
+        "p100-pcie", "p40-pcie", "p3.16xlarge", "preemptible-t4", "rtx4090-box", "summit", "summit-4gpu", "template",
         "tpu-v2", "tpu-v3"}) {
     EXPECT_THAT(names, testing::Contains(name));
   }
