@@ -126,5 +126,28 @@ TEST(UpdateRule, DelaysOneStep) {
   EXPECT_FALSE(UpdateRule{1}.MayBegin(5, 3));
 }
 
+TEST(StepLedger, AveragesAStepWhenItHasEachGradientOnce) {
+  StepLedger ledger(2, 2, UpdateRule{1});
+  for (int m = 0; m < 4; ++m) EXPECT_EQ(ledger.Begin(), m);
+  EXPECT_FALSE(ledger.MayBegin());
+  for (const int64_t m : {0, 1, 2, 3}) {
+    for (const int stage : {0, 1}) ledger.Count(stage, m);
+  }
+  ledger.Lose(1, 0);
+  EXPECT_FALSE(ledger.MayAverage());  // though the step behind it is complete
+  ledger.Count(1, 0);
+  EXPECT_EQ(ledger.BeginAverage(), 0);
+  EXPECT_FALSE(ledger.MayBegin());
+  EXPECT_FALSE(ledger.MayAverage());  // one after the other
+  ledger.EndAverage();
+  EXPECT_TRUE(ledger.MayBegin());
+  EXPECT_EQ(ledger.BeginAverage(), 1);
+  EXPECT_DEATH(ledger.Count(0, 2), "");
+  ledger.Begin();
+  ledger.Count(0, 4);
+  EXPECT_DEATH(ledger.Count(0, 4), "micro-batch 4 twice at stage 0");
+  EXPECT_DEATH(ledger.Lose(1, 4), "was not counted");
+}
+
 }  // namespace
 }  // namespace pipelab

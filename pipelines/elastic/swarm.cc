@@ -1,9 +1,7 @@
 #include "pipelines/elastic/swarm.h"
 
 #include <algorithm>
-#include <map>
 #include <queue>
-#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -11,8 +9,8 @@
 #include "absl/types/optional.h"
 #include "glog/logging.h"
 #include "pipelines/elastic/rebalance.h"
-#include "pipelines/elastic/routing.h"
-#include "pipelines/elastic/swarm_peer.h"
+#include "pipelines/elastic/swarm_state.h"
+#include "pipelines/elastic/updates.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_macros.h"
 
@@ -22,52 +20,13 @@ namespace {
 constexpr int kMostInFlight = 100'000;
 constexpr double kLongest = 1e13;  // ns, of a request: sums of kMostInFlight fit
 
-// In the order in which those of one time happen: a place is left before it is taken again.
-enum class EventKind : uint8_t { kLeave, kJoin, kServe, kResult, kAsk, kRebalance, kAveraged };
-
-struct Event {
-  Nanoseconds time;
-  EventKind kind = EventKind::kJoin;
-  uint64_t order = 0;  // of events of one kind at one time
-  int index = 0;       // of a stay, a peer or a task
-  uint32_t life = 0;
-
-  bool operator<(const Event& o) const {  // the first one is the largest
-    return std::tie(o.time, o.kind, o.order) < std::tie(time, kind, order);
-  }
-};
-
-struct Task {
-  int64_t micro_batch = 0;
-  int stage = 0;
-  bool backward = false;
-  bool again = false;  // a backward whose gradient was lost: nothing follows it
-  int peer = -1;
-  uint32_t life = 0;  // how often it was asked: results of earlier times are none
-  Nanoseconds took;
-};
-
-struct StageState {
-  explicit StageState(uint64_t seed) : router(seed) {}
-
-  PeerRouter router;
-  std::vector<int> members;  // those on their way, too
-  std::vector<int> waiting;  // tasks that no peer serves
-  int queued = 0;
-  double queue_seconds = 0;
-  Nanoseconds since;
-
-  void Queue(Nanoseconds now, int change) {
-    queue_seconds += queued * ToSeconds(now - since);
-    since = now;
-    queued += change;
-  }
-};
-
 class Swarm {
  public:
   Swarm(const SwarmOptions& options, const PeerTrace& trace)
-      : options_(options), trace_(trace), peers_(trace.num_peers()) {
+      : options_(options),
+        trace_(trace),
+        peers_(trace.num_peers()),
+        ledger_(options.step, static_cast<int>(options.stages.size()), options.update) {
     for (size_t s = 0; s < options.stages.size(); ++s) {
       stages_.emplace_back(CounterRng(options.seed, "elastic/stage").Bits(s));
     }
@@ -78,14 +37,14 @@ class Swarm {
 
   SwarmFigures Run() {
     for (size_t i = 0; i < trace_.stays.size(); ++i) {
-      At(trace_.stays[i].join, EventKind::kJoin, static_cast<int>(i));
+      At(trace_.stays[i].join, SwarmEventKind::kJoin, static_cast<int>(i));
     }
     if (options_.rebalance_every > Nanoseconds(0)) {
-      At(options_.rebalance_every, EventKind::kRebalance, 0);
+      At(options_.rebalance_every, SwarmEventKind::kRebalance, 0);
     }
-    At(Nanoseconds(0), EventKind::kAsk, -1);  // behind the peers of time 0
+    At(Nanoseconds(0), SwarmEventKind::kAsk, -1);  // behind the peers of time 0
     while (!events_.empty()) {
-      const Event event = events_.top();
+      const SwarmEvent event = events_.top();
       events_.pop();
       now_ = event.time;
       Handle(event);
@@ -95,29 +54,28 @@ class Swarm {
   }
 
  private:
-  void At(Nanoseconds time, EventKind kind, int index, uint32_t life = 0) {
+  void At(Nanoseconds time, SwarmEventKind kind, int index, uint32_t life = 0) {
     if (time < options_.duration) events_.push({time, kind, order_++, index, life});
   }
 
-  void Handle(const Event& event) {
+  void Handle(const SwarmEvent& event) {
     switch (event.kind) {
-      case EventKind::kJoin:
+      case SwarmEventKind::kJoin:
         return Join(trace_.stays[event.index]);
-      case EventKind::kLeave:
+      case SwarmEventKind::kLeave:
         return Leave(event.index);
-      case EventKind::kServe:
+      case SwarmEventKind::kServe:
         if (peers_[event.index].life == event.life) Serve(event.index);
         return;
-      case EventKind::kResult:
+      case SwarmEventKind::kResult:
         if (tasks_[event.index].life == event.life) TakeResult(event.index);
         return;
-      case EventKind::kAsk:
+      case SwarmEventKind::kAsk:
         return event.index < 0 ? BeginMicroBatches() : Ask(event.index);
-      case EventKind::kRebalance:
+      case SwarmEventKind::kRebalance:
         return RebalanceNow();
-      case EventKind::kAveraged:
-        ++figures_.steps;
-        averaging_ = false;
+      case SwarmEventKind::kAveraged:
+        ledger_.EndAverage();
         TryAverage();
         return BeginMicroBatches();
     }
@@ -179,7 +137,7 @@ class Swarm {
     peer.stage = own ? stay.peer % static_cast<int>(stages_.size()) : StageToJoin(Loads());
     peer.rated = peer.known = stay.speed;
     stages_[peer.stage].members.push_back(stay.peer);
-    At(stay.leave, EventKind::kLeave, stay.peer);
+    At(stay.leave, SwarmEventKind::kLeave, stay.peer);
     if (first) {
       Serve(stay.peer);
     } else {
@@ -191,13 +149,13 @@ class Swarm {
   void Download(int p, Nanoseconds begin) {
     const Nanoseconds takes =
         options_.link.latency + options_.link.TransferTime(options_.stages[peers_[p].stage].state);
-    At(begin + takes, EventKind::kServe, p, peers_[p].life);
+    At(begin + takes, SwarmEventKind::kServe, p, peers_[p].life);
   }
 
   void Serve(int p) {
     Observe();
     SwarmPeer& peer = peers_[p];
-    StageState& stage = stages_[peer.stage];
+    SwarmStageState& stage = stages_[peer.stage];
     peer.serving = true;
     peer.in_free = peer.compute_free = peer.out_free = now_;
     stage.router.Add(p, peer.known);
@@ -206,7 +164,7 @@ class Swarm {
   }
 
   void LeaveStage(int p) {
-    StageState& stage = stages_[peers_[p].stage];
+    SwarmStageState& stage = stages_[peers_[p].stage];
     if (peers_[p].serving) stage.router.Remove(p);
     peers_[p].serving = false;
     stage.members.erase(std::find(stage.members.begin(), stage.members.end(), p));
@@ -221,7 +179,7 @@ class Swarm {
     figures_.lost_requests += static_cast<int64_t>(peer.tasks.size());
     peer.tasks.clear();
     for (const int64_t micro_batch : std::exchange(peer.gradients, {})) {
-      ++missing_[micro_batch / options_.step];
+      ledger_.Lose(peer.stage, micro_batch);
       ++figures_.lost_gradients;
       const int task = NewTask();
       tasks_[task].micro_batch = micro_batch;
@@ -235,10 +193,10 @@ class Swarm {
   }
 
   void RebalanceNow() {
-    for (StageState& stage : stages_) stage.Queue(now_, 0);
+    for (SwarmStageState& stage : stages_) stage.Queue(now_, 0);
     const absl::optional<PeerMove> move = Rebalance(Loads());
-    for (StageState& stage : stages_) stage.queue_seconds = 0;
-    At(now_ + options_.rebalance_every, EventKind::kRebalance, 0);
+    for (SwarmStageState& stage : stages_) stage.queue_seconds = 0;
+    At(now_ + options_.rebalance_every, SwarmEventKind::kRebalance, 0);
     if (!move.has_value()) return;
     Observe();
     ++figures_.moves;
@@ -268,14 +226,14 @@ class Swarm {
     const int task = free_.back();
     free_.pop_back();
     const uint32_t life = tasks_[task].life;
-    tasks_[task] = Task();
+    tasks_[task] = SwarmTask();
     tasks_[task].life = life + 1;
     return task;
   }
 
   void AskAgain(int task) {
     ++tasks_[task].life;
-    At(now_ + options_.notice, EventKind::kAsk, task);
+    At(now_ + options_.notice, SwarmEventKind::kAsk, task);
   }
 
   void Request(int task) {
@@ -284,8 +242,8 @@ class Swarm {
   }
 
   void Ask(int index) {
-    Task& task = tasks_[index];
-    StageState& stage = stages_[task.stage];
+    SwarmTask& task = tasks_[index];
+    SwarmStageState& stage = stages_[task.stage];
     const SwarmStage& costs = options_.stages[task.stage];
     const SwarmPass& pass = task.backward ? costs.backward : costs.forward;
     const absl::optional<int> p = stage.router.Route(ToSeconds(pass.compute));
@@ -295,13 +253,13 @@ class Swarm {
     task.peer = *p;
     task.took = service.took;
     peers_[*p].tasks.push_back(index);
-    At(service.result, EventKind::kResult, index, ++task.life);
+    At(service.result, SwarmEventKind::kResult, index, ++task.life);
   }
 
   void TakeResult(int index) {
-    const Task task = tasks_[index];
+    const SwarmTask task = tasks_[index];
     SwarmPeer& peer = peers_[task.peer];
-    StageState& stage = stages_[task.stage];
+    SwarmStageState& stage = stages_[task.stage];
     CHECK_EQ(peer.tasks.front(), index);
     peer.tasks.pop_front();
     stage.Queue(now_, -1);
@@ -314,7 +272,7 @@ class Swarm {
     }
     if (task.backward && options_.step > 0) {
       if (stays) peer.gradients.push_back(task.micro_batch);
-      --missing_[task.micro_batch / options_.step];
+      ledger_.Count(task.stage, task.micro_batch);
     }
     Advance(index);
     TryAverage();
@@ -322,7 +280,7 @@ class Swarm {
 
   // To the micro-batch's next request.
   void Advance(int index) {
-    Task& task = tasks_[index];
+    SwarmTask& task = tasks_[index];
     const int last = static_cast<int>(stages_.size()) - 1;
     const bool ends = task.again || (task.backward && task.stage == 0);
     if (!ends) {
@@ -343,14 +301,9 @@ class Swarm {
   }
 
   void BeginMicroBatches() {
-    const int64_t step = options_.step;
-    while (in_flight_ < options_.in_flight &&
-           (step == 0 || options_.update.MayBegin(next_ / step, figures_.steps))) {
-      if (step > 0 && next_ % step == 0) {
-        missing_[next_ / step] = step * static_cast<int64_t>(stages_.size());
-      }
+    while (in_flight_ < options_.in_flight && ledger_.MayBegin()) {
       const int task = NewTask();
-      tasks_[task].micro_batch = next_++;
+      tasks_[task].micro_batch = ledger_.Begin();
       ++in_flight_;
       Request(task);
     }
@@ -359,20 +312,17 @@ class Swarm {
   // --- Optimizer steps, one after the other.
 
   void TryAverage() {
-    if (options_.step == 0 || averaging_) return;
-    const auto step = missing_.find(figures_.steps);
-    if (step == missing_.end() || step->second > 0) return;
-    figures_.gradients += options_.step * static_cast<int64_t>(stages_.size());
-    missing_.erase(step);
-    averaging_ = true;
+    if (!ledger_.MayAverage()) return;
+    const int64_t step = ledger_.BeginAverage();
     for (SwarmPeer& peer : peers_) {
-      const auto of_step = [&](int64_t m) { return m / options_.step == figures_.steps; };
-      peer.gradients.erase(std::remove_if(peer.gradients.begin(), peer.gradients.end(), of_step),
-                           peer.gradients.end());
+      std::vector<int64_t>& kept = peer.gradients;
+      kept.erase(std::remove_if(kept.begin(), kept.end(),
+                                [&](int64_t m) { return ledger_.IsOf(m, step); }),
+                 kept.end());
     }
     Nanoseconds longest;
     for (size_t s = 0; s < stages_.size(); ++s) longest = std::max(longest, AverageTime(s));
-    At(now_ + longest, EventKind::kAveraged, 0);
+    At(now_ + longest, SwarmEventKind::kAveraged, 0);
   }
 
   // A ring's (pipelines/cost/collectives.h).
@@ -387,6 +337,7 @@ class Swarm {
   SwarmFigures Finish() {
     Observe();
     const double seconds = ToSeconds(options_.duration - options_.warm_up);
+    figures_.steps = ledger_.averaged();
     figures_.throughput = static_cast<double>(figures_.micro_batches) / seconds;
     figures_.best /= seconds;
     figures_.slowest /= seconds;
@@ -398,16 +349,14 @@ class Swarm {
   const PeerTrace& trace_;
   std::vector<SwarmPeer> peers_;
   std::vector<CounterRng> noise_;  // [peer]
-  std::vector<StageState> stages_;
-  std::vector<Task> tasks_;
+  std::vector<SwarmStageState> stages_;
+  std::vector<SwarmTask> tasks_;
   std::vector<int> free_;  // tasks
-  std::priority_queue<Event> events_;
+  std::priority_queue<SwarmEvent> events_;
   uint64_t order_ = 0;
   Nanoseconds now_;
   int in_flight_ = 0;
-  int64_t next_ = 0;                    // micro-batch
-  std::map<int64_t, int64_t> missing_;  // [step] gradients, until it is averaged
-  bool averaging_ = false;
+  StepLedger ledger_;
   Nanoseconds observed_;
   bool stale_ = true;
   double best_ = 0, slowest_ = 0, peer_seconds_ = 0, busy_seconds_ = 0;

@@ -84,8 +84,7 @@ struct SwarmFigures {
   double slowest = 0;         // what the peers of the slowest stage can do, in the mean over time
   double device_use = 0;      // time in requests whose results came, of all peers' time
   // From the beginning on:
-  int64_t steps = 0;
-  int64_t gradients = 0;  // averaged: one of each micro-batch of each step at each stage
+  int64_t steps = 0;  // with one gradient of each micro-batch at each stage: CHECKed
   int64_t lost_requests = 0, lost_gradients = 0;  // which were asked for again
   int64_t moves = 0;
 };

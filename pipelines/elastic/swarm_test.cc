@@ -2,7 +2,7 @@
 #include "pipelines/elastic/swarm.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -11,6 +11,7 @@
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/cluster/device.h"
 #include "pipelines/cluster/network.h"
+#include "pipelines/cost/layer_times.h"
 #include "pipelines/elastic/peer_trace.h"
 #include "pipelines/elastic/swarm_costs.h"
 #include "tools/base/status_matchers.h"
@@ -129,6 +130,89 @@ TEST(Swarm, DelayedUpdatesHideAverages) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const SwarmFigures delayed, SimulateSwarm(options, trace));
   EXPECT_GT(delayed.steps, now.steps * 5 / 4);
   EXPECT_NEAR(delayed.throughput, 1, 0.1);  // 4 peers of 4 s a stage
+}
+
+// 32 hours of 400 machines, of which one in seven is away; requests of 40 s.
+TEST(Swarm, RebalancingMakesUpForPreemptions) {
+  PeerTraceOptions coming;
+  coming.up = Hours(6);
+  coming.away = Hours(1);
+  const PeerTrace trace = GeneratePeerTrace(coming);
+  SwarmOptions options = PlainSwarm(32, 1600, coming.duration);
+  for (SwarmStage& stage : options.stages) {
+    stage.forward.compute = Seconds(10);
+    stage.backward.compute = Seconds(30);
+    stage.state = Bytes(int64_t{7} << 30);  // two minutes of the link
+  }
+  options.link = {Milliseconds(1), BytesPerSecond(62.5e6)};
+  options.warm_up = Hours(1);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SwarmFigures none, SimulateSwarm(options, trace));
+  EXPECT_GE(none.throughput / none.best, 0.80);
+  EXPECT_LE(none.throughput / none.best, 0.86);
+  EXPECT_EQ(none.moves, 0);
+  options.joining = JoinRule::kNeediest;
+  options.rebalance_every = Seconds(300);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SwarmFigures slow, SimulateSwarm(options, trace));
+  EXPECT_GE(slow.throughput / slow.best, 0.94);
+  options.rebalance_every = Seconds(60);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SwarmFigures quick, SimulateSwarm(options, trace));
+  EXPECT_GE(quick.throughput, slow.throughput);
+}
+
+// Long requests, which make long traces cheap, change the shares of the optimum little.
+TEST(Swarm, LongRequestsStandForManyShortOnes) {
+  PeerTraceOptions coming;
+  coming.peers = 100;
+  coming.duration = Hours(8);
+  coming.up = Hours(6);
+  coming.away = Hours(1);
+  const PeerTrace trace = GeneratePeerTrace(coming);
+  for (const JoinRule joining : {JoinRule::kOwnStage, JoinRule::kNeediest}) {
+    std::vector<double> shares;
+    for (const int64_t tenths : {10, 100}) {
+      SwarmOptions options = PlainSwarm(8, 400, coming.duration);
+      for (SwarmStage& stage : options.stages) {
+        stage.forward.compute = Milliseconds(100 * tenths);
+        stage.backward.compute = Milliseconds(300 * tenths);
+      }
+      options.warm_up = Hours(1);
+      options.joining = joining;
+      options.rebalance_every = Seconds(joining == JoinRule::kNeediest ? 300 : 0);
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const SwarmFigures f, SimulateSwarm(options, trace));
+      shares.push_back(f.throughput / f.best);
+    }
+    EXPECT_NEAR(shares[0], shares[1], 0.03);
+  }
+}
+
+// The square-cube law: passes grow with the cube of the width, messages with its square.
+TEST(Swarm, WideLayersNeedTheNetworkLess) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec t4, LoadCluster("--cluster", "preemptible-t4"));
+  const Machine machine{t4.device, NumberType::kFp16};
+  for (const int delay : {0, 200}) {
+    std::vector<double> use;
+    for (const int64_t hidden : {768, 4096, 12288}) {
+      BlockStageSizes sizes;
+      sizes.hidden = hidden;
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const SwarmStage stage, BlockStage(sizes, machine));
+      SwarmOptions options;
+      options.stages.assign(3, stage);
+      options.link = {Milliseconds(delay), t4.levels[0].connection.bandwidth.value};
+      options.in_flight = 4 * 6;
+      options.warm_up = stage.work() * 500;
+      options.duration = options.warm_up * 3;
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const SwarmFigures f, SimulateSwarm(options, Always(6)));
+      use.push_back(f.device_use);
+      // No more than the link brings, of 8-bit numbers: in forward, and twice in backward.
+      const double bound =
+          ToSeconds(stage.work()) * 62.5e6 / (3 * (1 + 4.0 / 4096) * 2048.0 * hidden);
+      EXPECT_LE(f.device_use, 1.01 * std::min(1.0, bound)) << hidden;
+    }
+    EXPECT_LT(use[0], use[1]);
+    EXPECT_LT(use[1], use[2]);
+    EXPECT_LE(use[0], 0.20);
+    EXPECT_GE(use[2], delay == 0 ? 0.75 : 0.40);
+  }
 }
 
 TEST(Swarm, WaitsForPeersAndGoesOn) {

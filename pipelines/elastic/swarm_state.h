@@ -1,24 +1,66 @@
-// A peer of the simulation: when it can serve what, and what it has.
+// What a simulated swarm (swarm.h) consists of: events, requests, peers, stages.
 //
-//   SwarmPeer peer;                                     // rated 1
 //   const SwarmPeer::Service s = peer.Send(now, pass, link, drift, noise);
-//   s.result;                                            // when the trainer has the result
-#ifndef PIPELAB_PIPELINES_ELASTIC_SWARM_PEER_H_
-#define PIPELAB_PIPELINES_ELASTIC_SWARM_PEER_H_
+//   s.result;                                          // when the trainer has the result
+#ifndef PIPELAB_PIPELINES_ELASTIC_SWARM_STATE_H_
+#define PIPELAB_PIPELINES_ELASTIC_SWARM_STATE_H_
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <deque>
+#include <tuple>
 #include <vector>
 
 #include "pipelines/cluster/network.h"
-#include "pipelines/elastic/peer_trace.h"
+#include "pipelines/elastic/routing.h"
 #include "pipelines/elastic/swarm.h"
 #include "tools/base/rng.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
+
+// In the order in which those of one time happen: a place is left before it is taken again.
+enum class SwarmEventKind : uint8_t { kLeave, kJoin, kServe, kResult, kAsk, kRebalance, kAveraged };
+
+struct SwarmEvent {
+  Nanoseconds time;
+  SwarmEventKind kind = SwarmEventKind::kJoin;
+  uint64_t order = 0;  // of events of one kind at one time
+  int index = 0;       // of a stay, a peer or a task
+  uint32_t life = 0;
+
+  bool operator<(const SwarmEvent& o) const {  // the first one is the largest
+    return std::tie(o.time, o.kind, o.order) < std::tie(time, kind, order);
+  }
+};
+
+struct SwarmTask {
+  int64_t micro_batch = 0;
+  int stage = 0;
+  bool backward = false;
+  bool again = false;  // a backward whose gradient was lost: nothing follows it
+  int peer = -1;
+  uint32_t life = 0;  // how often it was asked: results of earlier times are none
+  Nanoseconds took;
+};
+
+struct SwarmStageState {
+  explicit SwarmStageState(uint64_t seed) : router(seed) {}
+
+  PeerRouter router;
+  std::vector<int> members;  // those on their way, too
+  std::vector<int> waiting;  // tasks that no peer serves
+  int queued = 0;
+  double queue_seconds = 0;
+  Nanoseconds since;
+
+  void Queue(Nanoseconds now, int change) {
+    queue_seconds += queued * ToSeconds(now - since);
+    since = now;
+    queued += change;
+  }
+};
 
 struct SwarmPeer {
   struct Service {
@@ -65,4 +107,4 @@ struct SwarmPeer {
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_PIPELINES_ELASTIC_SWARM_PEER_H_
+#endif  // PIPELAB_PIPELINES_ELASTIC_SWARM_STATE_H_
