@@ -65,7 +65,7 @@ absl::Status SimulateRebalancing(const Place& place, SwarmStudy* study) {
     for (size_t t = 0; t < study->traces.size(); ++t) {
       options.joining = rule.joining;
       options.rebalance_every = rule.every;
-      options.in_flight = 4 * study->traces[t].num_peers();
+      options.in_flight = size.in_flight * study->traces[t].num_peers();
       RebalanceRow& row = study->rebalancing.emplace_back();
       row.rule = rule.name;
       row.every = rule.every;
