@@ -30,7 +30,7 @@ struct SwarmStudySize {
   std::vector<PeerTrace> given = {};  // in the place of generated ones
   // Of a generated trace: chosen so that peers which never change their stages reach 80 to 86 % of
   // the optimum, as those of the paper do (82.7 %).
-  Nanoseconds up = Milliseconds(6 * 3'600'000ll), away = Milliseconds(2'700'000);
+  Nanoseconds up = Milliseconds(6 * 3'600'000ll), away = Milliseconds(2'100'000);
   int samples = 20;   // of a request in the traces
   int in_flight = 2;  // micro-batches a peer there
 };

@@ -132,11 +132,11 @@ TEST(Swarm, DelayedUpdatesHideAverages) {
   EXPECT_NEAR(delayed.throughput, 1, 0.1);  // 4 peers of 4 s a stage
 }
 
-// 400 machines, of which one in nine is away; //experiments:unreliable_peers has 32 hours.
+// 400 machines, of which one in eleven is away; //experiments:unreliable_peers has 32 hours.
 TEST(Swarm, RebalancingMakesUpForPreemptions) {
   PeerTraceOptions coming;
   coming.up = Hours(6);
-  coming.away = Seconds(2700);
+  coming.away = Seconds(2100);
   coming.duration = Hours(8);
   const PeerTrace trace = GeneratePeerTrace(coming);
   SwarmOptions options = PlainSwarm(32, 800, coming.duration);
