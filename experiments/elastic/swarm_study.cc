@@ -82,7 +82,7 @@ absl::Status SimulateLaw(const Place& place, SwarmStudy* study) {
   const PeerTrace trace = GeneratePeerTrace(always);
   SwarmOptions options;
   for (const bool eight_bits : {true, false}) {
-    for (const int in_flight : {1, 4}) {
+    for (const int in_flight : {1, 2, 4}) {
       for (const int64_t hidden : kWidths) {
         BlockStageSizes sizes;
         sizes.hidden = hidden;
@@ -187,8 +187,9 @@ Table RebalancingTable(const SwarmStudy& study) {
   t.AddNote(
       "none: each place has its stage, also for the machine that replaces a preempted one. "
       "joining: "
-      "a new peer goes to the slowest stage. moving: every T seconds one peer moves. both: SWARM's "
-      "rule. The optimum is that of whole peers at each moment. Queues even out stages that are "
+      "a new peer goes to the slowest stage. moving: every T seconds one peer moves. both: the "
+      "last two. The optimum is that of whole peers at each moment. Queues even out stages that "
+      "are "
       "slow at different times, so a swarm can come out above it.");
   for (size_t i = 0; i < study.traces.size(); ++i) {
     t.AddNote(absl::StrCat("Trace ", i + 1, ": ", study.traces[i].source, "."));
