@@ -176,8 +176,8 @@ TEST(Catalog, EveryClusterIsWholeAndConnected) {
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
   for (const char* name :
        {"dgx-a100", "dgx-b200", "dgx-h100", "dgx-h200", "dgx1-v100", "gb200-nvl72", "mi300x",
-        "p100-pcie", "p40-pcie", "p3.16xlarge", "rtx4090-box", "summit", "summit-4gpu", "template",
-        "tpu-v2", "tpu-v3"}) {
+        "p100-pcie", "p40-pcie", "p3.16xlarge", "preemptible-t4", "rtx4090-box", "summit",
+        "summit-4gpu", "template", "tpu-v2", "tpu-v3"}) {
     EXPECT_THAT(names, testing::Contains(name));
   }
   for (const std::string& name : names) {
@@ -202,7 +202,7 @@ TEST(Catalog, EveryClusterIsWholeAndConnected) {
         const double at_peak =
             1e12 / (as_bf16 ? cluster.device.peaks.at(NumberType::kBf16) : peak).value.value();
         EXPECT_GT(ToSeconds(time), at_peak);
-        EXPECT_LT(ToSeconds(time), 4 * at_peak);
+        EXPECT_LT(ToSeconds(time), 6 * at_peak);  // a T4 is held back by its power limit
       }
     }
   }
