@@ -303,10 +303,10 @@ Claim RecipeClaim(const Choices& choices) {
   }
   c.unit = "%";
   Found(&c, Origin::kSimulated, ToPercent(share), found);
-  MetIf(
-      &c, share >= 0.8, "at least 80 % of the rows of all sources but nanotron's",
-      "most recipes beyond have more tensor or context parallelism than the memory model asks for, "
-      "and lose it in collectives; see the table of faster recipes");
+  MetIf(&c, share >= 0.8, "at least 80 % of the rows of all sources but nanotron's",
+        "recipes beyond lose most in micro-batches of one sample, in collectives of T, C and E, "
+        "and in "
+        "recomputation that the memory model does not ask for; see the table of faster recipes");
   return c;
 }
 
