@@ -19,7 +19,7 @@ TEST(RankPairs, ATieIsNotInOrder) {
   const RankingSummary s = RankPairs(Of({1, 1.05, 2, 3}, {10, 20, 20, 15}));
   EXPECT_EQ(s.pairs, 5);  // 1 and 1.05 are too near
   EXPECT_EQ(s.right, 2);  // 1 before 2 and 3
-  EXPECT_EQ(s.ties, 1);  // 1.05 and 2
+  EXPECT_EQ(s.ties, 1);   // 1.05 and 2
 }
 
 TEST(RankCorrelation, ByHand) {

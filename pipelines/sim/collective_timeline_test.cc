@@ -47,7 +47,7 @@ TEST(CollectiveTimeline, EagerReductionsRunBesideCompute) {
   eager.eager_reductions = true;
   EXPECT_EQ(Makespan(TwoWays(), eager, costs), 600 + 50 + 20);
   EXPECT_EQ(Makespan(TwoWays(), at_end, costs), 600 + 50 + 50 + 20);  // one after the other
-  costs.overlap = false;  // of messages alone
+  costs.overlap = false;                                              // of messages alone
   EXPECT_EQ(Makespan(TwoWays(), eager, costs), 600 + 50 + 20);
   costs.overlap_collectives = false;
   EXPECT_EQ(Makespan(TwoWays(), eager, costs), 400 + 50 + 200 + 50 + 20);
