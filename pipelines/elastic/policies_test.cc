@@ -50,7 +50,7 @@ TEST(PeerRouter, APeerThatComesIsTriedSoonAndOneThatGoesNoMore) {
   for (int n = 0; n < 5; ++n) EXPECT_EQ(*router.Route(1), 1);
 }
 
-StageLoad Stage(double queue, int first, std::vector<double> speeds) {
+StageLoad Stage(double queue, int first, const std::vector<double>& speeds) {
   StageLoad stage;
   stage.queue = queue;
   for (const double speed : speeds) stage.peers.push_back({first++, speed});
