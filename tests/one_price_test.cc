@@ -179,9 +179,9 @@ class OnePrice : public testing::TestWithParam<Place> {
   std::unique_ptr<ModelOnCluster> on_;
 };
 
-// Every configuration through the study's cache and one way more, a fifth each: by `simulate`, without a
-// cache, explained, beside the last one that took this way, and with a device for each copy, as `run`
-// executes it.
+// Every configuration through the study's cache and one way more, a fifth each: by `simulate`,
+// without a cache, explained, beside the last one that took this way, and with a device for each
+// copy, as `run` executes it.
 TEST_P(OnePrice, EveryWayGivesTheSame) {
   StepCache cache(on_->step());
   StepModel every = on_->step();

@@ -72,9 +72,9 @@ SearchRequest MegatronSpace(const Recipe& r) {
   none.pipeline = false;
   SearchMethod interleaved = Method({"interleaved"}, kStagesPerDevice, shardings, c);
   interleaved.whole_groups = true;
-  interleaved.overlap_pipeline = c.scheme != "interleaved" || c.overlap_pipeline;
-  interleaved.steady_overlap =
-      interleaved.overlap_pipeline && (c.scheme != "interleaved" || c.steady_overlap);
+  const bool given = c.scheme == "interleaved";  // else Megatron-LM's default
+  interleaved.overlap_pipeline = !given || c.overlap_pipeline;
+  interleaved.steady_overlap = !given || c.steady_overlap;
   SearchRequest space = SpaceOf(r);
   space.rebuilt_blocks = SomeRebuiltBlocks();
   space.methods = {one, interleaved, none};

@@ -160,10 +160,10 @@ std::pair<double, double> Shares(const SwarmStudy& study, absl::string_view rule
 }
 
 const LawRow& LawOf(const SwarmStudy& study, bool eight_bits, int64_t in_flight, int64_t hidden,
-                    int delay) {
+                    Nanoseconds delay) {
   return *std::find_if(study.law.begin(), study.law.end(), [&](const LawRow& row) {
     return row.eight_bits == eight_bits && row.in_flight == in_flight && row.hidden == hidden &&
-           row.delay == Milliseconds(delay);
+           row.delay == delay;
   });
 }
 
@@ -186,11 +186,9 @@ Table RebalancingTable(const SwarmStudy& study) {
   }
   t.AddNote(
       "none: each place has its stage, also for the machine that replaces a preempted one. "
-      "joining: "
-      "a new peer goes to the slowest stage. moving: every T seconds one peer moves. both: the "
-      "last two. The optimum is that of whole peers at each moment. Queues even out stages that "
-      "are "
-      "slow at different times, so a swarm can come out above it.");
+      "joining: a new peer goes to the slowest stage. moving: every T seconds one peer moves. "
+      "both: the last two. The optimum is that of whole peers at each moment. Queues even out "
+      "stages that are slow at different times, so a swarm can come out above it.");
   for (size_t i = 0; i < study.traces.size(); ++i) {
     t.AddNote(absl::StrCat("Trace ", i + 1, ": ", study.traces[i].source, "."));
   }
@@ -211,14 +209,13 @@ Table LawTable(const SwarmStudy& study) {
     std::vector<Cell> cells = {Label(row.eight_bits ? "8 bits" : "fp16"),
                                Label(static_cast<double>(row.in_flight)), Label(ToMs(row.delay))};
     for (const int64_t hidden : kWidths) {
-      const LawRow& of = LawOf(study, row.eight_bits, row.in_flight, hidden,
-                               static_cast<int>(row.delay.value() / 1'000'000));
+      const LawRow& of = LawOf(study, row.eight_bits, row.in_flight, hidden, row.delay);
       cells.push_back(Simulated(ToPercent(of.figures.device_use)));
     }
     t.AddRow(std::move(cells));
   }
   for (const int64_t hidden : kWidths) {
-    const LawRow& row = LawOf(study, true, 1, hidden, 0);
+    const LawRow& row = LawOf(study, true, 1, hidden, Nanoseconds(0));
     t.AddNote(absl::StrFormat(
         "d = %d: a micro-batch of 2048 tokens takes a peer %.1f ms, and its link in %.1f ms of "
         "8-bit messages.",
@@ -286,7 +283,7 @@ void AddLawClaims(const SwarmStudy& study, std::vector<Claim>* claims) {
     Claim c = PaperClaim(id, text, kWhere, "read-2nd");
     c.unit = "%";
     Published(&c, published);
-    const double use = LawOf(study, eight_bits, 4, hidden, delay).figures.device_use;
+    const double use = LawOf(study, eight_bits, 4, hidden, Milliseconds(delay)).figures.device_use;
     Found(&c, Origin::kSimulated, ToPercent(use));
     MetIf(&c, use >= least && use <= most,
           least > 0 ? absl::StrFormat("at least %.0f %%", 100 * least)
@@ -310,9 +307,7 @@ void AddLawClaims(const SwarmStudy& study, std::vector<Claim>* claims) {
   for (const LawRow& row : study.law) {
     if (row.hidden != kWidths[0]) continue;
     const auto use = [&](int64_t hidden) {
-      return LawOf(study, row.eight_bits, row.in_flight, hidden,
-                   static_cast<int>(row.delay.value() / 1'000'000))
-          .figures.device_use;
+      return LawOf(study, row.eight_bits, row.in_flight, hidden, row.delay).figures.device_use;
     };
     ++rows;
     rising += use(kWidths[0]) < use(kWidths[1]) && use(kWidths[1]) < use(kWidths[2]);
@@ -357,8 +352,7 @@ std::vector<Claim> SwarmClaims(const SwarmStudy& study) {
   AddRebalancingClaims(study, &claims);
   AddLawClaims(study, &claims);
   Claim unequal = OwnClaim("swarm.unequal",
-                           "throughput of unequal peers, of the slowest stage's "
-                           "sum of speeds");
+                           "throughput of unequal peers, of the slowest stage's sum of speeds");
   unequal.unit = "%";
   const SwarmFigures& f = study.unequal[0].figures;
   Found(&unequal, Origin::kSimulated, ToPercent(f.throughput / f.slowest));

@@ -305,8 +305,8 @@ Claim RecipeClaim(const Choices& choices) {
   Found(&c, Origin::kSimulated, ToPercent(share), found);
   MetIf(&c, share >= 0.8, "at least 80 % of the rows of all sources but nanotron's",
         "recipes beyond lose most in micro-batches of one sample, in collectives of T, C and E, "
-        "and in "
-        "recomputation that the memory model does not ask for; see the table of faster recipes");
+        "and in recomputation that the memory model does not ask for; see the table of faster "
+        "recipes");
   return c;
 }
 

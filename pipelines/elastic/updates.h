@@ -1,6 +1,6 @@
-// When micro-batches may begin, and which gradients an optimizer step has: SWARM's delayed parameter
-// updates (Ryabinin et al., arXiv 2301.11913; Ren et al., arXiv 2101.06840), with each gradient
-// counted once.
+// When micro-batches may begin, and which gradients an optimizer step has: SWARM's delayed
+// parameter updates (Ryabinin et al., arXiv 2301.11913; Ren et al., arXiv 2101.06840), with each
+// gradient counted once.
 //
 //   StepLedger ledger(/*step=*/256, /*stages=*/4, UpdateRule{/*delay=*/1});
 //   if (ledger.MayBegin()) micro_batch = ledger.Begin();
