@@ -134,6 +134,7 @@ absl::StatusOr<const RecipeSystem*> FindRecipeSystem(absl::string_view format) {
 StepModel RecipeInput::Model() const {
   StepModel model = on->step();
   model.optimizer_tensors = recipe.optimizer_tensors;
+  model.state = recipe.state;
   return model;
 }
 

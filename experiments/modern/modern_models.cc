@@ -49,7 +49,8 @@ absl::Status Run(StudyRun* study) {
   PIPELAB_ASSIGN_OR_RETURN(const ModernMachines machines, LoadModernMachines());
   const std::vector<ModernResult> all = PredictAll(data, machines);
   for (Table (*table)(const std::vector<ModernResult>&) :
-       {CoverageTable, ErrorTable, MemoryTable, SwitchTable, RepeatTable, AssumedTable}) {
+       {CoverageTable, ErrorTable, MemoryTable, TooLargeTable, SwitchTable, RepeatTable,
+        AssumedTable}) {
     report.AddTable(table(all));
   }
   for (Claim& claim : ModernClaims(all)) report.AddClaim(std::move(claim));

@@ -1,7 +1,6 @@
 #include "experiments/modern/modern_prediction.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -9,9 +8,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "experiments/modern/flash_attention.h"
+#include "experiments/modern/modern_assumptions.h"
 #include "experiments/modern/modern_model.h"
 #include "experiments/modern/nanotron_stages.h"
 #include "experiments/modern/product_depth.h"
@@ -55,20 +54,6 @@ absl::Status TakeSharding(const ModernRow& row, StepConfig* c) {
     return Not("sharding \"", s, "\"");
   }
   if (copies == 1) c->sharding = Sharding::kReplicated;
-  return absl::OkStatus();
-}
-
-// Modules' names are checked where they are used.
-absl::Status TakeRecomputation(const ModernRow& row, ModernStep* step) {
-  const std::string& word = row.recompute;
-  if (word.empty() || word == "none") return absl::OkStatus();
-  if (absl::StartsWith(word, "full layer")) {
-    step->config.recompute = Recompute::kBlocks;
-    return absl::OkStatus();
-  }
-  constexpr absl::string_view kModules = "selective:";
-  if (!absl::StartsWith(word, kModules)) return Not("recomputation \"", word, "\"");
-  step->recomputed = absl::StrSplit(word.substr(kModules.size()), '+');
   return absl::OkStatus();
 }
 
@@ -166,15 +151,6 @@ std::vector<Bytes> FrozenWeights(const ModelGraph& trained, const Step& step) {
 
 }  // namespace
 
-bool OverlapsTensor(const ModernRow& row) {
-  return OverlapsMessages(row) || absl::StrContains(row.kernels, "async TP");
-}
-
-bool OverlapsMessages(const ModernRow& row) {
-  constexpr absl::string_view kMegatron[] = {"dgxc", "mbridge", "nemo1", "mlm"};
-  return std::find(std::begin(kMegatron), std::end(kMegatron), row.group) != std::end(kMegatron);
-}
-
 absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
                                      const std::vector<ModernModel>& models,
                                      const ModernMachines& machines) {
@@ -204,6 +180,7 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   if (step.adapters.has_value() && ShardsGradients(step.config.sharding)) {
     return Not("adapters beside sharded weights");
   }
+  step.state = StateNumbersOf(row);
   // Weights and gradients in 2 bytes, gradients summed in 4; of the optimizer, weights and Adam's
   // two in 4.
   if (nanotron) {
@@ -218,6 +195,8 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   // Of gpt-oss under Megatron-Core.
   step.expert_biases = row.group == "mbridge" && absl::StrContains(model->attention, "biases");
   if (row.gpus > step.cluster.max_devices()) return Not("more GPUs than the machine has");
+  // Last, since it predicts.
+  PIPELAB_RETURN_IF_ERROR(InferRecomputation(row, &step));
   return step;
 }
 
@@ -255,6 +234,7 @@ StepModel ModernStepModel::On(const ModernStep& step) const {
   on.cluster = &step.cluster;
   on.type = step.type;
   on.optimizer_tensors = step.optimizer_tensors;
+  on.state = step.state;
   return on;
 }
 

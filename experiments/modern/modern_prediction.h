@@ -25,6 +25,7 @@
 #include "models/zoo/gpt.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
+#include "pipelines/cost/cost_table.h"
 #include "pipelines/step/step.h"
 
 namespace pipelab {
@@ -34,7 +35,8 @@ struct ModernStep {
   StepConfig config;
   ClusterSpec cluster;
   NumberType type = NumberType::kBf16;
-  int optimizer_tensors = 2;            // beside weights and gradients, of 4 bytes a number each
+  int optimizer_tensors = 2;  // beside weights and gradients
+  StateNumbers state;
   std::vector<std::string> recomputed;  // models/specs/recomputed_modules.h
   absl::optional<Adapters> adapters;    // none: all weights are trained
   bool eager = false;                   // WithEagerKernels, and WithExpertBiases, of
@@ -44,6 +46,7 @@ struct ModernStep {
   // The row does not print its micro-batch, which is taken to be its system's default. Such rows
   // are judged by themselves.
   bool assumed = false;
+  bool inferred = false;  // its recomputation, from the fact that it ran (modern_assumptions.h)
 };
 
 // Machines by the rows' name of the GPU: "H100", "A100-80GB", "A100-40GB".
@@ -56,14 +59,6 @@ struct ModernMachines {
 // "precision NVFP4", "Mamba layers".
 absl::StatusOr<ModernStep> StepOfRow(const ModernRow& row, const std::vector<ModernModel>& models,
                                      const ModernMachines& machines);
-
-// Whether rows of tensor parallelism move beside products. NVIDIA's systems on Megatron-Core, and
-// Megatron-LM in its published runs, have that where T is above 1 (tp_comm_overlap of NeMo's and
-// Megatron-Bridge's comm_overlap.py), torchtitan where it prints "async TP".
-bool OverlapsTensor(const ModernRow& row);
-// Whether messages of interleaved stages move beside compute in the steady phase: the same systems
-// (overlap_p2p_comm; its extension to warm-up and flush is off by default).
-bool OverlapsMessages(const ModernRow& row);
 
 // A step's model as it is computed: one serves many prices of its machine.
 class ModernStepModel {

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "experiments/modern/modern_assumptions.h"
 #include "experiments/modern/modern_model.h"
 #include "experiments/modern/product_depth.h"
 #include "gmock/gmock.h"
@@ -140,6 +142,59 @@ TEST(StepOfRow, TrainsAdaptersAlone) {
   EXPECT_LT(adapters.step_time, all.step_time);
   EXPECT_LT(adapters.largest_device, all.largest_device);
   EXPECT_GT(adapters.largest_device, Bytes(2 * (BuildGpt(step.model)->num_parameters() / 2 / 2)));
+}
+
+// What a run that prints nothing must have recomputed to fit.
+TEST(StepOfRow, InfersRecomputation) {
+  ModernRow row = Row();
+  ModernModel model = Llama();
+  model.vocabulary = 512;
+  const auto step_of = [&] { return *StepOfRow(row, {model}, Machines()); };
+  row.recompute = "";
+  EXPECT_FALSE(step_of().inferred);  // it fits
+  EXPECT_EQ(step_of().config.recompute, Recompute::kNone);
+  row.group = "mbridge";
+  row.tensor = 1;
+  row.gpus = 8;
+  row.pipeline = 2;
+  row.tokens = 32768;
+  row.batch = 8;
+  // The least that is too large.
+  for (row.micro_batch = 1; !step_of().inferred; row.micro_batch *= 2) {
+    row.batch = 16 * row.micro_batch;
+  }
+  const ModernStep some = step_of();
+  EXPECT_TRUE(some.inferred);
+  EXPECT_EQ(some.config.recompute, Recompute::kBlocks);
+  EXPECT_TRUE(Predict(some)->fits);
+  ModernStep fewer = some;
+  if (--fewer.config.rebuilt_blocks == 0) fewer.config.recompute = Recompute::kNone;
+  EXPECT_FALSE(Predict(fewer)->fits);
+  row.recompute = "none";  // printed, and so taken
+  EXPECT_FALSE(step_of().inferred);
+  EXPECT_FALSE(Predict(step_of())->fits);
+}
+
+// Bytes of a weight and of its gradient.
+TEST(StepOfRow, TakesTheStateOfItsSystem) {
+  const auto state = [](const char* group, const char* gpu, const char* precision,
+                        const char* system = "") {
+    ModernRow row = Row();
+    row.group = group;
+    row.gpu = gpu;
+    row.precision = precision;
+    row.system = system;
+    const StateNumbers n = StateNumbersOf(row);
+    return absl::StrCat(n.weights, "/", n.gradients, n.cast ? " cast" : "");
+  };
+  EXPECT_EQ(state("mlm", "H100", "BF16"), "2/4");
+  EXPECT_EQ(state("mbridge", "H100", "FP8"), "2/2");
+  EXPECT_EQ(state("mbridge", "GB200", "FP8"), "1/2");
+  EXPECT_EQ(state("mbridge", "GB200", "MXFP8"), "2/2");
+  EXPECT_EQ(state("dgxc", "H100", "BF16", "DGX Cloud recipe 25.02 (NeMo)"), "2/2");
+  EXPECT_EQ(state("dgxc", "H100", "BF16", "DGX Cloud recipe 25.02 (MaxText)"), "2/2 cast");
+  EXPECT_EQ(state("titan", "H100", "BF16"), "2/4 cast");
+  EXPECT_EQ(state("nanotron", "H100", "BF16"), "4/4");
 }
 
 TEST(StepOfRow, RecomputesNamedModules) {
@@ -290,7 +345,8 @@ TEST(StepOfRow, SaysWhyNot) {
             "more devices than heads of keys");
   EXPECT_EQ(why([](R* r, M*) { r->sharding = "8"; }), "shards that do not divide the copies");
   EXPECT_EQ(why([](R* r, M*) { r->sharding = "DDP"; }), "sharding \"DDP\"");
-  EXPECT_EQ(why([](R* r, M*) { r->recompute = "selective op"; }), "recomputation \"selective op\"");
+  EXPECT_EQ(why([](R* r, M*) { r->recompute = "selective layer"; }),
+            "recomputation \"selective layer\"");
 }
 
 }  // namespace

@@ -105,6 +105,7 @@ Results PredictAll(const ModernData& data, const ModernMachines& machines) {
       continue;
     }
     r.assumed = step->assumed;
+    r.inferred = step->inferred;
     const absl::StatusOr<ModernStepModel> model = ModernStepModel::Of(*step);
     if (!model.ok()) {
       r.why_not = std::string(model.status().message());

@@ -37,6 +37,7 @@ struct ModernResult {
   std::string why_not;       // empty: predicted
   bool calibrating = false;  // counted nowhere
   bool assumed = false;      // ModernStep::assumed: counted by themselves
+  bool inferred = false;     // ModernStep::inferred
   double factor = 1;         // what the efficiencies of its machine are times, by calibration
   double seconds = 0;        // of a step
   // The same with ModernCalibration::FactorOfExperts, where there is one.

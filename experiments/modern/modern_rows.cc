@@ -107,6 +107,7 @@ absl::StatusOr<ModernRow> ReadRow(const Cells& cells) {
   r.gpu = cells.Text("gpu");
   r.precision = cells.Text("precision");
   r.model = cells.Text("model");
+  r.system = cells.Text("system");
   r.recompute = cells.Text("recompute");
   r.sharding = cells.Text("fsdp");
   r.kernels = cells.Text("kernels");
@@ -173,6 +174,7 @@ absl::StatusOr<std::vector<ModernRow>> ParseModernRows(absl::string_view text,
   return ReadAll(text, what,
                  {"id",
                   "tag",
+                  "system",
                   "gpu",
                   "precision",
                   "model",

@@ -36,6 +36,7 @@ struct ModernRow {
   int line = 0;           // of the file, from 1
   std::string id, group;  // "nanotron-1.34b-...": group "nanotron"
   std::string tag;        // "read", "read-2nd", "recalled": how its figures are known
+  std::string system;     // its software, with the release
   std::string gpu, precision, model;
   std::string recompute, sharding, kernels, notes;  // sharding: the column fsdp
   // 0: not printed. Of a degree, no parallelism of that kind.

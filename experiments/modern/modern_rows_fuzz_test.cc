@@ -10,9 +10,9 @@ namespace {
 
 TEST(ModernRowsFuzz, TwentyThousandMutations) {
   const std::string rows =
-      "id,tag,gpu,gpus,precision,model,seq,gbs,mbs,tp,pp,cp,ep,vp,fsdp,recompute,"
+      "id,tag,system,gpu,gpus,precision,model,seq,gbs,mbs,tp,pp,cp,ep,vp,fsdp,recompute,"
       "tokens_per_s_per_gpu,step_s,notes,kernels,tflops_per_gpu\n"
-      "a-1,read,H100,64,BF16,m,4096,256,1,2,4,1,,3,zero1,none,100,,\"peak memory 24.5 GB; "
+      "a-1,read,s,H100,64,BF16,m,4096,256,1,2,4,1,,3,zero1,none,100,,\"peak memory 24.5 GB; "
       "x\",,400\n";
   const std::string models =
       "id,layers,hidden,heads,kv_heads,head_dim,ffn,vocab,experts,experts_per_token,"

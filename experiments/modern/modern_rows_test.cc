@@ -13,7 +13,8 @@ namespace {
 using testing::HasSubstr;
 
 constexpr char kHeader[] =
-    "id,tag,gpu,gpus,precision,model,seq,gbs,mbs,tp,pp,cp,ep,vp,fsdp,recompute,tokens_per_s_per_"
+    "id,tag,system,gpu,gpus,precision,model,seq,gbs,mbs,tp,pp,cp,ep,vp,fsdp,recompute,tokens_per_s_"
+    "per_"
     "gpu,"
     "step_s,notes,kernels,tflops_per_gpu\n";
 
@@ -22,12 +23,13 @@ TEST(ModernRows, ByHand) {
       const std::vector<ModernRow> rows,
       ParseModernRows(
           absl::StrCat(kHeader,
-                       "a-1,read,H100,64,BF16,llama,4096,256,1,2,4,1,,3,zero1,none,100,,"
+                       "a-1,read,NeMo,H100,64,BF16,llama,4096,256,1,2,4,1,,3,zero1,none,100,,"
                        "\"DP=8; peak memory 24.5 GB; more\",cpu_offloading=40,\n"
-                       "b,read,B200,8,FP8,llama,,,,,,,,,,,,2.5,,,800.5\n"),
+                       "b,read,,B200,8,FP8,llama,,,,,,,,,,,,2.5,,,800.5\n"),
           "rows.csv"));
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].group, "a");
+  EXPECT_EQ(rows[0].system, "NeMo");
   EXPECT_EQ(rows[0].line, 2);
   EXPECT_EQ(rows[0].tensor, 2);
   EXPECT_EQ(rows[0].virtual_stages, 3);
@@ -46,9 +48,9 @@ TEST(ModernRows, ErrorsNameLineAndColumn) {
   const auto message = [](const std::string& row) {
     return std::string(ParseModernRows(absl::StrCat(kHeader, row), "r.csv").status().message());
   };
-  EXPECT_EQ(message("a,read,H100,x,BF16,m,1,1,1,1,1,1,1,1,,,1,,,,\n"),
+  EXPECT_EQ(message("a,read,,H100,x,BF16,m,1,1,1,1,1,1,1,1,,,1,,,,\n"),
             "r.csv: line 2: gpus: \"x\": must be a whole number");
-  EXPECT_EQ(message("a,read,H100,8,BF16,m,1,1,1,1,1,1,1,1,,,-3,,,,\n"),
+  EXPECT_EQ(message("a,read,,H100,8,BF16,m,1,1,1,1,1,1,1,1,,,-3,,,,\n"),
             "r.csv: line 2: tokens_per_s_per_gpu: \"-3\": must be a number above 0");
   EXPECT_THAT(message("a,H100\n"), HasSubstr("r.csv"));
   EXPECT_THAT(std::string(ParseModernRows("id\n", "r.csv").status().message()), HasSubstr("tag"));

@@ -188,6 +188,21 @@ Table AssumedTable(const Results& all) {
   return t;
 }
 
+Table TooLargeTable(const Results& all) {
+  Table t("too_large", "Runs that do not fit by the memory model");
+  t.AddKey("row");
+  t.AddColumn({"memory", "fullest device", "", "GiB", Origin::kComputed, 1});
+  t.AddColumn({"above", "above its memory", "", "%", Origin::kComputed, 1});
+  t.AddColumn({"recompute", "recomputation as printed", "", "", Origin::kComputed, 0});
+  for (const ModernResult& r : all) {
+    if (!r.why_not.empty() || r.fits()) continue;
+    t.AddRow({Label(r.row->id), Computed(static_cast<double>(r.memory.value()) / (1 << 30)),
+              Computed(ToPercent(r.memory / r.device_memory - 1)),
+              Computed(r.row->recompute.empty() ? "not printed" : r.row->recompute)});
+  }
+  return t;
+}
+
 Table SwitchTable(const Results& all) {
   Table t("switches", "Matched experiments: a step's time after one switch over that before");
   t.AddKey("row");

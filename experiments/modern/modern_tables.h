@@ -15,6 +15,7 @@ Table CoverageTable(const std::vector<ModernResult>& all);  // rows by source, a
 Table ErrorTable(const std::vector<ModernResult>& all);     // of a step's time
 Table MemoryTable(const std::vector<ModernResult>& all);    // of rows that printed a peak
 Table AssumedTable(const std::vector<ModernResult>& all);   // of rows with an assumed micro-batch
+Table TooLargeTable(const std::vector<ModernResult>& all);  // of runs that do not fit
 Table SwitchTable(const std::vector<ModernResult>& all);    // of matched experiments
 Table RepeatTable(const std::vector<ModernResult>& all);    // of layouts that ran twice
 

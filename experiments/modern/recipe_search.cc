@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
+#include "experiments/modern/modern_assumptions.h"
 #include "pipelines/search/breakdown.h"
 #include "pipelines/step/step.h"
 #include "pipelines/step/step_cache.h"

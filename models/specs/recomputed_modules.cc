@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "models/graph/cost_math.h"
 #include "models/specs/change_costs.h"
 #include "models/specs/gpt_attention_spec.h"
@@ -19,12 +20,12 @@ namespace {
 
 // Of a layer, what a part's recomputation changes.
 struct Part {
-  // Of the forward's operations, those to do again.
-  std::function<bool(const Operation&)> again;
-  // Numbers that are not kept; whether they are inputs of products.
-  std::function<int64_t(const SplitRows&, TensorParallel)> numbers;
-  bool inputs_of_products = false;
-  bool exchanges = false;  // the forward's collectives come again
+  // Of the forward's operations, those to do again, or a part of one.
+  std::function<absl::optional<Operation>(const Operation&)> again;
+  // Numbers that are not kept, and those that are inputs of products; none: all that it keeps.
+  std::function<int64_t(const SplitRows&, TensorParallel)> numbers, inputs;
+  // The forward's collectives that come again.
+  std::function<bool(const TensorCollective&)> exchanges;
 };
 
 bool IsAttention(const LayerSpec& layer) {
@@ -36,9 +37,17 @@ bool IsFeedForward(const LayerSpec& layer) {
 
 bool IsOf(OperationKind kind, const Operation& o) { return o.kind == kind && !o.own; }
 
+absl::optional<Operation> If(bool again, const Operation& o) {
+  return again ? absl::make_optional(o) : absl::nullopt;
+}
+
+int64_t None(const SplitRows&, TensorParallel) { return 0; }
+
 Part CoreAttention() {
-  return {[](const Operation& o) { return IsOf(OperationKind::kAttention, o); },
-          [](const SplitRows&, TensorParallel) { return int64_t{0}; }};
+  Part part;
+  part.again = [](const Operation& o) { return If(IsOf(OperationKind::kAttention, o), o); };
+  part.numbers = part.inputs = None;
+  return part;
 }
 
 Part BranchNorm(const LayerSpec& layer) {
@@ -46,10 +55,10 @@ Part BranchNorm(const LayerSpec& layer) {
   Part part;
   // The branch's first operation: those of latent rows and of heads have other sizes.
   part.again = [first = true](const Operation& o) mutable {
-    return std::exchange(first, false) && IsOf(OperationKind::kLayerNorm, o);
+    return If(std::exchange(first, false) && IsOf(OperationKind::kLayerNorm, o), o);
   };
-  part.numbers = [hidden](const SplitRows& rows, TensorParallel) { return rows.own * hidden; };
-  part.inputs_of_products = true;
+  part.numbers = None;
+  part.inputs = [hidden](const SplitRows& rows, TensorParallel) { return rows.own * hidden; };
   return part;
 }
 
@@ -57,11 +66,11 @@ Part ExpertActivation(const LayerSpec& layer) {
   const int64_t inner = (WholeAttribute(layer, "chosen") + WholeAttribute(layer, "shared")) *
                         WholeAttribute(layer, "inner");
   Part part;
-  part.again = [](const Operation& o) { return IsOf(OperationKind::kGelu, o); };
-  part.numbers = [inner](const SplitRows& rows, TensorParallel split) {
+  part.again = [](const Operation& o) { return If(IsOf(OperationKind::kGelu, o), o); };
+  part.numbers = None;
+  part.inputs = [inner](const SplitRows& rows, TensorParallel split) {
     return rows.all * (inner / split.degree);
   };
-  part.inputs_of_products = true;
   return part;
 }
 
@@ -76,8 +85,9 @@ Part LatentUpProjection(const LayerSpec& layer) {
   part.again = [=, before = true](const Operation& o) mutable {
     before = before && !IsOf(OperationKind::kAttention, o);
     const bool product = IsOf(OperationKind::kMatmul, o) && o.n != narrow && o.n != narrow_q;
-    return before && (product || IsOf(OperationKind::kElementwise, o));
+    return If(before && (product || IsOf(OperationKind::kElementwise, o)), o);
   };
+  part.inputs = None;
   part.numbers = [=](const SplitRows& rows, TensorParallel split) {
     return rows.all * (heads / split.degree) * (2 * head + value);
   };
@@ -87,8 +97,40 @@ Part LatentUpProjection(const LayerSpec& layer) {
 // Without numbers: all that the layer keeps.
 Part WholeBranch() {
   Part part;
-  part.again = [](const Operation& o) { return !o.own; };
-  part.exchanges = true;
+  part.again = [](const Operation& o) { return If(!o.own, o); };
+  part.exchanges = [](const TensorCollective&) { return true; };
+  return part;
+}
+
+// One of our products has q, k and v, and one gate and up.
+Part EverySecondProduct(const LayerSpec& layer) {
+  const bool attention = IsAttention(layer);
+  const int64_t hidden = layer.output_shape[1];
+  // Columns: of keys; of a gate's other half.
+  const int64_t columns =
+      attention ? WholeAttribute(layer, "kv_heads") * WholeAttribute(layer, "head_size")
+                : WholeAttribute(layer, "inner");
+  Part part;
+  part.again = [=, products = 0](const Operation& o) mutable -> absl::optional<Operation> {
+    if (!IsOf(OperationKind::kMatmul, o)) {
+      const bool needed = attention || products < 2;  // the next block's input is kept
+      return If(needed && !o.own && o.kind != OperationKind::kAttention, o);
+    }
+    if (products++ > 0) return If(attention, o);
+    // k, or up: of all columns of q, k, v, or of gate and up, as many as of the whole layer's.
+    const int64_t all = attention ? columns * 2 + WholeAttribute(layer, "heads") *
+                                                      WholeAttribute(layer, "head_size")
+                                  : columns * 2;
+    return MatmulOperation(o.m, o.n * columns / all, o.k);
+  };
+  part.numbers = [=](const SplitRows& rows, TensorParallel split) {
+    return rows.all * (columns / split.degree);
+  };
+  // The norm's output; the activation.
+  part.inputs = [=](const SplitRows& rows, TensorParallel split) {
+    return rows.own * hidden + (attention ? 0 : rows.all * (columns / split.degree));
+  };
+  part.exchanges = [](const TensorCollective& c) { return c.kind == Collective::kAllGather; };
   return part;
 }
 
@@ -96,20 +138,22 @@ Part WholeBranch() {
 std::vector<Operation> Again(const Part& part, const LayerOperations& ops) {
   auto again = part.again;
   std::vector<Operation> chosen;
-  std::copy_if(ops.forward.begin(), ops.forward.end(), std::back_inserter(chosen),
-               [&](const Operation& o) { return again(o); });
+  for (const Operation& o : ops.forward) {
+    if (const absl::optional<Operation> once_more = again(o)) chosen.push_back(*once_more);
+  }
   return chosen;
 }
 
 void Recompute(const Part& part, ProductInputs inputs, LayerSpec* layer) {
   const int64_t tokens = layer->output_shape[0];
-  const bool narrow = part.inputs_of_products && inputs == ProductInputs::kHalfAsWide;
+  const int64_t narrower = inputs == ProductInputs::kHalfAsWide ? 2 : 1;
   ChangeCosts(layer, [=, operations = layer->split.operations](
                          int64_t samples, TensorParallel split, LayerCosts* costs) {
     Bytes less = costs->kept;
     if (part.numbers) {
-      const int64_t numbers = part.numbers(SplitRows(samples * tokens, split), split);
-      less = std::min(less, FloatBytes(narrow ? numbers / 2 : numbers));
+      const SplitRows rows(samples * tokens, split);
+      less = std::min(less,
+                      FloatBytes(part.numbers(rows, split) + part.inputs(rows, split) / narrower));
     }
     costs->kept -= less;
     // They come back for the length of the backward.
@@ -124,10 +168,13 @@ void Recompute(const Part& part, ProductInputs inputs, LayerSpec* layer) {
     ops->backward_input.insert(ops->backward_input.begin(), again.begin(), again.end());
   });
   if (!part.exchanges || !layer->split.collectives) return;
-  layer->split.collectives = [collectives = layer->split.collectives](
+  layer->split.collectives = [again = part.exchanges, collectives = layer->split.collectives](
                                  int64_t samples, TokenSlice slice, TensorParallel split) {
     TensorCollectives all = collectives(samples, slice, split);
-    all.backward_input.insert(all.backward_input.begin(), all.forward.begin(), all.forward.end());
+    std::vector<TensorCollective> backward;
+    std::copy_if(all.forward.begin(), all.forward.end(), std::back_inserter(backward), again);
+    backward.insert(backward.end(), all.backward_input.begin(), all.backward_input.end());
+    all.backward_input = std::move(backward);
     return all;
   };
 }
@@ -149,6 +196,10 @@ absl::StatusOr<ModelGraph> WithRecomputedModules(ModelGraph graph,
       } else if (module == "mla_up_proj") {
         if (layer.kind == kGptLatentAttention) {
           Recompute(LatentUpProjection(layer), inputs, &layer);
+        }
+      } else if (module == "every_second_product") {
+        if (layer.kind == kGptAttention || layer.kind == kGptMlp) {
+          Recompute(EverySecondProduct(layer), inputs, &layer);
         }
       } else if (module == "mlp") {
         if (layer.kind == kGptMlp) Recompute(WholeBranch(), inputs, &layer);

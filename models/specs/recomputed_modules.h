@@ -12,6 +12,11 @@
 //   mlp, moe      a dense branch's feed-forward, or that with experts: all that it keeps; what a
 //                 tensor-parallel group exchanges in its forward comes again
 //   moe_act       of experts, the activation between the products: its output
+//   every_second_product
+//                 torchtitan's selective recomputation of operations, of dense blocks: of products
+//                 in their order q, k, v, output, gate, up, down it does k, output and up again, with
+//                 norms, rotary positions, the gate, and gathers of rows; q, v, attention and the
+//                 gate's input are kept
 //
 // A name of a part that the model does not have changes nothing, as there.
 #ifndef PIPELAB_MODELS_SPECS_RECOMPUTED_MODULES_H_

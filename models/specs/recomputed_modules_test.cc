@@ -126,6 +126,28 @@ TEST(RecomputedModulesTest, AGroupExchangesAgain) {
   EXPECT_EQ(after.backward_input.size(), before.backward_input.size() + before.forward.size());
 }
 
+// Two norms, k and up, the output's product, rotary positions, the residual, the gate.
+TEST(RecomputedModulesTest, EverySecondProduct) {
+  const std::vector<std::string> op = {"every_second_product"};
+  const Change attention = ChangeOf(Dense(), op, 1);
+  EXPECT_EQ(attention.kept, Bytes(4 * kRows * 2 * kHidden));  // the norm's output, and k
+  EXPECT_EQ(attention.flops, 2.0 * kRows * kHidden * (kHidden + kHidden));
+  EXPECT_EQ(attention.kernels, 5);
+  const Change feed_forward = ChangeOf(Dense(), op, 2);
+  EXPECT_EQ(feed_forward.kept, Bytes(4 * kRows * (kHidden + 2 * kInner)));
+  EXPECT_EQ(feed_forward.flops, 2.0 * kRows * kHidden * kInner);
+  EXPECT_EQ(feed_forward.kernels, 3);
+  GptConfig grouped = Dense();
+  grouped.kv_heads = 1;
+  EXPECT_EQ(ChangeOf(grouped, op, 1).flops, 2.0 * kRows * kHidden * (kHidden / 4 + kHidden));
+  // Gathers come again, and sums do not.
+  const TensorParallel split = {2, /*sequence=*/true, 1};
+  const auto exchanges = [&](const ModelGraph& graph) {
+    return graph.layers[2].split.collectives(kSamples, TokenSlice(), split).backward_input.size();
+  };
+  EXPECT_EQ(exchanges(*WithRecomputedModules(Kept(Dense()), op)), exchanges(Kept(Dense())) + 1);
+}
+
 TEST(RecomputedModulesTest, OtherNames) {
   EXPECT_THAT(WithRecomputedModules(Kept(Dense()), {"mhc"}).status().message(),
               HasSubstr("recomputation of \"mhc\""));

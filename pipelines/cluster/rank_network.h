@@ -32,8 +32,8 @@
 // level may have their own connection (ClusterLevel::ring). A step of a ring takes the latency of
 // its slowest hop; the call of the library, DeviceSpec::collective_overhead, is paid once.
 //
-// Bytes of gradients and weights are counted at 4 bytes a number in cost tables, and travel in
-// `type`: loads of rings say so.
+// Rings carry numbers of `type`, for each 4 bytes of a cost table's gradients and weights: kFp32 is
+// their bytes as they are (StateNumbers, pipelines/cost/cost_table.h).
 #ifndef PIPELAB_PIPELINES_CLUSTER_RANK_NETWORK_H_
 #define PIPELAB_PIPELINES_CLUSTER_RANK_NETWORK_H_
 

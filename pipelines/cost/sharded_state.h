@@ -3,8 +3,8 @@
 //
 //   Bytes whole = GatherBytes(costs, program, program.gathers[i.arg]);
 //
-// What the runtime's stages send, to the byte: parts are equal and the last are padded, four bytes
-// an element of a gradient and StageMemory::weight_bytes of a weight. A stage's own parameters have
+// What the runtime's stages send, to the byte: parts are equal and the last are padded, a number
+// has the bytes of StageMemory::numbers. A stage's own parameters have
 // StageMemory::gradients bytes; the rest of its weights are tied to other stages and never sharded.
 // What devices keep of them: state_walk.h.
 #ifndef PIPELAB_PIPELINES_COST_SHARDED_STATE_H_

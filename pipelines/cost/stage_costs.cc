@@ -166,6 +166,18 @@ void SetNumberBytes(int64_t bytes_of_number, StageMemory* memory) {
   }
 }
 
+// Of state counted with 4 bytes a number.
+void SetStateNumbers(const StateNumbers& n, StageMemory* m) {
+  if (!n.narrow() || m->numbers.narrow()) return;  // as counted, or the model's own
+  const Bytes gradients = m->state - m->statistics - m->weights - m->optimizer;
+  m->optimizer += m->weights;
+  m->weights = InNumbersOf(n.weights, m->weights);
+  m->gradients = InNumbersOf(n.gradients, m->gradients);
+  m->expert_gradients = InNumbersOf(n.gradients, m->expert_gradients);
+  m->state = m->weights + InNumbersOf(n.gradients, gradients) + m->optimizer + m->statistics;
+  m->numbers = n;
+}
+
 int64_t NumberBytes(const StageCostOptions& options) {
   return options.machine.has_value() ? BytesOf(options.machine->type) : 4;
 }
@@ -244,6 +256,7 @@ absl::StatusOr<StageCost> CostOf(const ModelGraph& graph, const ModelPartition& 
   cost.memory =
       ComputeStageMemory(graph, partition, stage, samples, slice, options.optimizer_tensors, split);
   SetNumberBytes(NumberBytes(options), &cost.memory);
+  SetStateNumbers(options.state, &cost.memory);
   return cost;
 }
 
@@ -341,7 +354,8 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
   }
   for (const LayerSpec& layer : graph.layers) {
     for (const ParameterSpec& p : layer.parameters) {
-      if (!p.tie.empty()) table.tie_bytes[p.tie] = Bytes(4) * p.size_on(split);
+      if (!p.tie.empty())
+        table.tie_bytes[p.tie] = Bytes(options.state.gradients) * p.size_on(split);
     }
   }
   return table;

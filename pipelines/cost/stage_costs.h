@@ -20,7 +20,7 @@
 // (ModelPartition::block_of_layer) they take the forwards of these layers more. Without a machine
 // times are plain: flops at one rate, and times that were measured (models/graph/operation.h) as
 // they are. On a machine that computes with 2 bytes a number, activations and what goes along edges
-// have half the bytes; weights, gradients and the optimizer's tensors have 4 a number on all. A
+// have half the bytes; weights and gradients have those of StageCostOptions::state on all. A
 // model of a narrower width (WithNumberWidth) has its own bytes, to the byte as well: it is not for
 // such a machine.
 //
@@ -54,6 +54,7 @@ struct StageCostOptions {
   // others' from StepFlopsPerParameter and StateNames (models/layers/optimizer.h).
   double step_flops_per_parameter = 13;
   int optimizer_tensors = 2;
+  StateNumbers state;  // of a model with numbers of 4 bytes
   // The devices that compute each stage's layers together. Times and bytes are then those of one.
   TensorGroup tensor;
   // Tokens of each slice of a sample, for a schedule with token slices: the table then has each

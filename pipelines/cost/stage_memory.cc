@@ -213,7 +213,7 @@ StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& pa
   memory.statistics = StatisticsBytes(graph, plan.layers);
   const int64_t values = NumValues(graph, plan.layers, split);  // tied ones once
   const int masters = graph.width.bytes < 4 ? 1 : 0;
-  memory.weight_bytes = graph.width.bytes;
+  memory.numbers.weights = graph.width.bytes;
   memory.weights = graph.width(values);
   memory.optimizer = Bytes(4) * values * (optimizer_tensors + masters);
   memory.state = memory.weights + GradientBytes(graph, plan.layers, split) + memory.optimizer +

@@ -6,7 +6,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kElement = 4;  // bytes of a gradient and of what the optimizer keeps
+constexpr int64_t kElement = 4;  // bytes of what the optimizer keeps
 
 void Add(const StateParts& more, StateParts* sum) {
   sum->weights += more.weights;
@@ -38,28 +38,29 @@ CopyState StateOf(const StageMemory& m, const Shard& shard) {
   always.optimizer = m.optimizer;
   always.gradients = m.state - m.statistics - m.weights - m.optimizer;
   if (shard.parts == 1) return state;
+  const StateNumbers& n = m.numbers;
   const Shard of_experts = shard.OfExperts();
-  const int64_t values = m.weights.value() / m.weight_bytes;
-  const int64_t own = m.gradients.value() / kElement;
-  const int64_t experts = m.expert_gradients.value() / kElement, tied = values - own - experts;
+  const int64_t values = m.weights.value() / n.weights;
+  const int64_t own = m.gradients.value() / n.gradients;
+  const int64_t experts = m.expert_gradients.value() / n.gradients, tied = values - own - experts;
   const int64_t part = shard.PartOf(own) + of_experts.PartOf(experts);
   // What a device puts together; experts that no other copy has are always whole.
   const bool shared = of_experts.parts > 1;
   const int64_t whole = shard.Padded(own) + (shared ? of_experts.Padded(experts) : 0);
   const int64_t alone = shared ? 0 : experts;
   const int64_t later_uses =  // of a value in the stage
-      always.gradients.value() / kElement - values;
+      always.gradients.value() / n.gradients - values;
   const int64_t tensors = values == 0 ? 0 : m.optimizer.value() / (kElement * values);
-  always.weights = Bytes(m.weight_bytes) * (tied + alone + whole);
-  always.gradients = Bytes(kElement) * (tied + alone + whole + later_uses);
+  always.weights = Bytes(n.weights) * (tied + alone + whole);
+  always.gradients = Bytes(n.gradients) * (tied + alone + whole + later_uses);
   always.optimizer = Bytes(kElement) * (tied + (shard.index < 0 ? 0 : part)) * tensors;
   if (shard.sharding == Sharding::kFully) {
-    always.weights = Bytes(m.weight_bytes) * (tied + part);
-    state.gathered = Bytes(m.weight_bytes) * whole;
+    always.weights = Bytes(n.weights) * (tied + (n.cast ? 0 : part));
+    state.gathered = Bytes(n.weights) * whole;
   }
   if (ShardsGradients(shard.sharding)) {
-    always.gradients = Bytes(kElement) * (tied + part);
-    state.run_gradients = Bytes(kElement) * (whole + later_uses);
+    always.gradients = Bytes(n.gradients) * tied + Bytes(n.cast ? kElement : n.gradients) * part;
+    state.run_gradients = Bytes(n.gradients) * (whole + later_uses);
   }
   return state;
 }

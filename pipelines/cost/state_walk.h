@@ -8,8 +8,8 @@
 //     walk.End(i);
 //   }
 //
-// What the runtime's stages allocate, to the byte: parts are equal and the last are padded, four
-// bytes an element. A stage's own parameters have StageMemory::gradients bytes; the rest of its
+// What the runtime's stages allocate, to the byte: parts are equal and the last are padded; a
+// number has the bytes of StageMemory::numbers. A stage's own parameters have StageMemory::gradients bytes; the rest of its
 // weights are tied to other stages and never sharded.
 //
 //   kept                values     gradients               the optimizer's
@@ -18,6 +18,8 @@
 //   gradients           whole      part; whole in a run    part
 //   fully               part;      part; whole in a run    part
 //                       whole in a run
+//
+// Where StateNumbers::cast, the part of the values is one of the optimizer's.
 //
 // "In a run": from its gather, or its first weight gradient, to its release, or the end of its
 // reduction.

@@ -166,6 +166,21 @@ class MegatronReader {
                              o_.Word("optimizer", {"adam", "sgd"}, "adam"));
     PIPELAB_ASSIGN_OR_RETURN(const double momentum, o_.Number("sgd-momentum", 0, 1, 0.9));
     if (optimizer == "sgd") r_.optimizer_tensors = momentum > 0 ? 1 : 0;
+    return TakeState();
+  }
+
+  // Gradients of bf16 are summed in 4 bytes where nothing else is said, of fp16 in 2.
+  absl::Status TakeState() {
+    const bool wide = o_.Has("accumulate-allreduce-grads-in-fp32"),
+               narrow = o_.Has("grad-reduce-in-bf16");
+    if (narrow && (wide || !o_.Has("bf16"))) {
+      return o_.Error("grad-reduce-in-bf16",
+                      wide ? "not with --accumulate-allreduce-grads-in-fp32; give one of them"
+                           : "requires --bf16");
+    }
+    if (r_.type == NumberType::kFp32) return absl::OkStatus();
+    r_.state.weights = 2;
+    r_.state.gradients = narrow || (o_.Has("fp16") && !wide) ? 2 : 4;
     return absl::OkStatus();
   }
 

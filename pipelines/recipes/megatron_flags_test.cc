@@ -95,6 +95,29 @@ TEST(ReadMegatronFlags, SwiGlusDefaultWidthIsInUnitsOf64) {
   EXPECT_EQ(r.type, NumberType::kFp32);
 }
 
+// Bytes of a weight and of its gradient.
+TEST(ReadMegatronFlags, State) {
+  const auto state = [](absl::string_view numbers) {
+    const auto r = ReadMegatronFlags(
+        absl::StrCat("--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 "
+                     "--max-position-embeddings 64 --micro-batch-size 1 --vocab-size 1000 ",
+                     numbers),
+        "f", 2);
+    return r.ok() ? absl::StrCat(r->state.weights, "/", r->state.gradients)
+                  : std::string(r.status().message());
+  };
+  EXPECT_EQ(state(""), "4/4");
+  EXPECT_EQ(state("--bf16"), "2/4");
+  EXPECT_EQ(state("--bf16 --fp8-format hybrid"), "2/4");
+  EXPECT_EQ(state("--bf16 --accumulate-allreduce-grads-in-fp32"), "2/4");
+  EXPECT_EQ(state("--bf16 --grad-reduce-in-bf16"), "2/2");
+  EXPECT_EQ(state("--fp16"), "2/2");
+  EXPECT_EQ(state("--fp16 --accumulate-allreduce-grads-in-fp32"), "2/4");
+  EXPECT_EQ(state("--fp16 --grad-reduce-in-bf16"), "f: --grad-reduce-in-bf16: requires --bf16");
+  EXPECT_THAT(state("--bf16 --grad-reduce-in-bf16 --accumulate-allreduce-grads-in-fp32"),
+              HasSubstr("not with --accumulate-allreduce-grads-in-fp32; give one of them"));
+}
+
 TEST(ReadMegatronFlags, DividesStagesAsMegatronDoes) {
   const auto layout = [](absl::string_view more) {
     const auto r = Read(more);
@@ -236,7 +259,8 @@ TEST(MegatronSettings, ReadBackOverAGrid) {
               "--recompute-granularity full --recompute-method uniform "
               "--recompute-num-layers 1 --fp8-format hybrid",
               "--recompute-activations --attention-backend unfused --add-qkv-bias",
-              "--optimizer sgd --micro-batch-size 2 --normalization LayerNorm --kv-channels 64"}) {
+              "--optimizer sgd --micro-batch-size 2 --normalization LayerNorm --kv-channels 64 "
+              "--grad-reduce-in-bf16"}) {
           const std::string text = absl::StrCat(parallelism, " ", stages, " ", sharding, " ", rest,
                                                 " --global-batch-size 1024");
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, Read(text));
@@ -249,6 +273,8 @@ TEST(MegatronSettings, ReadBackOverAGrid) {
           EXPECT_EQ(again.type, r.type);
           EXPECT_EQ(again.attention, r.attention);
           EXPECT_EQ(again.optimizer_tensors, r.optimizer_tensors);
+          EXPECT_EQ(again.state.weights, r.state.weights);
+          EXPECT_EQ(again.state.gradients, r.state.gradients);
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Settings twice, MegatronSettings(again));
           EXPECT_EQ(twice.Text(), s.Text());
           ++read;

@@ -232,6 +232,9 @@ void AddTypes(const Recipe& r, Settings* s) {
   s->AddIf(r.type == NumberType::kFp16, "--fp16");
   s->AddIf(r.type == NumberType::kBf16 || r.type == NumberType::kFp8, "--bf16");
   if (r.type == NumberType::kFp8) s->Add("--fp8-format", "hybrid");
+  const bool fp16 = r.type == NumberType::kFp16, wide = r.state.gradients == 4;
+  s->AddIf(fp16 && wide, "--accumulate-allreduce-grads-in-fp32");
+  s->AddIf(!fp16 && !wide, "--grad-reduce-in-bf16");
   if (r.optimizer_tensors == 2) return;
   s->Add("--optimizer", "sgd");
   if (r.optimizer_tensors == 0) s->Add("--sgd-momentum", 0);

@@ -171,6 +171,7 @@ absl::StatusOr<Settings> TorchtitanSettings(const Recipe& r) {
         c.pipeline > 1 ? c.micro_batch_size * c.micro_batches : c.micro_batch_size);
   s.Add("training.global_batch_size", c.batch());
   if (r.type == NumberType::kFp32) s.Add("training.mixed_precision_param", Quoted("float32"));
+  if (r.state.gradients == 2) s.Add("training.mixed_precision_reduce", Quoted("bfloat16"));
   PIPELAB_RETURN_IF_ERROR(AddData(c, &s));
   s.Add("parallelism.tensor_parallel_degree", c.tensor);
   PIPELAB_RETURN_IF_ERROR(AddExperts(c, &s));

@@ -197,6 +197,10 @@ class TorchtitanReader {
         const std::string numbers,
         keys_.Word("training", "mixed_precision_param", {"bfloat16", "float32"}, "bfloat16"));
     r_.type = numbers == "float32" ? NumberType::kFp32 : NumberType::kBf16;
+    PIPELAB_ASSIGN_OR_RETURN(
+        const std::string sums,
+        keys_.Word("training", "mixed_precision_reduce", {"bfloat16", "float32"}, "float32"));
+    sums_ = sums == "float32" ? 4 : 2;
     const nlohmann::json* converters = keys_.Find("model", "converters");
     const std::string all = converters == nullptr ? "" : converters->dump();
     if (absl::StrContains(all, "float8")) r_.type = NumberType::kFp8;
@@ -236,6 +240,7 @@ class TorchtitanReader {
     if (replicate_ > 1) c.shards = static_cast<int>(shards);
     const bool kept = reshard == "never" || (reshard == "default" && c.pipeline > 1);
     c.sharding = kept ? Sharding::kGradients : Sharding::kFully;
+    if (r_.type != NumberType::kFp32) r_.state = {/*weights=*/2, sums_, /*cast=*/true};
     if (!kept && c.pipeline > 1) c.residency = Residency::kMicroBatch;
     return GatherByBlock(&r_);
   }
@@ -257,6 +262,7 @@ class TorchtitanReader {
   const std::string what_;
   const int64_t devices_;
   int64_t replicate_ = 1, shard_ = 1;
+  int64_t sums_ = 4;  // bytes of a gradient
   Recipe r_;
 };
 

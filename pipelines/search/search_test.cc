@@ -218,6 +218,9 @@ class SearchOfRandomModels : public testing::TestWithParam<int> {
     search_.top = 1 + static_cast<int>(rng_.Below(3, 4));
     if (rng_.Below(4, 2) == 0) search_.sequence = {false, true};
     if (rng_.Below(5, 4) == 0) search_.recompute.push_back(Recompute::kBlocks);
+    const StateNumbers kNumbers[] = {
+        {}, {}, {2, 2}, {2, 4}, {2, 4, /*cast=*/true}, {1, 2, /*cast=*/true}};
+    grid_.state = kNumbers[rng_.Below(6, 6)];
   }
 
   const uint64_t seed_;

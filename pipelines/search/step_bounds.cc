@@ -41,27 +41,30 @@ StepBounds::StepBounds(StepCache* cache) : cache_(*cache), model_(cache->model()
 }
 
 Bytes StepBounds::LeastState(const StepConfig& c) const {
-  // Values, gradients, the optimizer's tensors, 4 bytes each; of a device, and its part of what
-  // copies share.
+  // Weights, gradients, the optimizer's tensors; of a device, and its part of what copies share.
   const TensorParallel split = c.split();
-  const double others = 4 * static_cast<double>(parameters_ - experts_) / c.pipeline / c.tensor;
-  const double experts = 4 * static_cast<double>(experts_) / c.pipeline /
+  const double others = static_cast<double>(parameters_ - experts_) / c.pipeline / c.tensor;
+  const double experts = static_cast<double>(experts_) / c.pipeline /
                          static_cast<double>(split.experts * split.expert_degree());
-  const double all = others + experts, tensors = model_.optimizer_tensors;
+  const double all = others + experts;
   const double part = (others + experts * static_cast<double>(split.expert_copies())) / c.sharing();
+  const StateNumbers& n = model_.state;
+  const auto weights = static_cast<double>(n.weights), gradients = static_cast<double>(n.gradients);
+  const auto optimizer = static_cast<double>(n.OptimizerBytes(model_.optimizer_tensors));
+  const double part_gradients = n.cast ? 4 : gradients;
   double state = 0;
   switch (c.sharding) {
     case Sharding::kReplicated:
-      state = (2 + tensors) * all;
+      state = (weights + gradients + optimizer) * all;
       break;
     case Sharding::kOptimizer:
-      state = 2 * all + tensors * part;
+      state = (weights + gradients) * all + optimizer * part;
       break;
     case Sharding::kGradients:
-      state = all + (1 + tensors) * part;
+      state = weights * all + (part_gradients + optimizer) * part;
       break;
     case Sharding::kFully:
-      state = (2 + tensors) * part;
+      state = ((n.cast ? 0 : weights) + part_gradients + optimizer) * part;
       break;
   }
   return Bytes(static_cast<int64_t>(state));

@@ -95,6 +95,35 @@ TEST_F(ShardsTest, TrafficHasTheSumsBetweenSets) {
   }
 }
 
+// With weights in 2 bytes what moves and what is kept are as a device has it: 16 copies, ZeRO's
+// stages. `cast`: the copy in 4 bytes is the part of the weights.
+TEST_F(ShardsTest, NarrowWeights) {
+  const int64_t values = model_.graph.num_parameters(), part = (values + 15) / 16;
+  const auto state = [&](Sharding s, StateNumbers numbers) {
+    on_.state = numbers;
+    return Of(Config(16, 0, s)).devices[0].peak_state;
+  };
+  const StateNumbers two{2, 2}, four{2, 4}, cast{2, 2, /*cast=*/true};
+  EXPECT_EQ(state(Sharding::kReplicated, two), Bytes(16 * values));
+  EXPECT_EQ(state(Sharding::kReplicated, four), Bytes(18 * values));
+  EXPECT_EQ(state(Sharding::kReplicated, {1, 2}), Bytes(15 * values));
+  const auto padded = 16 * part;
+  EXPECT_EQ(state(Sharding::kOptimizer, two), Bytes(4 * padded + 12 * part));
+  EXPECT_EQ(state(Sharding::kOptimizer, four), Bytes(6 * padded + 12 * part));
+  // With the stage's weights, and gradients of a run.
+  EXPECT_EQ(state(Sharding::kGradients, four), Bytes(6 * padded + (4 + 12) * part));
+  EXPECT_EQ(state(Sharding::kFully, two), Bytes(4 * padded + (2 + 2 + 12) * part));
+  EXPECT_EQ(state(Sharding::kFully, cast), Bytes(4 * padded + (4 + 12) * part));
+  // What moves: as much as numbers of 4 bytes that move as 2, or twice that.
+  const auto time = [&](StateNumbers numbers) {
+    on_.state = numbers;
+    return Of(Config(16, 0, Sharding::kOptimizer)).step_time;
+  };
+  EXPECT_EQ(time(two), time(StateNumbers()));
+  EXPECT_GT(time(four), time(two));
+  EXPECT_LT(time({1, 2}), time(two));
+}
+
 // All ways to fold copies have one price, that of a device for each.
 TEST_F(ShardsTest, FoldedCopiesHaveThePriceOfAll) {
   StepModel every = on_;
