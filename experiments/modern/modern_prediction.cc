@@ -58,7 +58,18 @@ absl::Status TakeSharding(const ModernRow& row, StepConfig* c) {
 }
 
 // Scales of blocks of 32 numbers (MXFP8) cost what those of a tensor do.
-bool IsFp8(const ModernRow& row) { return row.precision == "FP8" || row.precision == "MXFP8"; }
+bool IsFp8(const ModernRow& row) {
+  return row.precision == "FP8" || row.precision == "MXFP8" || row.precision == "NVFP4";
+}
+
+// Products in 4 bits at the rate of the data sheets, without sparsity; all else as under fp8.
+absl::Status TakeFp4(const ModernRow& row, DeviceSpec* device) {
+  const bool ultra = row.gpu == "GB300", base = row.gpu == "GB200";
+  if (!ultra && !base) return Not("precision NVFP4 on ", row.gpu);
+  device->peaks[NumberType::kFp8] = {FlopsPerSecond(ultra ? 15e15 : 10e15),
+                                     "data sheets of GB200 and GB300, dense"};
+  return absl::OkStatus();
+}
 
 // CUDA graphs: kernels are not launched one by one.
 bool HasGraphs(const ModernRow& row) {
@@ -176,6 +187,7 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   }
   step.type = IsFp8(row) ? NumberType::kFp8 : NumberType::kBf16;
   if (step.cluster.device.peaks.count(step.type) == 0) return Not("precision ", row.precision);
+  if (row.precision == "NVFP4") PIPELAB_RETURN_IF_ERROR(TakeFp4(row, &step.cluster.device));
   if (row.trains_adapters()) step.adapters = AdaptersOf(row, step.type);
   if (step.adapters.has_value() && ShardsGradients(step.config.sharding)) {
     return Not("adapters beside sharded weights");

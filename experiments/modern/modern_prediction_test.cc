@@ -323,7 +323,7 @@ TEST(StepOfRow, SaysWhyNot) {
   using M = ModernModel;
   EXPECT_EQ(why([](R* r, M*) { r->gpu = "B200"; }), "GPU B200");
   EXPECT_EQ(why([](R* r, M*) { r->model = "x"; }), "model of an unknown shape");
-  EXPECT_EQ(why([](R* r, M*) { r->precision = "NVFP4"; }), "precision NVFP4");
+  EXPECT_EQ(why([](R* r, M*) { r->precision = "NVFP4"; }), "precision NVFP4 on H100");
   EXPECT_EQ(why([](R* r, M*) {
               r->id = "dgxc-llama-lora-8g";
               r->sharding = "FULL_SHARD";
