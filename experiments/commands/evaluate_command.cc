@@ -112,10 +112,10 @@ std::vector<std::string> Assumptions(const Recipe& r) {
   std::vector<std::string> all = {
       absl::StrCat("kernels and kept activations: Megatron-LM's, attention ",
                    fused ? "fused" : "unfused"),
-      absl::StrCat("state of a parameter: weight ", r.state.weights, " bytes, gradient ",
-                   r.state.gradients, ", the optimizer's ",
-                   r.state.OptimizerBytes(r.optimizer_tensors),
-                   r.state.narrow() ? " with a copy of the weight" : ""),
+      absl::StrCat("state of a parameter: weight ", r.config.state.weights, " bytes, gradient ",
+                   r.config.state.gradients, ", the optimizer's ",
+                   r.config.state.OptimizerBytes(r.optimizer_tensors),
+                   r.config.state.narrow() ? " with a copy of the weight" : ""),
       absl::StrCat("messages of the pipeline: ",
                    !r.config.overlap_pipeline ? "nothing runs beside them"
                    : r.config.steady_overlap  ? "beside compute, but in warm-up and flush"

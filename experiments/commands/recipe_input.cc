@@ -39,6 +39,7 @@ SearchMethod Method(std::vector<std::string> schemes, std::vector<int> virtual_s
   method.shardings = std::move(shardings);
   method.overlap_data = c.overlap_data;
   method.overlap_tensor = c.overlap_tensor;
+  method.state = c.state;
   method.overlap_pipeline = false;
   return method;
 }
@@ -134,7 +135,6 @@ absl::StatusOr<const RecipeSystem*> FindRecipeSystem(absl::string_view format) {
 StepModel RecipeInput::Model() const {
   StepModel model = on->step();
   model.optimizer_tensors = recipe.optimizer_tensors;
-  model.state = recipe.state;
   return model;
 }
 

@@ -41,8 +41,6 @@ absl::StatusOr<Recipe> RecipeOf(const StepConfig& config) {
   // Without a machine, what such runs compute with.
   const bool chosen = on->step().cluster != nullptr || !absl::GetFlag(FLAGS_dtype).empty();
   if (chosen) recipe.type = on->step().type;
-  // Gradients were priced to move as narrow numbers.
-  if (recipe.type != NumberType::kFp32) recipe.state = {/*weights=*/2, /*gradients=*/2};
   const bool gathers_blocks = recipe.config.pipeline == 1;
   std::vector<MegatronStage> stages = StagesOfTransformers({recipe.model.layers});
   if (!gathers_blocks) {

@@ -1,7 +1,7 @@
 // What a published run's system does that its row does not print (docs/modern_models.md): which
 // transfers run beside compute, what a parameter takes, what is computed again.
 //
-//   step.state = StateNumbersOf(row);
+//   step.config.state = StateNumbersOf(row);
 //   PIPELAB_RETURN_IF_ERROR(InferRecomputation(row, &step));    // once all else is known
 #ifndef PIPELAB_EXPERIMENTS_MODERN_MODERN_ASSUMPTIONS_H_
 #define PIPELAB_EXPERIMENTS_MODERN_MODERN_ASSUMPTIONS_H_
@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "experiments/modern/modern_prediction.h"
 #include "experiments/modern/modern_rows.h"
-#include "pipelines/cost/cost_table.h"
+#include "pipelines/cost/state_numbers.h"
 
 namespace pipelab {
 

@@ -192,7 +192,7 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   if (step.adapters.has_value() && ShardsGradients(step.config.sharding)) {
     return Not("adapters beside sharded weights");
   }
-  step.state = StateNumbersOf(row);
+  step.config.state = StateNumbersOf(row);
   // Weights and gradients in 2 bytes, gradients summed in 4; of the optimizer, weights and Adam's
   // two in 4.
   if (nanotron) {
@@ -246,7 +246,6 @@ StepModel ModernStepModel::On(const ModernStep& step) const {
   on.cluster = &step.cluster;
   on.type = step.type;
   on.optimizer_tensors = step.optimizer_tensors;
-  on.state = step.state;
   return on;
 }
 

@@ -25,7 +25,6 @@
 #include "models/zoo/gpt.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
-#include "pipelines/cost/cost_table.h"
 #include "pipelines/step/step.h"
 
 namespace pipelab {
@@ -36,7 +35,6 @@ struct ModernStep {
   ClusterSpec cluster;
   NumberType type = NumberType::kBf16;
   int optimizer_tensors = 2;  // beside weights and gradients
-  StateNumbers state;
   std::vector<std::string> recomputed;  // models/specs/recomputed_modules.h
   absl::optional<Adapters> adapters;    // none: all weights are trained
   bool eager = false;                   // WithEagerKernels, and WithExpertBiases, of

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "experiments/modern/modern_assumptions.h"
 #include "experiments/modern/modern_model.h"
 #include "experiments/modern/product_depth.h"
@@ -184,17 +183,16 @@ TEST(StepOfRow, TakesTheStateOfItsSystem) {
     row.gpu = gpu;
     row.precision = precision;
     row.system = system;
-    const StateNumbers n = StateNumbersOf(row);
-    return absl::StrCat(n.weights, "/", n.gradients, n.cast ? " cast" : "");
+    return StateNumbersName(StateNumbersOf(row));
   };
-  EXPECT_EQ(state("mlm", "H100", "BF16"), "2/4");
-  EXPECT_EQ(state("mbridge", "H100", "FP8"), "2/2");
-  EXPECT_EQ(state("mbridge", "GB200", "FP8"), "1/2");
-  EXPECT_EQ(state("mbridge", "GB200", "MXFP8"), "2/2");
-  EXPECT_EQ(state("dgxc", "H100", "BF16", "DGX Cloud recipe 25.02 (NeMo)"), "2/2");
-  EXPECT_EQ(state("dgxc", "H100", "BF16", "DGX Cloud recipe 25.02 (MaxText)"), "2/2 cast");
-  EXPECT_EQ(state("titan", "H100", "BF16"), "2/4 cast");
-  EXPECT_EQ(state("nanotron", "H100", "BF16"), "4/4");
+  EXPECT_EQ(state("mlm", "H100", "BF16"), "2+4");
+  EXPECT_EQ(state("mbridge", "H100", "FP8"), "2+2");
+  EXPECT_EQ(state("mbridge", "GB200", "FP8"), "1+2");
+  EXPECT_EQ(state("mbridge", "GB200", "MXFP8"), "2+2");
+  EXPECT_EQ(state("dgxc", "H100", "BF16", "DGX Cloud recipe 25.02 (NeMo)"), "2+2");
+  EXPECT_EQ(state("dgxc", "H100", "BF16", "DGX Cloud recipe 25.02 (MaxText)"), "2+2+cast");
+  EXPECT_EQ(state("titan", "H100", "BF16"), "2+4+cast");
+  EXPECT_EQ(state("nanotron", "H100", "BF16"), "4+4");
 }
 
 TEST(StepOfRow, RecomputesNamedModules) {

@@ -197,6 +197,7 @@ SearchRequest RequestOf(const ModernRow& row, const ModernStep& step) {
   }
   for (SearchMethod& method : search.methods) {
     method.overlap_tensor = OverlapsTensor(row);
+    method.state = StateNumbersOf(row);
     // Of several stages a device, as StepOfRow has it.
     if (!OverlapsMessages(row) || method.name != kInterleaved) continue;
     method.overlap_pipeline = method.steady_overlap = true;

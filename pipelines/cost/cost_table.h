@@ -15,28 +15,12 @@
 #include "models/graph/collective.h"
 #include "models/graph/tensor_parallel.h"
 #include "pipelines/cluster/network.h"
+#include "pipelines/cost/state_numbers.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
-
-// Bytes of a number in what a device keeps of parameters. The optimizer's tensors have 4.
-//
-// With 4 bytes a weight gradients have 4, too, and both move between devices in the step's number
-// type. Narrow weights and their gradients move as they are, and the optimizer keeps a copy of the
-// weights in 4 bytes.
-struct StateNumbers {
-  int64_t weights = 4;    // that passes compute with
-  int64_t gradients = 4;  // that micro-batches are summed in, and copies
-  // Where weights are sharded, a device's part of them is that copy, and its part of the gradients
-  // has 4 bytes: what moves is cast (FSDP's mixed precision).
-  bool cast = false;
-
-  bool narrow() const { return weights < 4; }
-  // Of the optimizer's tensors, with `tensors` of its own.
-  int64_t OptimizerBytes(int tensors) const { return 4 * (tensors + (narrow() ? 1 : 0)); }
-};
 
 // Bytes of one stage for one micro-batch, by what the runtime does
 // (pipelines/runtime/layer_stage.h). Inputs and outputs are edges (CostTable::edge_bytes); a

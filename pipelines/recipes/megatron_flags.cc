@@ -179,8 +179,8 @@ class MegatronReader {
                            : "requires --bf16");
     }
     if (r_.type == NumberType::kFp32) return absl::OkStatus();
-    r_.state.weights = 2;
-    r_.state.gradients = narrow || (o_.Has("fp16") && !wide) ? 2 : 4;
+    r_.config.state.weights = 2;
+    r_.config.state.gradients = narrow || (o_.Has("fp16") && !wide) ? 2 : 4;
     return absl::OkStatus();
   }
 

@@ -228,13 +228,22 @@ void AddRecomputation(const Recipe& r, Settings* s) {
   s->Add("--recompute-num-layers", blocks > 0 ? blocks : 1);
 }
 
+// Of narrow numbers. Weights have 2 bytes there; what has 4 here moves as 2.
+void AddState(const Recipe& r, Settings* s) {
+  const StateNumbers& n = r.config.state;
+  const bool fp16 = r.type == NumberType::kFp16, wide = n.narrow() && n.gradients == 4;
+  s->AddIf(fp16 && wide, "--accumulate-allreduce-grads-in-fp32");
+  s->AddIf(!fp16 && !wide, "--grad-reduce-in-bf16");
+  if (n.weights == 2 && !n.cast) return;
+  s->Note(absl::StrCat("state=", StateNumbersName(n), ": ", kSystem, " has ", wide ? "2+4" : "2+2",
+                       ", which takes other memory"));
+}
+
 void AddTypes(const Recipe& r, Settings* s) {
   s->AddIf(r.type == NumberType::kFp16, "--fp16");
   s->AddIf(r.type == NumberType::kBf16 || r.type == NumberType::kFp8, "--bf16");
   if (r.type == NumberType::kFp8) s->Add("--fp8-format", "hybrid");
-  const bool fp16 = r.type == NumberType::kFp16, wide = r.state.gradients == 4;
-  s->AddIf(fp16 && wide, "--accumulate-allreduce-grads-in-fp32");
-  s->AddIf(!fp16 && !wide, "--grad-reduce-in-bf16");
+  if (r.type != NumberType::kFp32) AddState(r, s);
   if (r.optimizer_tensors == 2) return;
   s->Add("--optimizer", "sgd");
   if (r.optimizer_tensors == 0) s->Add("--sgd-momentum", 0);
@@ -245,7 +254,8 @@ void AddTypes(const Recipe& r, Settings* s) {
 absl::StatusOr<Settings> MegatronSettings(const Recipe& r) {
   const StepConfig& c = r.config;
   PIPELAB_RETURN_IF_ERROR(CheckExportable(
-      c, kSystem, {"C", "context_exchange", "E", "whole_experts", "rebuilt", "tensor_overlap"}));
+      c, kSystem,
+      {"C", "context_exchange", "E", "whole_experts", "rebuilt", "tensor_overlap", "state"}));
   Settings s(SettingsForm::kFlags);
   PIPELAB_RETURN_IF_ERROR(AddModel(r, &s));
   PIPELAB_RETURN_IF_ERROR(AddParallelism(r, &s));

@@ -94,7 +94,7 @@ absl::Status CheckExportable(const StepConfig& config, absl::string_view system,
                                          "rebuilt",          "replicas",    "whole_experts",
                                          "slices",           "update",      "execution",
                                          "concatenation",    "dispatch",    "exchanges",
-                                         "tensor_overlap"};
+                                         "tensor_overlap",   "state"};
   const StepConfig defaults;
   for (const StepField& f : StepFields()) {
     if (!is_in(kSome, f.key) || is_in(writes, f.key)) continue;

@@ -21,7 +21,6 @@
 #include "models/specs/megatron_kernels.h"
 #include "models/zoo/gpt.h"
 #include "pipelines/cluster/device.h"
-#include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/megatron_layout.h"
 #include "pipelines/step/step_config.h"
 
@@ -34,7 +33,6 @@ struct Recipe {
   std::vector<MegatronStage> stages;  // what each has
   NumberType type = NumberType::kBf16;
   int optimizer_tensors = 2;
-  StateNumbers state;
   std::vector<std::string> assumptions;
   int passed_over = 0;  // options that change neither shapes nor times nor memory
 };

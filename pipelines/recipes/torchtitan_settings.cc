@@ -137,6 +137,15 @@ absl::Status AddData(const StepConfig& c, Settings* s) {
   return absl::OkStatus();
 }
 
+// Of sharded weights. What has 4 bytes here moves as 2.
+void AddState(const StateNumbers& n, Settings* s) {
+  const bool narrow_sums = n.gradients == 2 || !n.narrow();
+  if (narrow_sums) s->Add("training.mixed_precision_reduce", Quoted("bfloat16"));
+  if (n.weights == 2 && n.cast) return;
+  s->Note(absl::StrCat("state=", StateNumbersName(n), ": ", kSystem, " has ",
+                       narrow_sums ? "2+2+cast" : "2+4+cast", ", which takes other memory"));
+}
+
 }  // namespace
 
 std::vector<std::string> TorchtitanSchemes() {
@@ -147,8 +156,8 @@ std::vector<std::string> TorchtitanSchemes() {
 
 absl::StatusOr<Settings> TorchtitanSettings(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(
-      CheckExportable(c, kSystem, {"C", "context_exchange", "E", "whole_experts", "shards"}));
+  PIPELAB_RETURN_IF_ERROR(CheckExportable(
+      c, kSystem, {"C", "context_exchange", "E", "whole_experts", "shards", "state"}));
   if (c.recompute == Recompute::kSelective) {
     return Error("recompute=selective: ", kSystem,
                  " rebuilds other parts under that name; recompute=blocks would do");
@@ -171,7 +180,7 @@ absl::StatusOr<Settings> TorchtitanSettings(const Recipe& r) {
         c.pipeline > 1 ? c.micro_batch_size * c.micro_batches : c.micro_batch_size);
   s.Add("training.global_batch_size", c.batch());
   if (r.type == NumberType::kFp32) s.Add("training.mixed_precision_param", Quoted("float32"));
-  if (r.state.gradients == 2) s.Add("training.mixed_precision_reduce", Quoted("bfloat16"));
+  if (ShardsGradients(c.sharding) && r.type != NumberType::kFp32) AddState(c.state, &s);
   PIPELAB_RETURN_IF_ERROR(AddData(c, &s));
   s.Add("parallelism.tensor_parallel_degree", c.tensor);
   PIPELAB_RETURN_IF_ERROR(AddExperts(c, &s));

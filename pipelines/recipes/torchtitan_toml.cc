@@ -240,7 +240,7 @@ class TorchtitanReader {
     if (replicate_ > 1) c.shards = static_cast<int>(shards);
     const bool kept = reshard == "never" || (reshard == "default" && c.pipeline > 1);
     c.sharding = kept ? Sharding::kGradients : Sharding::kFully;
-    if (r_.type != NumberType::kFp32) r_.state = {/*weights=*/2, sums_, /*cast=*/true};
+    if (r_.type != NumberType::kFp32) c.state = {/*weights=*/2, sums_, /*cast=*/true};
     if (!kept && c.pipeline > 1) c.residency = Residency::kMicroBatch;
     return GatherByBlock(&r_);
   }

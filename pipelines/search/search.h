@@ -40,6 +40,7 @@ struct SearchMethod {
   bool overlap_pipeline = true, overlap_data = true, whole_messages = false;
   bool overlap_tensor = false;  // StepConfig::overlap_tensor, with sequence parallelism
   bool steady_overlap = false;  // StepConfig::steady_overlap
+  StateNumbers state;           // StepConfig::state
   uint32_t execution = 0;       // StepConfig::execution
   bool pipeline = true;         // false: no pipeline, one stage
   // Micro-batches in whole groups of as many as the pipeline has devices, as Megatron-LM's

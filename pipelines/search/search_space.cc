@@ -70,6 +70,7 @@ class SearchSpace {
     c.residency = method_.residency;
     c.overlap_pipeline = method_.overlap_pipeline;
     c.steady_overlap = method_.steady_overlap;
+    c.state = method_.state;
     c.overlap_data = method_.overlap_data;
     c.whole_messages = method_.whole_messages;
     c.execution = method_.execution;

@@ -220,7 +220,7 @@ class SearchOfRandomModels : public testing::TestWithParam<int> {
     if (rng_.Below(5, 4) == 0) search_.recompute.push_back(Recompute::kBlocks);
     const StateNumbers kNumbers[] = {
         {}, {}, {2, 2}, {2, 4}, {2, 4, /*cast=*/true}, {1, 2, /*cast=*/true}};
-    grid_.state = kNumbers[rng_.Below(6, 6)];
+    for (SearchMethod& method : search_.methods) method.state = kNumbers[rng_.Below(6, 6)];
   }
 
   const uint64_t seed_;

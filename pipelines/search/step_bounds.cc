@@ -48,7 +48,7 @@ Bytes StepBounds::LeastState(const StepConfig& c) const {
                          static_cast<double>(split.experts * split.expert_degree());
   const double all = others + experts;
   const double part = (others + experts * static_cast<double>(split.expert_copies())) / c.sharing();
-  const StateNumbers& n = model_.state;
+  const StateNumbers& n = c.state;
   const auto weights = static_cast<double>(n.weights), gradients = static_cast<double>(n.gradients);
   const auto optimizer = static_cast<double>(n.OptimizerBytes(model_.optimizer_tensors));
   const double part_gradients = n.cast ? 4 : gradients;

@@ -100,8 +100,9 @@ TEST_F(ShardsTest, TrafficHasTheSumsBetweenSets) {
 TEST_F(ShardsTest, NarrowWeights) {
   const int64_t values = model_.graph.num_parameters(), part = (values + 15) / 16;
   const auto state = [&](Sharding s, StateNumbers numbers) {
-    on_.state = numbers;
-    return Of(Config(16, 0, s)).devices[0].peak_state;
+    StepConfig c = Config(16, 0, s);
+    c.state = numbers;
+    return Of(c).devices[0].peak_state;
   };
   const StateNumbers two{2, 2}, four{2, 4}, cast{2, 2, /*cast=*/true};
   EXPECT_EQ(state(Sharding::kReplicated, two), Bytes(16 * values));
@@ -116,8 +117,9 @@ TEST_F(ShardsTest, NarrowWeights) {
   EXPECT_EQ(state(Sharding::kFully, cast), Bytes(4 * padded + (4 + 12) * part));
   // What moves: as much as numbers of 4 bytes that move as 2, or twice that.
   const auto time = [&](StateNumbers numbers) {
-    on_.state = numbers;
-    return Of(Config(16, 0, Sharding::kOptimizer)).step_time;
+    StepConfig c = Config(16, 0, Sharding::kOptimizer);
+    c.state = numbers;
+    return Of(c).step_time;
   };
   EXPECT_EQ(time(two), time(StateNumbers()));
   EXPECT_GT(time(four), time(two));

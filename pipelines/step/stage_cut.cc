@@ -47,7 +47,7 @@ double MemoryOf(const LayerSpec& layer, const StepModel& model, const StepConfig
   if (forward_only) return width * parameters;
   const double kept =
       static_cast<double>((share.costs.kept + share.costs.output).value()) / 4 * width;
-  const StateNumbers& n = model.state;
+  const StateNumbers& n = c.state;
   const int64_t state = n.weights + n.gradients + n.OptimizerBytes(model.optimizer_tensors);
   return static_cast<double>(state) * parameters +
          kept * (c.recomputes_forwards() ? 1 : c.micro_batches);

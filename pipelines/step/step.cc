@@ -61,7 +61,7 @@ absl::StatusOr<CostTable> CostsOf(const StepParts& parts) {
   StageCostOptions options;
   options.machine = model.machine();
   options.optimizer_tensors = model.optimizer_tensors;
-  options.state = model.state;
+  options.state = parts.config.state;
   options.step_flops_per_parameter = model.step_flops_per_parameter;
   options.tensor = TensorGroupOf(model, parts.config);
   options.slices = parts.slices;
@@ -178,7 +178,7 @@ RankGrid GridOfStep(const StepModel& model, const StepConfig& c, int members,
   grid.divided_messages = c.divided_messages();
   grid.largest_message = largest_message;
   grid.message_calls = (c.execution & kGroupedCalls) != 0;
-  grid.type = model.state.narrow() ? NumberType::kFp32 : model.type;  // bytes as they are
+  grid.type = c.state.narrow() ? NumberType::kFp32 : model.type;  // bytes as they are
   return grid;
 }
 

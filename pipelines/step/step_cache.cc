@@ -247,7 +247,7 @@ absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
     StageCostOptions options;
     options.machine = model_.machine();
     options.optimizer_tensors = model_.optimizer_tensors;
-    options.state = model_.state;
+    options.state = c.state;
     options.step_flops_per_parameter = model_.step_flops_per_parameter;
     options.tensor = TensorGroupOf(model_, c);
     options.slices = slices;

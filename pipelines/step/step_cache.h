@@ -52,11 +52,12 @@ class StepCache {
   // Where the devices are that divide experts: E, whether whole ones, and what is between them; how
   // rows go, and the share of micro-batches whose exchanges run beside others.
   using ExpertKey = std::tuple<int, bool, int, RankOrder, Dispatch, Exchanges, double>;
-  // What the times of a unit depend on: tensor-parallel degree, sequence parallelism and overlap,
-  // context-parallel degree and exchange, experts, samples, rule of the cut, and recomputation
-  // where stages cost something else.
-  using SizeKey =
-      std::tuple<int, bool, bool, int, ContextExchange, ExpertKey, int64_t, CutRule, Recompute>;
+  using StateKey = std::tuple<int64_t, int64_t, bool>;
+  // What costs of a unit depend on: tensor-parallel degree, sequence parallelism and overlap,
+  // context-parallel degree and exchange, experts, samples, rule of the cut, state of a parameter,
+  // and recomputation where stages cost something else.
+  using SizeKey = std::tuple<int, bool, bool, int, ContextExchange, ExpertKey, int64_t, CutRule,
+                             StateKey, Recompute>;
   static SizeKey SizeOf(const StepConfig& c) {
     ExpertKey experts = {1, false, 1, RankOrder(), Dispatch(), Exchanges(), 0};
     if (c.experts > 1) {
@@ -71,6 +72,7 @@ class StepCache {
             experts,
             c.micro_batch_size,
             c.cut,
+            StateKey(c.state.weights, c.state.gradients, c.state.cast),
             c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute};
   }
 

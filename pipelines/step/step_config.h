@@ -29,6 +29,8 @@
 //   shards          ranks that divide what is sharded, with D C / shards sets that have the same
 //                   (hybrid sharding, Zhao et al. 2023); gradients are summed within a set, then
 //                   their parts between sets (0: all)
+//   state           bytes of a weight and of a gradient: 4+4 (default), 2+4, 2+2, 1+2, ..., the
+//                   narrow ones with +cast where sharded parts have 4 (cost/state_numbers.h)
 //   recompute       none, selective (attention's core), full, blocks
 //   rebuilt         how many first blocks of each stage recompute=blocks rebuilds (0: all)
 //   sequence        sequence parallelism within tensor-parallel groups
@@ -74,6 +76,7 @@
 #include "models/graph/tensor_parallel.h"
 #include "models/zoo/local_heads.h"
 #include "pipelines/cluster/rank_network.h"
+#include "pipelines/cost/state_numbers.h"
 #include "pipelines/ir/sharding.h"
 #include "pipelines/schedules/catalog.h"
 
@@ -114,6 +117,7 @@ struct StepConfig {
   int micro_batches = 1;
   Sharding sharding = Sharding::kReplicated;
   int shards = 0;
+  StateNumbers state;
   Recompute recompute = Recompute::kNone;
   int rebuilt_blocks = 0;
   bool sequence_parallel = false, whole_experts = false;

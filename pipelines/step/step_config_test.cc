@@ -29,6 +29,7 @@ StepConfig Everything() {
   c.micro_batches = 16;
   c.sharding = Sharding::kFully;
   c.recompute = Recompute::kSelective;
+  c.state = {2, 4, /*cast=*/true};
   c.sequence_parallel = true;
   c.cut = CutRule::kMemory;
   c.layout = "0-2/3+4/5-9";

@@ -95,6 +95,7 @@ std::vector<StepField> MakeFields() {
       NamedField<Exchanges>("exchanges", &StepConfig::exchanges, ExchangesName, FindExchanges),
       NamedField<Sharding>("sharding", &StepConfig::sharding, ShardingName, FindSharding),
       IntegerField("shards", "shards", &StepConfig::shards, 0),
+      NamedField<StateNumbers>("state", &StepConfig::state, StateNumbersName, FindStateNumbers),
       NamedField<Recompute>("recompute", &StepConfig::recompute, RecomputeName, FindRecompute),
       IntegerField("rebuilt", "rebuilt_blocks", &StepConfig::rebuilt_blocks, 0),
       SwitchField("sequence", &StepConfig::sequence_parallel, true, false),

@@ -12,7 +12,6 @@
 #include "absl/types/optional.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
-#include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/layer_times.h"
 
 namespace pipelab {
@@ -23,7 +22,6 @@ struct StepModel {
   const ClusterSpec* cluster = nullptr;
   NumberType type = NumberType::kFp16;
   int optimizer_tensors = 2;             // that the optimizer keeps of each parameter: Adam's
-  StateNumbers state;                    // bytes of weights and gradients
   double step_flops_per_parameter = 13;  // of the optimizer, where there is no cluster: Adam's
   // Two devices of the program stand for all data-parallel copies. False: one for each copy, with
   // the same result in D / 2 times the work; what runs has them all.
