@@ -15,6 +15,7 @@
 namespace pipelab {
 namespace {
 
+constexpr absl::Duration kFarewell = absl::Seconds(2);
 constexpr absl::Duration kLook = absl::Milliseconds(50);  // how often waits look around
 
 // Of the whole state, what one stage has.
@@ -110,6 +111,11 @@ absl::Status SwarmCoordinator::Run() {
   averaging_ = false;
   counted_.clear();
   Changed();
+  // All who are there hear it.
+  const auto told = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return members_.empty() && trainers_.empty();
+  };
+  mutex_.AwaitWithTimeout(absl::Condition(&told), kFarewell);
   return status;
 }
 

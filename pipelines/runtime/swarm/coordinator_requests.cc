@@ -208,6 +208,10 @@ absl::Status SwarmCoordinator::ServeBeat(const swarm::Beat& beat, bool known_epo
   const auto it = members_.find(beat.peer());
   done->set_unknown(!known_epoch || it == members_.end());
   if (done->unknown()) return absl::OkStatus();
+  if (finished_) {
+    members_.erase(it);
+    return absl::OkStatus();
+  }
   it->second.seen = absl::Now();
   it->second.queue = beat.queue();
   if (Floods(&it->second)) {
@@ -259,6 +263,7 @@ absl::Status SwarmCoordinator::ServeTasks(const swarm::GetTasks& get, absl::Time
   // Between the commit and the next step's begin there is nothing to do.
   FillTasks(get.trainer(), reply->mutable_tasks());
   if (averaging_) reply->mutable_tasks()->clear_tasks();
+  if (finished_) trainers_.erase(get.trainer());
   return absl::OkStatus();
 }
 

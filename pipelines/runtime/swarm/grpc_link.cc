@@ -18,6 +18,7 @@ namespace pipelab {
 namespace {
 
 constexpr char kTokenKey[] = "pipelab-token";
+constexpr char kCertificateName[] = "pipelab-swarm";
 constexpr int kKeepAliveMs = 10'000, kKeepAliveLimitMs = 5'000;
 
 std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }

@@ -7,7 +7,8 @@
 //   std::unique_ptr<SwarmLink> link = MakeGrpcLink(access);
 //
 // Who may call: with `authority`, `certificate` and `key` (PEM texts), who has a certificate of the
-// same authority; else who has the token, and then only on loopback, where nobody else listens.
+// same authority for the name "pipelab-swarm" (machines that come and go have no names of their
+// own); else who has the token, and then only on loopback, where nobody else listens.
 // A message has at most kMostSwarmBytes, and a server so many calls at once as kMostSwarmCalls;
 // more are refused.
 //
