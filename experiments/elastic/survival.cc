@@ -238,6 +238,7 @@ absl::Status Runner::ReadLog(SurvivalRun* run) const {
     int64_t value = 0;
     return absl::SimpleAtoi(word(line, key), &value) ? value : -1;
   };
+  run->stage_speeds.resize(o_.stages);
   std::map<int64_t, int> port_of_peer;
   std::map<int, int64_t> first_gradient;  // by port
   std::map<int64_t, int64_t> end_of_step;
@@ -248,7 +249,12 @@ absl::Status Runner::ReadLog(SurvivalRun* run) const {
     if (absl::StartsWith(line, "join ")) {
       const std::pair<absl::string_view, absl::string_view> address =
           absl::StrSplit(word(line, "address"), ':');
-      absl::SimpleAtoi(address.second, &port_of_peer[number(line, "peer")]);
+      int& port = port_of_peer[number(line, "peer")];
+      const int64_t stage = number(line, "stage");
+      if (!absl::SimpleAtoi(address.second, &port) || stage < 0 || stage >= o_.stages) continue;
+      const auto peer = peers_.find(port);
+      if (peer == peers_.end() || peer->second.end > 0) continue;
+      run->stage_speeds[stage] += o_.speeds[peer->second.place % o_.speeds.size()];
     } else if (absl::StartsWith(line, "count ")) {
       if (begin < 0) begin = last = t;
       first_gradient.emplace(port_of_peer[number(line, "peer")], t);

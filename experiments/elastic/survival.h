@@ -48,14 +48,15 @@ struct SurvivalRun {
   std::map<int64_t, std::string> losses;  // by step; hexadecimal, all bits
   SwarmProof proof;
   int kills = 0;
-  int left = 0;              // processes that did not end by themselves
-  absl::Duration time;       // from the first gradient to the last step's end
-  absl::Duration warm_up;    // of it, the first steps: peers still join
-  double median_step_s = 0;  // of steps in which nobody died
-  double worst_step_s = 0;   // of steps in which peers died
-  double worst_join_s = 0;   // from a process's start to its first gradient
-  double throughput = 0;     // micro-batches a second, after that
-  PeerTrace trace;           // of peers, from the first step on
+  int left = 0;                      // processes that did not end by themselves
+  absl::Duration time;               // from the first gradient to the last step's end
+  absl::Duration warm_up;            // of it, the first steps: peers still join
+  double median_step_s = 0;          // of steps in which nobody died
+  double worst_step_s = 0;           // of steps in which peers died
+  double worst_join_s = 0;           // from a process's start to its first gradient
+  double throughput = 0;             // micro-batches a second, after that
+  std::vector<double> stage_speeds;  // what those who joined and were not killed were told
+  PeerTrace trace;                   // of peers, from the first step on
 };
 
 absl::StatusOr<SurvivalRun> RunSwarm(const SurvivalOptions& options);
