@@ -257,9 +257,8 @@ absl::Status AddPaced(Study* study, Report* report) {
   unequal.micro_batches = 480;
   unequal.in_flight = 48;
   PIPELAB_ASSIGN_OR_RETURN(const Row uneven, study->Run("unequal", unequal));
-  PIPELAB_ASSIGN_OR_RETURN(const SwarmFigures best, Replay(unequal, uneven.run));
-  t.AddRow(
-      {Label("12 peers, 1x, 2x, 4x"), Measured(uneven.run.throughput), Simulated(best.slowest)});
+  const double slowest = Slowest(unequal, uneven.run);
+  t.AddRow({Label("12 peers, 1x, 2x, 4x"), Measured(uneven.run.throughput), Simulated(slowest)});
   report->AddTable(std::move(t));
   const auto add = [&](const char* id, const char* text, double value, bool met,
                        const char* accepted, const char* reason) {
