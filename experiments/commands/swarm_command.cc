@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
@@ -58,6 +59,7 @@ ABSL_FLAG(bool, order_free, true, "exact sums of gradients: the same bits whatev
 ABSL_FLAG(bool, eight_bits, false, "activations and their gradients travel in 8 bits a value");
 ABSL_FLAG(int, rebalance_s, 0, "seconds between moves of a peer to the busiest stage; 0: no moves");
 ABSL_FLAG(bool, train, true, "the coordinator's process is a trainer, too");
+ABSL_FLAG(int, local_peers, 0, "peers in the coordinator's process, to try things out");
 ABSL_FLAG(int, in_flight, 12, "micro-batches that a trainer has under way");
 ABSL_FLAG(double, speed, 1, "of this peer, a multiple of the others', until it is measured");
 ABSL_FLAG(int, least_pass_ms, 0,
@@ -214,7 +216,41 @@ absl::StatusOr<CoordinatorOptions> CoordinatorOptionsFromFlags(const TextData& d
   return options;
 }
 
+// A peer that listens.
+class Peer {
+ public:
+  static absl::StatusOr<std::unique_ptr<Peer>> Start(const std::string& coordinator,
+                                                     const SwarmAccess& access, SwarmLink* link) {
+    SwarmPeerOptions options;
+    options.coordinator = coordinator;
+    options.speed = absl::GetFlag(FLAGS_speed);
+    options.least_pass = absl::Milliseconds(absl::GetFlag(FLAGS_least_pass_ms));
+    options.patience = Patience();
+    auto made = std::make_unique<Peer>(link, options);
+    const std::string any =
+        absl::GetFlag(FLAGS_local_peers) > 0 ? "127.0.0.1:0" : absl::GetFlag(FLAGS_listen);
+    PIPELAB_ASSIGN_OR_RETURN(made->server_, SwarmServer::Start(any, access, &made->peer_));
+    made->peer_.SetAddress(made->server_->address());
+    return made;
+  }
+  Peer(SwarmLink* link, const SwarmPeerOptions& options) : peer_(link, options) {}
+  ~Peer() {
+    peer_.Stop();
+    if (thread_.joinable()) thread_.join();
+  }
+  absl::Status Run() { return peer_.Run(); }
+  void RunInThread() {
+    thread_ = std::thread([this] { peer_.Run().IgnoreError(); });
+  }
+
+ private:
+  SwarmPeer peer_;
+  std::unique_ptr<SwarmServer> server_;
+  std::thread thread_;
+};
+
 absl::Status Coordinate() {
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--local_peers", absl::GetFlag(FLAGS_local_peers), 0, 1000));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--in_flight", absl::GetFlag(FLAGS_in_flight), 1, 1000));
   PIPELAB_ASSIGN_OR_RETURN(const TextData data, DataFromFlags());
   PIPELAB_ASSIGN_OR_RETURN(const CoordinatorOptions options, CoordinatorOptionsFromFlags(data));
@@ -231,6 +267,12 @@ absl::Status Coordinate() {
   std::printf("A peer joins with:\npipelab swarm join --coordinator=%s %s\n",
               server->address().c_str(), how.c_str());
   std::fflush(stdout);
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (int i = 0; i < absl::GetFlag(FLAGS_local_peers); ++i) {
+    PIPELAB_ASSIGN_OR_RETURN(peers.emplace_back(),
+                             Peer::Start(server->address(), access, link.get()));
+    peers.back()->RunInThread();
+  }
   SwarmTrainer trainer(link.get(), TrainerFromFlags(server->address(), data));
   std::thread trains;
   if (absl::GetFlag(FLAGS_train)) trains = std::thread([&] { trainer.Run().IgnoreError(); });
@@ -242,19 +284,12 @@ absl::Status Coordinate() {
 
 absl::Status Join() {
   PIPELAB_ASSIGN_OR_RETURN(const SwarmAccess access, AccessFromFlags(/*coordinates=*/false));
-  SwarmPeerOptions options;
-  PIPELAB_ASSIGN_OR_RETURN(options.coordinator, CoordinatorFromFlags());
+  PIPELAB_ASSIGN_OR_RETURN(const std::string coordinator, CoordinatorFromFlags());
   PIPELAB_RETURN_IF_ERROR(
       CheckRange("--least_pass_ms", absl::GetFlag(FLAGS_least_pass_ms), 0, 600'000));
-  options.speed = absl::GetFlag(FLAGS_speed);
-  options.least_pass = absl::Milliseconds(absl::GetFlag(FLAGS_least_pass_ms));
-  options.patience = Patience();
   const std::unique_ptr<SwarmLink> link = MakeGrpcLink(access);
-  SwarmPeer peer(link.get(), options);
-  PIPELAB_ASSIGN_OR_RETURN(auto server,
-                           SwarmServer::Start(absl::GetFlag(FLAGS_listen), access, &peer));
-  peer.SetAddress(server->address());
-  return peer.Run();
+  PIPELAB_ASSIGN_OR_RETURN(auto peer, Peer::Start(coordinator, access, link.get()));
+  return peer->Run();
 }
 
 absl::Status Train() {

@@ -57,6 +57,7 @@ class Runner {
   ~Runner() {
     for (pid_t process : {coordinator_, trainer_}) Kill(process);
     for (auto& [port, peer] : peers_) Kill(peer.process);
+    for (pid_t process : stalled_) Kill(process);
   }
 
   absl::StatusOr<SurvivalRun> Run();
@@ -82,6 +83,7 @@ class Runner {
   int port_, coordinator_port_ = 0;
   pid_t coordinator_ = -1, trainer_ = -1;
   std::map<int, Peer> peers_;  // by port
+  std::vector<pid_t> stalled_;
   std::vector<int64_t> kills_;
 };
 
@@ -148,7 +150,12 @@ bool Runner::Ended(pid_t* process, int* status) {
 
 void Runner::KillPeer(int port) {
   Peer& peer = peers_.at(port);
-  Kill(std::exchange(peer.process, -1));
+  if (o_.stall) {
+    kill(peer.process, SIGSTOP);
+    stalled_.push_back(std::exchange(peer.process, -1));
+  } else {
+    Kill(std::exchange(peer.process, -1));
+  }
   peer.end = NowMs();
   StartPeer(peer.place);
 }

@@ -37,6 +37,7 @@ struct SurvivalOptions {
   // Between kills; 0: none. Each kills `at_once` peers.
   absl::Duration least_pause = absl::ZeroDuration(), most_pause = absl::ZeroDuration();
   int at_once = 1;
+  bool stall = false;                    // SIGSTOP in the place of SIGKILL, which comes at the end
   bool kill_coordinator = false;         // instead, each time; it is started again
   std::vector<int> least_pass_ms = {0};  // of peer i: [i % their number]
   std::vector<double> speeds = {1};      // told, likewise

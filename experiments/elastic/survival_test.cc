@@ -42,6 +42,9 @@ void ExpectSurvives(const SurvivalOptions& options) {
   EXPECT_EQ(run->losses, Undisturbed().losses);
   EXPECT_EQ(run->left, 0);
   EXPECT_EQ(run->proof.steps, options.steps);
+  if (!options.kill_coordinator) {
+    EXPECT_GT(run->proof.drops, 0);
+  }
 }
 
 TEST(SurvivalTest, PeersMayBeKilled) {
@@ -56,6 +59,14 @@ TEST(SurvivalTest, ThirtyPercentMayBeKilledAtOnce) {
   SurvivalOptions options = Small("at_once");
   options.at_once = 2;
   options.least_pause = options.most_pause = absl::Seconds(1);
+  ExpectSurvives(options);
+}
+
+TEST(SurvivalTest, PeersMayHang) {
+  SurvivalOptions options = Small("stall");
+  options.stall = true;
+  options.wait_limit_s = 1;
+  options.least_pause = options.most_pause = absl::Seconds(2);
   ExpectSurvives(options);
 }
 

@@ -11,7 +11,6 @@
 namespace pipelab {
 namespace {
 
-constexpr double kBackward = 2.5;  // forwards, as the authors' code counts
 constexpr int kMostStalls = 3;     // of a peer, without a gradient between them
 constexpr int kMostCalls = 100;    // of a peer, in a second
 constexpr size_t kMostJoins = 20;  // of a place, in a minute
@@ -103,8 +102,8 @@ bool SwarmCoordinator::Floods(Member* m) {
 std::vector<StageLoad> SwarmCoordinator::Loads() const {
   std::vector<StageLoad> loads(options_.job.stages());
   // Stages are balanced by flops; the last one's backwards are its forwards, too.
-  for (StageLoad& load : loads) load.work = 1 + kBackward;
-  loads.back().work = kBackward;
+  for (StageLoad& load : loads) load.work = 1 + kBackwardWork;
+  loads.back().work = kBackwardWork;
   for (const auto& [peer, m] : members_) {
     loads[m.stage].queue += m.queue;
     loads[m.stage].peers.push_back({peer, m.told_speed, IsReady(m)});

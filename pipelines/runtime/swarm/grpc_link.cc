@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "grpc/support/log.h"
 #include "grpcpp/grpcpp.h"
 #include "pipelines/runtime/swarm/swarm.grpc.pb.h"
 #include "tools/base/status_macros.h"
@@ -22,6 +23,9 @@ constexpr char kCertificateName[] = "pipelab-swarm";
 constexpr int kKeepAliveMs = 10'000, kKeepAliveLimitMs = 5'000;
 
 std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
+// What fails is told by Status alone.
+void Silence() { gpr_set_log_function([](gpr_log_func_args*) {}); }
 
 bool IsLoopback(const std::string& address) {
   const std::string host = HostOf(address);
@@ -141,6 +145,7 @@ class Link final : public SwarmLink {
       std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
       if (access_.tls()) {
         credentials = grpc::SslCredentials({access_.authority, access_.key, access_.certificate});
+        args.SetSslTargetNameOverride(kCertificateName);
       }
       stub = swarm::Swarm::NewStub(grpc::CreateCustomChannel(address, credentials, args));
     }
@@ -176,12 +181,14 @@ absl::StatusOr<std::unique_ptr<SwarmServer>> SwarmServer::Start(const std::strin
                                                                 const SwarmAccess& access,
                                                                 SwarmService* service) {
   PIPELAB_RETURN_IF_ERROR(CheckAccess(access, address));
+  Silence();
   auto server = std::make_unique<Server>(access, service);
   PIPELAB_RETURN_IF_ERROR(server->Listen(address));
   return std::unique_ptr<SwarmServer>(std::move(server));
 }
 
 std::unique_ptr<SwarmLink> MakeGrpcLink(const SwarmAccess& access) {
+  Silence();
   return std::make_unique<Link>(access);
 }
 

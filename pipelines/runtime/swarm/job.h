@@ -28,6 +28,9 @@
 
 namespace pipelab {
 
+// What a backward costs, which runs its forward again: forwards, as SWARM's authors count.
+inline constexpr double kBackwardWork = 2.5;
+
 struct SwarmLayout {
   ModelGraph graph;
   ModelPartition partition;

@@ -10,7 +10,6 @@
 namespace pipelab {
 namespace {
 
-constexpr double kBackward = 2.5;  // forwards, as the authors' code counts
 constexpr absl::Duration kBeat = absl::Milliseconds(200), kRetry = absl::Milliseconds(100);
 constexpr absl::Duration kCall = absl::Seconds(10);  // before the job's limit is known
 
@@ -171,7 +170,8 @@ absl::Status SwarmPeer::ServePass(const swarm::Pass& pass, absl::Time deadline,
   if (reply->epoch() != epoch_) return absl::FailedPreconditionError("joined anew meanwhile");
   std::vector<float> gradient;
   PIPELAB_RETURN_IF_ERROR(stage_->Run(pass, reply->mutable_pass(), &gradient));
-  absl::SleepFor(options_.least_pass * (pass.backward() ? kBackward : 1) - (absl::Now() - begin));
+  absl::SleepFor(options_.least_pass * (pass.backward() ? kBackwardWork : 1) -
+                 (absl::Now() - begin));
   reply->mutable_pass()->set_seconds(absl::ToDoubleSeconds(absl::Now() - begin));
   if (!pass.backward()) return absl::OkStatus();
   absl::MutexLock lock(&books_);

@@ -10,7 +10,6 @@
 namespace pipelab {
 namespace {
 
-constexpr double kBackward = 2.5;  // forwards, as the authors' code counts
 constexpr absl::Duration kLook = absl::Milliseconds(50), kRetry = absl::Milliseconds(20);
 constexpr absl::Duration kPoll = absl::Seconds(5);
 
@@ -242,7 +241,7 @@ absl::Status SwarmTrainer::CheckDone(const swarm::Pass& pass, const swarm::PassD
 absl::StatusOr<swarm::PassDone> SwarmTrainer::Ask(const Place& place, swarm::Pass pass, int* peer) {
   swarm::Request request;
   request.set_epoch(place.epoch);
-  const double work = pass.backward() ? kBackward : 1;
+  const double work = pass.backward() ? kBackwardWork : 1;
   const int stage = pass.stage();
   const auto out =
       static_cast<int64_t>(pass.input().bytes().size() + pass.output_gradient().bytes().size());
