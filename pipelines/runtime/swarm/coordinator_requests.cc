@@ -173,7 +173,6 @@ absl::Status SwarmCoordinator::ServeJoin(const swarm::Join& join, swarm::Reply* 
   reply->set_epoch(epoch_);
   joined->set_peer(next_peer_++);
   joined->set_stage(m.stage);
-  joined->set_step(step_);
   *joined->mutable_job() = options_.job;
   joined->set_neighbour(NeighbourOf(m.stage));
   Log("join peer=", joined->peer(), " stage=", m.stage, " address=", m.address);

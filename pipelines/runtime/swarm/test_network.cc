@@ -62,11 +62,6 @@ void TestNetwork::Remove(const std::string& address) {
   mutex_.Await(absl::Condition(&idle));
 }
 
-bool TestNetwork::Alive(const std::string& address) const {
-  absl::MutexLock lock(&mutex_);
-  return killed_.count(address) == 0;
-}
-
 void TestNetwork::Kill(const std::string& address) {
   std::function<void(const std::string&)> on_kill;
   {

@@ -56,7 +56,6 @@ class TestNetwork {
   // Once nobody serves a call there any more.
   void Remove(const std::string& address);
   void Kill(const std::string& address);
-  bool Alive(const std::string& address) const;
   std::unique_ptr<SwarmLink> LinkOf(const std::string& from);
   absl::Status Call(const std::string& from, const std::string& to, const swarm::Request& request,
                     absl::Duration limit, swarm::Reply* reply);
