@@ -70,6 +70,11 @@ namespace {
 
 constexpr int64_t kSyntheticBytes = int64_t{1} << 20;
 
+// With the option in front that it is about.
+absl::Status About(absl::string_view option, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(option, status.message()));
+}
+
 absl::Duration Patience() { return absl::Seconds(2 * absl::GetFlag(FLAGS_wait_limit_s)); }
 
 // A word nobody guesses, for this user's eyes alone.
@@ -100,8 +105,9 @@ absl::StatusOr<SwarmAccess> AccessFromFlags(bool coordinates) {
   }
   const std::string file = ResolveOutputPath(token, "");
   if (coordinates && !PathExists(file)) PIPELAB_RETURN_IF_ERROR(WriteToken(file));
-  PIPELAB_ASSIGN_OR_RETURN(access.token, ReadFile(file, /*limit=*/4096));
-  access.token = std::string(absl::StripAsciiWhitespace(access.token));
+  const absl::StatusOr<std::string> text = ReadFile(file, /*limit=*/4096);
+  if (!text.ok()) return About("--token_file=", text.status());
+  access.token = std::string(absl::StripAsciiWhitespace(*text));
   if (access.token.size() >= 16) return access;
   return absl::InvalidArgumentError(
       absl::StrCat("--token_file=", token, ": must have at least 16 characters"));
@@ -112,14 +118,20 @@ absl::StatusOr<TextData> DataFromFlags() {
   TextCorpus corpus = SyntheticCorpus(kSyntheticBytes, absl::GetFlag(FLAGS_seed));
   if (!file.empty()) {
     corpus = TextCorpus();
-    PIPELAB_ASSIGN_OR_RETURN(corpus.documents.emplace_back(),
-                             ReadFile(ResolveOutputPath(file, "")));
+    absl::StatusOr<std::string> text = ReadFile(ResolveOutputPath(file, ""));
+    if (!text.ok()) return About("--data=", text.status());
+    corpus.documents.push_back(*std::move(text));
   }
-  return MakeTextData(corpus, absl::GetFlag(FLAGS_context), absl::GetFlag(FLAGS_seed));
+  const int context = absl::GetFlag(FLAGS_context);
+  absl::StatusOr<TextData> data = MakeTextData(corpus, context, absl::GetFlag(FLAGS_seed));
+  if (!data.ok()) return About(absl::StrCat("--context=", context, ": "), data.status());
+  return data;
 }
 
-absl::StatusOr<std::string> CoordinatorFromFlags() {
+absl::StatusOr<std::string> CoordinatorFromFlags(const SwarmAccess& access) {
   const std::string address = absl::GetFlag(FLAGS_coordinator);
+  const absl::Status may = CheckAccess(access, address);
+  if (!address.empty() && !may.ok()) return About("--coordinator=", may);
   if (!address.empty()) return address;
   return absl::InvalidArgumentError(
       "swarm: needs --coordinator=HOST:PORT, which `pipelab swarm coordinate` prints");
@@ -229,7 +241,9 @@ class Peer {
     auto made = std::make_unique<Peer>(link, options);
     const std::string any =
         absl::GetFlag(FLAGS_local_peers) > 0 ? "127.0.0.1:0" : absl::GetFlag(FLAGS_listen);
-    PIPELAB_ASSIGN_OR_RETURN(made->server_, SwarmServer::Start(any, access, &made->peer_));
+    auto started = SwarmServer::Start(any, access, &made->peer_);
+    if (!started.ok()) return About("--listen=", started.status());
+    made->server_ = *std::move(started);
     made->peer_.SetAddress(made->server_->address());
     return made;
   }
@@ -257,8 +271,9 @@ absl::Status Coordinate() {
   PIPELAB_ASSIGN_OR_RETURN(const SwarmAccess access, AccessFromFlags(/*coordinates=*/true));
   const std::unique_ptr<SwarmLink> link = MakeGrpcLink(access);
   PIPELAB_ASSIGN_OR_RETURN(auto coordinator, SwarmCoordinator::Create(link.get(), options));
-  PIPELAB_ASSIGN_OR_RETURN(
-      auto server, SwarmServer::Start(absl::GetFlag(FLAGS_listen), access, coordinator.get()));
+  auto started = SwarmServer::Start(absl::GetFlag(FLAGS_listen), access, coordinator.get());
+  if (!started.ok()) return About("--listen=", started.status());
+  const std::unique_ptr<SwarmServer> server = *std::move(started);
   coordinator->SetAddress(server->address());
   const std::string how =
       access.tls()
@@ -284,19 +299,25 @@ absl::Status Coordinate() {
 
 absl::Status Join() {
   PIPELAB_ASSIGN_OR_RETURN(const SwarmAccess access, AccessFromFlags(/*coordinates=*/false));
-  PIPELAB_ASSIGN_OR_RETURN(const std::string coordinator, CoordinatorFromFlags());
+  PIPELAB_ASSIGN_OR_RETURN(const std::string coordinator, CoordinatorFromFlags(access));
   PIPELAB_RETURN_IF_ERROR(
       CheckRange("--least_pass_ms", absl::GetFlag(FLAGS_least_pass_ms), 0, 600'000));
   const std::unique_ptr<SwarmLink> link = MakeGrpcLink(access);
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--wait_limit_s", absl::GetFlag(FLAGS_wait_limit_s), 1, 3600));
+  if (const double speed = absl::GetFlag(FLAGS_speed); !(speed > 0 && speed <= 1e6)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--speed=", speed, ": must be above 0 and at most 1000000"));
+  }
   PIPELAB_ASSIGN_OR_RETURN(auto peer, Peer::Start(coordinator, access, link.get()));
-  return peer->Run();
+  const absl::Status ran = peer->Run();
+  return ran.ok() ? ran : About(absl::StrCat("--coordinator=", coordinator, ": "), ran);
 }
 
 absl::Status Train() {
   PIPELAB_RETURN_IF_ERROR(CheckRange("--in_flight", absl::GetFlag(FLAGS_in_flight), 1, 1000));
   PIPELAB_ASSIGN_OR_RETURN(const TextData data, DataFromFlags());
   PIPELAB_ASSIGN_OR_RETURN(const SwarmAccess access, AccessFromFlags(/*coordinates=*/false));
-  PIPELAB_ASSIGN_OR_RETURN(const std::string coordinator, CoordinatorFromFlags());
+  PIPELAB_ASSIGN_OR_RETURN(const std::string coordinator, CoordinatorFromFlags(access));
   const std::unique_ptr<SwarmLink> link = MakeGrpcLink(access);
   SwarmTrainer trainer(link.get(), TrainerFromFlags(coordinator, data));
   PIPELAB_RETURN_IF_ERROR(trainer.Run());

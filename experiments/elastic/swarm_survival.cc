@@ -91,7 +91,7 @@ class Study {
   }
   // Compared with the first row.
   absl::StatusOr<Row> Run(const std::string& what, SurvivalOptions options) {
-    options.folder = JoinPath(folder_, absl::StrCat("run", rows_.size() + paced_++));
+    options.folder = JoinPath(folder_, absl::StrCat("run", runs_++));
     PIPELAB_RETURN_IF_ERROR(MakeDirectories(options.folder));
     Row row;
     row.what = what;
@@ -119,7 +119,7 @@ class Study {
  private:
   const std::string folder_, text_;
   std::vector<Row> rows_;
-  int paced_ = 0;
+  int runs_ = 0;
 };
 
 Table SurvivalTable(const std::vector<Row>& rows) {

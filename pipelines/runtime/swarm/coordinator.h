@@ -121,6 +121,7 @@ class SwarmCoordinator final : public SwarmService {
   void GoBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool StageIsLost() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AwaitGradients();
+  std::map<int, std::vector<int>> SharesOf(int stage) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Average();
   void Commit(absl::Time begin);
   // Asks all of them at once; drops who does not answer. True: all have.

@@ -25,7 +25,9 @@ constexpr int kKeepAliveMs = 10'000, kKeepAliveLimitMs = 5'000;
 std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
 // What fails is told by Status alone.
-void Silence() { gpr_set_log_function([](gpr_log_func_args*) {}); }
+void Silence() {
+  gpr_set_log_function([](gpr_log_func_args*) {});
+}
 
 bool IsLoopback(const std::string& address) {
   const std::string host = HostOf(address);
