@@ -1,5 +1,6 @@
 #include "pipelines/runtime/swarm/peer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -11,6 +12,7 @@ namespace pipelab {
 namespace {
 
 constexpr absl::Duration kBeat = absl::Milliseconds(200), kRetry = absl::Milliseconds(100);
+constexpr absl::Duration kLongestRetry = absl::Seconds(5);
 constexpr absl::Duration kCall = absl::Seconds(10);  // before the job's limit is known
 
 }  // namespace
@@ -27,16 +29,22 @@ absl::Status SwarmPeer::Ask(const std::string& to, swarm::Request* request, swar
 
 absl::Status SwarmPeer::Run() {
   absl::Time last = absl::Now();
+  absl::Duration pause = kRetry;
   while (!stopped_ && !finished_) {
     const absl::Status joined = JoinOnce();
     if (joined.ok()) {
       last = absl::Now();
+      pause = kRetry;
       continue;
     }
     const bool may_pass = absl::IsUnavailable(joined) || absl::IsDeadlineExceeded(joined) ||
                           absl::IsFailedPrecondition(joined) || absl::IsAborted(joined);
     if (!may_pass || absl::Now() - last > options_.patience) return joined;
-    absl::SleepFor(kRetry);
+    // Longer and longer: a neighbour that is gone is told once more until somebody misses it.
+    for (const absl::Time end = absl::Now() + pause; absl::Now() < end && !stopped_;) {
+      absl::SleepFor(kRetry);
+    }
+    pause = std::min(2 * pause, kLongestRetry);
   }
   return absl::OkStatus();
 }

@@ -148,6 +148,17 @@ void TestSwarm::AddPeer(const SwarmPeerOptions& options) {
 }
 
 absl::Status TestSwarm::Run() {
+  {  // All are there from the first step on, if no fault is earlier.
+    absl::MutexLock lock(&mutex_);
+    const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      size_t count = 0;
+      for (size_t at = log_.find("ready "); at != std::string::npos;
+           at = log_.find("ready ", at + 1))
+        ++count;
+      return count >= peers_.size();
+    };
+    mutex_.AwaitWithTimeout(absl::Condition(&ready), absl::Seconds(2));
+  }
   for (auto& trainer : trainers_) {
     trainer_threads_.emplace_back([t = trainer.get()] { t->Run().IgnoreError(); });
   }
