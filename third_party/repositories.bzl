@@ -106,6 +106,24 @@ def pipelab_repositories():
         targets = {"png": "-lpng"},
     )
 
+    # gRPC between processes that come and go; its Abseil is Debian's, as ours.
+    system_library(
+        name = "com_github_grpc_grpc",
+        apt = "libgrpc++-dev protobuf-compiler protobuf-compiler-grpc",
+        probe_headers = [
+            "google/protobuf/message.h",
+            "grpcpp/grpcpp.h",
+        ],
+        programs = [
+            "grpc_cpp_plugin",
+            "protoc",
+        ],
+        targets = {
+            "grpc++": "-lgrpc++ -lgrpc -lgpr -lprotobuf",
+            "protobuf": "-lprotobuf",
+        },
+    )
+
     # The CUDA toolkit with cuBLAS, cuDNN and NCCL: used with --config=cuda only.
     cuda_configure(name = "local_config_cuda")
 

@@ -54,6 +54,7 @@ absl::Status EvaluateCommand(const Words& words);
 absl::Status CompareCommand(const Words& words);
 absl::Status PlanCommand(const Words& words);
 absl::Status CheckPlanCommand(const Words& words);
+absl::Status SwarmCommand(const Words& words);
 
 }  // namespace pipelab
 

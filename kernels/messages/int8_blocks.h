@@ -30,15 +30,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "kernels/messages/int8_bytes.h"  // IWYU pragma: export
 
 namespace pipelab {
-
-inline constexpr int64_t kInt8Block = 256;  // values with one step
-
-// Of values >= 0 and block >= 1.
-constexpr int64_t Int8MessageBytes(int64_t values, int64_t block) {
-  return 16 + 2 * (values / block + (values % block != 0 ? 1 : 0)) + values;
-}
 
 absl::StatusOr<std::string> ToInt8Message(absl::Span<const float> x, int64_t block = kInt8Block);
 // `y` has the values that the reader expects.

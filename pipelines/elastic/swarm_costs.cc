@@ -1,5 +1,6 @@
 #include "pipelines/elastic/swarm_costs.h"
 
+#include "kernels/messages/int8_bytes.h"
 #include "models/graph/layer_spec.h"
 #include "models/zoo/gpt.h"
 #include "pipelines/cluster/device.h"
@@ -9,14 +10,8 @@ namespace pipelab {
 namespace {
 
 constexpr int64_t kHeadSize = 64;
-constexpr int64_t kScaled = 4096;  // numbers of one scale
 
 }  // namespace
-
-Bytes MessageBytes(int64_t numbers, bool eight_bits, NumberType type) {
-  if (!eight_bits) return Bytes(BytesOf(type) * numbers);
-  return Bytes(numbers + (numbers + kScaled - 1) / kScaled * 4);
-}
 
 absl::StatusOr<SwarmStage> BlockStage(const BlockStageSizes& sizes, const Machine& machine) {
   GptConfig config;
@@ -35,8 +30,9 @@ absl::StatusOr<SwarmStage> BlockStage(const BlockStageSizes& sizes, const Machin
     stage.backward.compute += times.forward + times.backward_input + times.backward_weight;
     for (const ParameterSpec& p : layer.parameters) parameters += p.size();
   }
-  const Bytes message =
-      MessageBytes(sizes.samples * sizes.tokens * sizes.hidden, sizes.eight_bits, machine.type);
+  const int64_t numbers = sizes.samples * sizes.tokens * sizes.hidden;
+  const Bytes message(sizes.eight_bits ? Int8MessageBytes(numbers, kInt8Block)
+                                       : BytesOf(machine.type) * numbers);
   stage.forward.request = stage.forward.result = stage.backward.result = message;
   stage.backward.request = message * 2;
   stage.state = Bytes(3 * 4 * parameters);

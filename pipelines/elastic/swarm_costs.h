@@ -8,8 +8,8 @@
 // backward's request is the input and the output's gradient, its result the input's gradient. It
 // runs the forward again first.
 //
-// Messages have the device's numbers, or 8 bits for each and 4 bytes for the scale of each 4096 of
-// them (block-wise quantization, Dettmers et al., arXiv 2110.02861, as SWARM sends tensors).
+// Messages have the device's numbers, or 8 bits for each and a step for each 256 of them, as the
+// running swarm sends them (kernels/messages/int8_blocks.h).
 #ifndef PIPELAB_PIPELINES_ELASTIC_SWARM_COSTS_H_
 #define PIPELAB_PIPELINES_ELASTIC_SWARM_COSTS_H_
 
@@ -29,9 +29,6 @@ struct BlockStageSizes {
   int64_t samples = 1;     // of a micro-batch
   bool eight_bits = true;  // messages
 };
-
-// Of so many numbers.
-Bytes MessageBytes(int64_t numbers, bool eight_bits, NumberType type);
 
 // State is values and two moments of 4 bytes for each parameter (Adam, LAMB); gradients are
 // averaged in 2 bytes. Errors are BuildGpt's and those of layer_times.h.

@@ -1,0 +1,327 @@
+// tools/bazel run //experiments:swarm_survival -- --seeds=20
+//
+// A real swarm on this machine: processes that are killed with SIGKILL while a GPT learns the
+// novels, compared to the bit with the undisturbed run.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "experiments/elastic/survival.h"
+#include "experiments/option_checks.h"
+#include "experiments/report/claim.h"
+#include "experiments/report/report.h"
+#include "experiments/report/table.h"
+#include "experiments/study_main.h"
+#include "models/data/austen.h"
+#include "models/data/package_cache.h"
+#include "models/data/text_corpus.h"
+#include "pipelines/elastic/swarm.h"
+#include "tools/base/file.h"
+#include "tools/base/status_macros.h"
+#include "tools/base/units.h"
+
+ABSL_FLAG(int, seeds, 20, "runs with one peer killed at a time, of seeds 1, 2, ...");
+ABSL_FLAG(int, steps, 200, "optimizer steps of a run");
+ABSL_FLAG(int, pause_ms, 5000, "shortest time between kills; the longest is three times that");
+ABSL_FLAG(bool, synthetic, false, "train on generated text instead of the novels");
+ABSL_FLAG(bool, variants, true,
+          "also: 4 of 12 killed at once, the coordinator killed, float sums, 8-bit messages");
+ABSL_FLAG(bool, paced, true,
+          "also peers of set paces: unequal ones, and a run that the simulator replays");
+
+namespace pipelab {
+namespace {
+
+struct Row {
+  std::string what;
+  uint64_t seed = 0;
+  SurvivalRun run;
+  double apart = 0;  // the largest difference of a loss to the undisturbed run's, nats
+  bool same = false;
+};
+
+// Beside this program, in Bazel's folder.
+std::string PipelabProgram() {
+  char path[4096] = {};
+  const ssize_t size = readlink("/proc/self/exe", path, sizeof(path) - 1);
+  const std::string own(path, size > 0 ? static_cast<size_t>(size) : 0);
+  return absl::StrCat(own.substr(0, own.rfind('/')), "/../pipelab");
+}
+
+absl::StatusOr<std::string> TextFile(const std::string& folder) {
+  if (absl::GetFlag(FLAGS_synthetic)) return std::string();
+  PIPELAB_ASSIGN_OR_RETURN(const TextCorpus novels, FetchAusten(DefaultDataCache()));
+  const std::string file = JoinPath(folder, "novels.txt");
+  PIPELAB_RETURN_IF_ERROR(WriteFileAtomically(file, absl::StrJoin(novels.documents, "\n")));
+  return file;
+}
+
+double LossOf(const std::string& hexadecimal) { return std::strtod(hexadecimal.c_str(), nullptr); }
+
+class Study {
+ public:
+  Study(std::string folder, std::string text)
+      : folder_(std::move(folder)), text_(std::move(text)) {}
+
+  SurvivalOptions Options() const {
+    SurvivalOptions options;
+    options.pipelab = PipelabProgram();
+    options.text = text_;
+    options.steps = absl::GetFlag(FLAGS_steps);
+    options.job = {"--micro_batch_size=4"};
+    return options;
+  }
+  SurvivalOptions Killed(uint64_t seed) const {
+    SurvivalOptions options = Options();
+    options.seed = seed;
+    options.least_pause = absl::Milliseconds(absl::GetFlag(FLAGS_pause_ms));
+    options.most_pause = 3 * options.least_pause;
+    return options;
+  }
+  // Compared with the first row.
+  absl::StatusOr<Row> Run(const std::string& what, SurvivalOptions options) {
+    options.folder = JoinPath(folder_, absl::StrCat("run", runs_++));
+    PIPELAB_RETURN_IF_ERROR(MakeDirectories(options.folder));
+    Row row;
+    row.what = what;
+    row.seed = options.seed;
+    PIPELAB_ASSIGN_OR_RETURN(row.run, RunSwarm(options));
+    return row;
+  }
+  absl::Status Add(const std::string& what, const SurvivalOptions& options) {
+    PIPELAB_ASSIGN_OR_RETURN(Row row, Run(what, options));
+    const SurvivalRun& first = rows_.empty() ? row.run : rows_[0].run;
+    row.same = row.run.losses == first.losses;
+    for (const auto& [step, loss] : row.run.losses) {
+      const auto other = first.losses.find(step);
+      if (other == first.losses.end()) continue;
+      row.apart = std::max(row.apart, std::abs(LossOf(loss) - LossOf(other->second)));
+    }
+    std::fprintf(stderr, "%s, seed %d: %d killed, losses %s, %.1f s\n", what.c_str(),
+                 static_cast<int>(row.seed), row.run.kills, row.same ? "the same" : "others",
+                 absl::ToDoubleSeconds(row.run.time));
+    rows_.push_back(std::move(row));
+    return absl::OkStatus();
+  }
+  const std::vector<Row>& rows() const { return rows_; }
+
+ private:
+  const std::string folder_, text_;
+  std::vector<Row> rows_;
+  int runs_ = 0;
+};
+
+Table SurvivalTable(const std::vector<Row>& rows) {
+  Table t("survival", "12 peers, 3 stages, a GPT: processes killed with SIGKILL");
+  t.AddKey("run");
+  t.AddKey("seed");
+  const auto add = [&](const char* metric, const char* title, const char* unit, int decimals) {
+    Column column;
+    column.metric = metric;
+    column.title = title;
+    column.unit = unit;
+    column.origin = Origin::kMeasured;
+    column.decimals = decimals;
+    t.AddColumn(std::move(column));
+  };
+  add("kills", "kills", "", 0);
+  add("lost", "gradients lost and asked again", "", 0);
+  add("redone", "steps redone", "", 0);
+  add("apart", "losses apart, at most", "nats", 9);
+  add("left", "processes left", "", 0);
+  add("step", "median step", "s", 3);
+  add("worst", "slowest step with a death", "s", 3);
+  add("join", "slowest join to its first gradient", "s", 2);
+  for (const Row& row : rows) {
+    const SurvivalRun& r = row.run;
+    t.AddRow({Label(row.what), Label(static_cast<double>(row.seed)), Measured(r.kills),
+              Measured(static_cast<double>(r.proof.lost)),
+              Measured(static_cast<double>(r.proof.redone)), Measured(row.apart), Measured(r.left),
+              Measured(r.median_step_s),
+              r.worst_step_s > 0 ? Measured(r.worst_step_s) : Missing("nobody died"),
+              r.worst_join_s > 0 ? Measured(r.worst_join_s) : Missing("nobody joined")});
+  }
+  return t;
+}
+
+constexpr char kKilled[] = "a peer killed";
+
+void AddClaims(const std::vector<Row>& rows, Report* report) {
+  int same = 0, runs = 0, left = 0, gradients = 0;
+  double worst = 0, join = 0;
+  for (const Row& row : rows) {
+    left += row.run.left;
+    gradients += row.run.proof.steps == rows[0].run.proof.steps;
+    if (row.what != kKilled) continue;
+    ++runs;
+    same += row.same;
+    worst = std::max(worst, row.run.worst_step_s / row.run.median_step_s);
+    join = std::max(join, row.run.worst_join_s);
+  }
+  const auto add = [&](const char* id, const char* text, double value, bool met,
+                       const std::string& accepted, const char* unit, const char* reason) {
+    Claim claim = OwnClaim(id, text);
+    claim.unit = unit;
+    Found(&claim, Origin::kMeasured, value);
+    MetIf(&claim, met, accepted, reason);
+    report->AddClaim(std::move(claim));
+  };
+  add("swarm.same_bits", "seeds whose losses are the undisturbed run's to the bit", same,
+      same == runs, absl::StrCat("all ", runs), "seeds", "a gradient counted otherwise than once");
+  add("swarm.proof", "runs whose log proves every gradient once", gradients,
+      gradients == static_cast<int>(rows.size()), "all", "runs", "the log has too few steps");
+  add("swarm.none_left", "processes left at the end", left, left == 0, "none", "processes",
+      "some wait for longer than they may");
+  add("swarm.death_cost", "slowest step with a death, over the median step", worst, worst <= 2,
+      "at most 2", "",
+      "a peer's gradients are asked for again one after the other, and the new "
+      "process takes a core to start");
+  add("swarm.join_time", "slowest time from a peer's start to its first gradient", join, join <= 5,
+      "at most 5 s", "s", "the machine's cores are busy");
+}
+
+// The same in simulation: peers of the run's paces come and go as they did, on a link without
+// limits. Micro-batches a second.
+absl::StatusOr<SwarmFigures> Replay(const SurvivalOptions& real, const SurvivalRun& run) {
+  SwarmOptions options;
+  const Nanoseconds forward = Milliseconds(real.least_pass_ms[0]);
+  for (int stage = 0; stage < real.stages; ++stage) {
+    SwarmStage s;
+    const bool last = stage + 1 == real.stages;  // it has no forward of its own
+    s.forward.compute = last ? Nanoseconds(1) : forward;
+    s.backward.compute = Nanoseconds(forward.value() * 5 / 2);
+    options.stages.push_back(s);
+  }
+  options.link.bandwidth = BytesPerSecond(1e12);
+  options.notice = Milliseconds(10);
+  options.in_flight = real.in_flight;
+  options.duration = Nanoseconds(absl::ToInt64Nanoseconds(run.time));
+  options.warm_up = Nanoseconds(absl::ToInt64Nanoseconds(run.warm_up));
+  options.joining = JoinRule::kNeediest;
+  options.step = real.micro_batches;
+  options.seed = real.seed;
+  return SimulateSwarm(options, run.trace);
+}
+
+// What the peers of the slowest stage can do, micro-batches a second.
+double Slowest(const SurvivalOptions& real, const SurvivalRun& run) {
+  double slowest = std::numeric_limits<double>::infinity();
+  for (int stage = 0; stage < real.stages; ++stage) {
+    const double passes = stage + 1 == real.stages ? 2.5 : 3.5;
+    slowest = std::min(slowest, run.stage_speeds[stage] * 1e3 / (passes * real.least_pass_ms[0]));
+  }
+  return slowest;
+}
+
+absl::Status AddPaced(Study* study, Report* report) {
+  Table t("paced", "Peers that take set times for their passes");
+  t.AddKey("run");
+  Column real, other;
+  real.metric = "real";
+  real.title = "real";
+  real.origin = Origin::kMeasured;
+  other.metric = "simulated";
+  other.title = "simulated, or what the slowest stage's peers can do";
+  other.origin = Origin::kSimulated;
+  for (Column* column : {&real, &other}) {
+    column->unit = "micro-batches/s";
+    column->decimals = 2;
+    column->varies = true;
+    t.AddColumn(*column);
+  }
+  SurvivalOptions killed = study->Killed(1);
+  killed.job = {"--context=16", "--hidden=16"};
+  killed.least_pass_ms = {40};
+  killed.steps = 100;
+  killed.in_flight = killed.micro_batches = 24;
+  PIPELAB_ASSIGN_OR_RETURN(const Row replayed, study->Run("replayed", killed));
+  PIPELAB_ASSIGN_OR_RETURN(const SwarmFigures figures, Replay(killed, replayed.run));
+  t.AddRow({Label("12 equal peers, killed"), Measured(replayed.run.throughput),
+            Simulated(figures.throughput)});
+  SurvivalOptions unequal = study->Options();
+  unequal.job = killed.job;
+  unequal.least_pass_ms = {80, 40, 20};
+  unequal.speeds = {1, 2, 4};
+  unequal.steps = 10;
+  unequal.micro_batches = 480;
+  unequal.in_flight = 48;
+  PIPELAB_ASSIGN_OR_RETURN(const Row uneven, study->Run("unequal", unequal));
+  const double slowest = Slowest(unequal, uneven.run);
+  t.AddRow({Label("12 peers, 1x, 2x, 4x"), Measured(uneven.run.throughput), Simulated(slowest)});
+  report->AddTable(std::move(t));
+  const auto add = [&](const char* id, const char* text, double value, bool met,
+                       const char* accepted, const char* reason) {
+    Claim claim = OwnClaim(id, text);
+    claim.unit = "%";
+    Found(&claim, Origin::kMeasured, ToPercent(value));
+    MetIf(&claim, met, accepted, reason);
+    report->AddClaim(std::move(claim));
+  };
+  const double off = figures.throughput / replayed.run.throughput - 1;
+  add("swarm.replayed", "throughput of the simulator that replays a real run's peers, off by", off,
+      std::abs(off) <= 0.1, "at most 10 % either way",
+      "messages and averages take this machine's cores time that the simulator does not know");
+  const double share = uneven.run.throughput / slowest;
+  add("swarm.real_unequal", "throughput of real unequal peers, of the slowest stage's", share,
+      share >= 0.95, "at least 95 %", "each step fills and drains the stages");
+  return absl::OkStatus();
+}
+
+absl::Status RunStudy(StudyRun* frame) {
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--seeds", absl::GetFlag(FLAGS_seeds), 0, 1000));
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--steps", absl::GetFlag(FLAGS_steps), 10, kMostSteps));
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--pause_ms", absl::GetFlag(FLAGS_pause_ms), 100, 600'000));
+  PIPELAB_RETURN_IF_ERROR(frame->Begin());
+  PIPELAB_ASSIGN_OR_RETURN(const std::string folder,
+                           MakeTemporaryDirectory("/tmp/swarm_survival."));
+  PIPELAB_ASSIGN_OR_RETURN(const std::string text, TextFile(folder));
+  Study study(folder, text);
+  PIPELAB_RETURN_IF_ERROR(study.Add("undisturbed", study.Options()));
+  for (int seed = 1; seed <= absl::GetFlag(FLAGS_seeds); ++seed) {
+    PIPELAB_RETURN_IF_ERROR(study.Add(kKilled, study.Killed(static_cast<uint64_t>(seed))));
+  }
+  if (absl::GetFlag(FLAGS_variants)) {
+    SurvivalOptions options = study.Killed(1);
+    options.at_once = 4;
+    PIPELAB_RETURN_IF_ERROR(study.Add("4 of 12 killed at once", options));
+    options = study.Killed(1);
+    options.kill_coordinator = true;
+    PIPELAB_RETURN_IF_ERROR(study.Add("the coordinator killed", options));
+    options = study.Killed(1);
+    options.job.push_back("--noorder_free");
+    PIPELAB_RETURN_IF_ERROR(study.Add("a peer killed, float sums", options));
+    options = study.Killed(1);
+    options.job.push_back("--eight_bits");
+    PIPELAB_RETURN_IF_ERROR(study.Add("a peer killed, 8-bit messages", options));
+  }
+  frame->report().AddTable(SurvivalTable(study.rows()));
+  AddClaims(study.rows(), &frame->report());
+  if (absl::GetFlag(FLAGS_paced)) PIPELAB_RETURN_IF_ERROR(AddPaced(&study, &frame->report()));
+  return RemoveTree(folder);
+}
+
+}  // namespace
+}  // namespace pipelab
+
+int main(int argc, char** argv) {
+  pipelab::StudyInfo info;
+  info.name = "swarm_survival";
+  info.title = "A swarm that survives";
+  info.summary =
+      "A real swarm on this machine, its processes killed with SIGKILL while a GPT learns the "
+      "novels; its losses, step times and joins, beside the undisturbed run and the simulator.";
+  info.quick = {{"seeds", "2"}, {"steps", "40"}, {"pause_ms", "1000"}, {"paced", "false"}};
+  info.quick_leaves_out = "18 of 20 seeds, and peers of set paces";
+  return pipelab::RunStudyMain(argc, argv, info, pipelab::RunStudy);
+}

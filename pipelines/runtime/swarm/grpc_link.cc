@@ -1,0 +1,197 @@
+#include "pipelines/runtime/swarm/grpc_link.h"
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "grpc/support/log.h"
+#include "grpcpp/grpcpp.h"
+#include "pipelines/runtime/swarm/swarm.grpc.pb.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr char kTokenKey[] = "pipelab-token";
+constexpr char kCertificateName[] = "pipelab-swarm";
+constexpr int kKeepAliveMs = 10'000, kKeepAliveLimitMs = 5'000;
+
+std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
+// What fails is told by Status alone.
+void Silence() {
+  gpr_set_log_function([](gpr_log_func_args*) {});
+}
+
+bool IsLoopback(const std::string& address) {
+  const std::string host = HostOf(address);
+  return host == "localhost" || host == "[::1]" || absl::StartsWith(host, "127.");
+}
+
+// In a time that does not tell where they differ.
+bool SameToken(absl::string_view a, absl::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned char differs = 0;
+  for (size_t i = 0; i < a.size(); ++i) differs |= static_cast<unsigned char>(a[i] ^ b[i]);
+  return differs == 0;
+}
+
+grpc::Status ToGrpc(const absl::Status& s) {
+  if (s.ok()) return grpc::Status::OK;
+  return {static_cast<grpc::StatusCode>(s.code()), std::string(s.message())};
+}
+
+// Codes have the same numbers.
+absl::Status FromGrpc(const grpc::Status& s) {
+  if (s.ok()) return absl::OkStatus();
+  return {static_cast<absl::StatusCode>(s.error_code()), s.error_message()};
+}
+
+class Server final : public SwarmServer, private swarm::Swarm::Service {
+ public:
+  Server(SwarmAccess access, SwarmService* service)
+      : access_(std::move(access)), service_(*service) {}
+  ~Server() override {
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  }
+
+  absl::Status Listen(const std::string& address) {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
+    if (access_.tls()) {
+      grpc::SslServerCredentialsOptions tls(
+          GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+      tls.pem_root_certs = access_.authority;
+      tls.pem_key_cert_pairs.push_back({access_.key, access_.certificate});
+      credentials = grpc::SslServerCredentials(tls);
+    }
+    builder.AddListeningPort(address, credentials, &port);
+    builder.RegisterService(this);
+    builder.SetMaxReceiveMessageSize(kMostSwarmBytes);
+    builder.SetMaxSendMessageSize(kMostSwarmBytes);
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || port == 0) {
+      return absl::UnavailableError(absl::StrCat(address, ": cannot be listened on"));
+    }
+    address_ = absl::StrCat(HostOf(address), ":", port);
+    return absl::OkStatus();
+  }
+
+  const std::string& address() const override { return address_; }
+
+ private:
+  grpc::Status Call(grpc::ServerContext* context, const swarm::Request* request,
+                    swarm::Reply* reply) override {
+    if (!Known(*context)) return {grpc::StatusCode::PERMISSION_DENIED, "the token is another one"};
+    if (calls_.fetch_add(1) >= kMostSwarmCalls) {
+      calls_.fetch_sub(1);
+      return {grpc::StatusCode::RESOURCE_EXHAUSTED, "too many calls at once"};
+    }
+    const absl::Status served =
+        service_.Serve(*request, absl::FromChrono(context->deadline()), reply);
+    calls_.fetch_sub(1);
+    return ToGrpc(served);
+  }
+
+  bool Known(const grpc::ServerContext& context) const {
+    if (access_.tls()) return true;  // the handshake has asked
+    const auto it = context.client_metadata().find(kTokenKey);
+    return it != context.client_metadata().end() &&
+           SameToken({it->second.data(), it->second.size()}, access_.token);
+  }
+
+  const SwarmAccess access_;
+  SwarmService& service_;
+  std::string address_;
+  std::atomic<int> calls_{0};
+  std::unique_ptr<grpc::Server> server_;
+};
+
+class Link final : public SwarmLink {
+ public:
+  explicit Link(SwarmAccess access) : access_(std::move(access)) {}
+
+  absl::Status Call(const std::string& address, const swarm::Request& request, absl::Duration limit,
+                    swarm::Reply* reply) override {
+    PIPELAB_RETURN_IF_ERROR(CheckAccess(access_, address));
+    const std::shared_ptr<swarm::Swarm::Stub> stub = StubOf(address);
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + limit));
+    if (!access_.tls()) context.AddMetadata(kTokenKey, access_.token);
+    const absl::Status status = FromGrpc(stub->Call(&context, request, reply));
+    if (absl::IsUnavailable(status)) Forget(address);
+    return status;
+  }
+
+ private:
+  std::shared_ptr<swarm::Swarm::Stub> StubOf(const std::string& address) {
+    absl::MutexLock lock(&mutex_);
+    std::shared_ptr<swarm::Swarm::Stub>& stub = stubs_[address];
+    if (stub == nullptr) {
+      grpc::ChannelArguments args;
+      args.SetMaxReceiveMessageSize(kMostSwarmBytes);
+      args.SetMaxSendMessageSize(kMostSwarmBytes);
+      args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepAliveMs);
+      args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepAliveLimitMs);
+      args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a new try connects anew
+      args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+      std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+      if (access_.tls()) {
+        credentials = grpc::SslCredentials({access_.authority, access_.key, access_.certificate});
+        args.SetSslTargetNameOverride(kCertificateName);
+      }
+      stub = swarm::Swarm::NewStub(grpc::CreateCustomChannel(address, credentials, args));
+    }
+    return stub;
+  }
+  void Forget(const std::string& address) {
+    absl::MutexLock lock(&mutex_);
+    stubs_.erase(address);
+  }
+
+  const SwarmAccess access_;
+  absl::Mutex mutex_;
+  std::map<std::string, std::shared_ptr<swarm::Swarm::Stub>> stubs_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+absl::Status CheckAccess(const SwarmAccess& access, const std::string& address) {
+  const auto error = [&](const char* what) {
+    return absl::InvalidArgumentError(absl::StrCat(address, ": ", what));
+  };
+  if (address.rfind(':') == std::string::npos) return error("must be HOST:PORT");
+  if (access.tls()) {
+    if (!access.certificate.empty() && !access.key.empty()) return absl::OkStatus();
+    return error("certificates need an authority, a certificate and its key");
+  }
+  if (access.token.empty()) return error("needs certificates or a token");
+  if (IsLoopback(address)) return absl::OkStatus();
+  return error("a token alone is for loopback (127.0.0.1); other hosts need certificates");
+}
+
+absl::StatusOr<std::unique_ptr<SwarmServer>> SwarmServer::Start(const std::string& address,
+                                                                const SwarmAccess& access,
+                                                                SwarmService* service) {
+  PIPELAB_RETURN_IF_ERROR(CheckAccess(access, address));
+  Silence();
+  auto server = std::make_unique<Server>(access, service);
+  PIPELAB_RETURN_IF_ERROR(server->Listen(address));
+  return std::unique_ptr<SwarmServer>(std::move(server));
+}
+
+std::unique_ptr<SwarmLink> MakeGrpcLink(const SwarmAccess& access) {
+  Silence();
+  return std::make_unique<Link>(access);
+}
+
+}  // namespace pipelab

@@ -1,0 +1,137 @@
+#include "pipelines/runtime/swarm/grpc_link.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/base/file.h"
+#include "tools/base/process.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Echo final : public SwarmService {
+ public:
+  absl::Status Serve(const swarm::Request& request, absl::Time deadline,
+                     swarm::Reply* reply) override {
+    if (request.has_beat()) return absl::NotFoundError("no such peer");
+    if (request.has_commit()) absl::SleepFor(deadline - absl::Now() + absl::Seconds(1));
+    reply->set_epoch(request.epoch() + 1);
+    return absl::OkStatus();
+  }
+};
+
+SwarmAccess Token(const std::string& token) {
+  SwarmAccess access;
+  access.token = token;
+  return access;
+}
+
+absl::Status Ask(const SwarmAccess& access, const std::string& address,
+                 const swarm::Request& request = {}) {
+  swarm::Reply reply;
+  const absl::Status status =
+      MakeGrpcLink(access)->Call(address, request, absl::Milliseconds(2000), &reply);
+  if (status.ok()) {
+    EXPECT_EQ(reply.epoch(), request.epoch() + 1);
+  }
+  return status;
+}
+
+TEST(GrpcLinkTest, CarriesAnswersAndErrors) {
+  Echo echo;
+  const auto server = SwarmServer::Start("127.0.0.1:0", Token("a word that nobody knows"), &echo);
+  ASSERT_THAT(server, IsOk());
+  const std::string& address = (*server)->address();
+  EXPECT_THAT(Ask(Token("a word that nobody knows"), address), IsOk());
+  EXPECT_THAT(Ask(Token("a word that everybody knows"), address),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("token")));
+  swarm::Request request;
+  request.mutable_beat();
+  EXPECT_THAT(Ask(Token("a word that nobody knows"), address, request),
+              StatusIs(absl::StatusCode::kNotFound, "no such peer"));
+}
+
+TEST(GrpcLinkTest, EveryWaitHasALimit) {
+  Echo echo;
+  const SwarmAccess access = Token("a word that nobody knows");
+  auto server = SwarmServer::Start("127.0.0.1:0", access, &echo);
+  ASSERT_THAT(server, IsOk());
+  const std::string address = (*server)->address();
+  swarm::Request stalls;
+  stalls.mutable_commit();
+  EXPECT_THAT(Ask(access, address, stalls),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("")));
+  server->reset();
+  EXPECT_THAT(Ask(access, address), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("")));
+}
+
+TEST(GrpcLinkTest, ATokenIsForLoopback) {
+  Echo echo;
+  EXPECT_THAT(SwarmServer::Start("0.0.0.0:0", Token("a word that nobody knows"), &echo),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "0.0.0.0:0: a token alone is for loopback (127.0.0.1); other hosts need "
+                       "certificates"));
+  EXPECT_THAT(SwarmServer::Start("127.0.0.1:0", SwarmAccess(), &echo),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("certificates or a token")));
+  EXPECT_THAT(Ask(Token("a word that nobody knows"), "10.0.0.1:4100"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("for loopback")));
+}
+
+// An authority's certificates, made by openssl.
+absl::StatusOr<SwarmAccess> Certificates(const std::string& name) {
+  const std::string folder = absl::StrCat(::testing::TempDir(), "/", name);
+  absl::Status made = MakeDirectories(folder);
+  if (!made.ok()) return made;
+  const auto run = [&](const std::string& command) {
+    ProcessOptions options;
+    options.directory = folder;
+    const auto ran = RunProcess({"sh", "-c", command}, options);
+    EXPECT_THAT(ran, IsOk());
+    if (ran.ok()) {
+      EXPECT_EQ(ran->exit_code, 0) << ran->error;
+    }
+  };
+  const std::string key = "openssl req -newkey rsa:2048 -nodes ";
+  run(key + "-x509 -days 2 -subj /CN=authority -keyout ca.key -out authority.pem");
+  run(key + "-subj /CN=pipelab-swarm -keyout key.pem -out own.csr");
+  run("printf subjectAltName=DNS:pipelab-swarm > own.ext; openssl x509 -req -in own.csr -days 2 "
+      "-CA authority.pem -CAkey ca.key -CAcreateserial -extfile own.ext -out certificate.pem");
+  SwarmAccess access;
+  for (const auto& [file, text] :
+       {std::pair("authority.pem", &access.authority),
+        std::pair("certificate.pem", &access.certificate), std::pair("key.pem", &access.key)}) {
+    const auto read = ReadFile(JoinPath(folder, file));
+    if (!read.ok()) return read.status();
+    *text = *read;
+  }
+  return access;
+}
+
+TEST(GrpcLinkTest, CertificatesOnBothSides) {
+  if (!RunProcess({"openssl", "version"}).ok()) GTEST_SKIP() << "there is no openssl";
+  const auto ours = Certificates("ours"), theirs = Certificates("theirs");
+  ASSERT_THAT(ours, IsOk());
+  ASSERT_THAT(theirs, IsOk());
+  Echo echo;
+  const auto server = SwarmServer::Start("0.0.0.0:0", *ours, &echo);
+  ASSERT_THAT(server, IsOk());
+  const std::string& all = (*server)->address();
+  const std::string address = absl::StrCat("127.0.0.1", all.substr(all.rfind(':')));
+  EXPECT_THAT(Ask(*ours, address), IsOk());
+  EXPECT_THAT(Ask(*theirs, address), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("")));
+  // Ours to trust, theirs to show: the server wants its own authority's.
+  SwarmAccess mixed = *theirs;
+  mixed.authority = ours->authority;
+  EXPECT_THAT(Ask(mixed, address), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("")));
+  EXPECT_THAT(Ask(Token("a word that nobody knows"), address),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("")));
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,168 @@
+#include "pipelines/runtime/swarm/peer_stage.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/tensor/host_values.h"
+#include "models/checkpoint/safetensors.h"
+#include "models/data/batch_source.h"
+#include "models/data/token_fields.h"
+#include "pipelines/ir/schedule.h"
+#include "pipelines/runtime/whole_state.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+
+// The numbers that came with the pass.
+class PeerStage::PassData final : public BatchSource {
+ public:
+  explicit PassData(const swarm::Job::Model& model)
+      : BatchSource(TokenFields(model.tokens(), model.vocabulary())) {}
+  void Set(const swarm::Pass* pass) { pass_ = pass; }
+  void FillIds(int field, int64_t, int64_t, absl::Span<int32_t> out) const override {
+    const auto& ids = field == 0 ? pass_->tokens() : pass_->targets();
+    std::copy(ids.begin(), ids.end(), out.begin());  // as many: Check
+  }
+
+ private:
+  const swarm::Pass* pass_ = nullptr;
+};
+
+PeerStage::PeerStage(const swarm::Job& job, int stage)
+    : job_(job),
+      stage_(stage),
+      data_(std::make_unique<PassData>(job.model())),
+      backend_(MakeCpuBackend(&arena_)) {}
+
+PeerStage::~PeerStage() = default;
+
+absl::StatusOr<std::unique_ptr<PeerStage>> PeerStage::Create(const swarm::Job& job, int stage) {
+  std::unique_ptr<PeerStage> made(new PeerStage(job, stage));
+  PIPELAB_ASSIGN_OR_RETURN(made->layout_, LayoutOf(job));
+  if (stage < 0 || stage >= job.stages()) {
+    return absl::InvalidArgumentError(absl::StrCat("stage ", stage, " of ", job.stages()));
+  }
+  LayerStageOptions options;
+  options.micro_batch_size = job.micro_batch_size();
+  options.data = made->data_.get();
+  options.seed = job.seed();
+  options.optimizer = OptimizerOf(job);
+  options.batch_tokens =
+      int64_t{job.micro_batches()} * job.micro_batch_size() * job.model().tokens();
+  PIPELAB_ASSIGN_OR_RETURN(made->layers_,
+                           LayerStage::Create(made->layout_.graph, made->layout_.partition, stage,
+                                              made->backend_.get(), options));
+  PIPELAB_ASSIGN_OR_RETURN(const Tensor gradients, made->layers_->Gradients(""));
+  made->parameters_ = gradients.size();
+  return made;
+}
+
+absl::Status PeerStage::Check(const swarm::Pass& pass) const {
+  if (pass.step() != step()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a pass of step ", pass.step(), "; the weights are of step ", step()));
+  }
+  const bool last = stage_ + 1 == job_.stages();
+  if (pass.stage() != stage_ || pass.micro_batch() < 0 ||
+      pass.micro_batch() >= job_.micro_batches() || (last && !pass.backward())) {
+    return absl::InvalidArgumentError(absl::StrCat("no pass of stage ", stage_, ": micro-batch ",
+                                                   pass.micro_batch(), " at stage ", pass.stage()));
+  }
+  const int64_t tokens = int64_t{job_.micro_batch_size()} * job_.model().tokens();
+  const int64_t vocabulary = job_.model().vocabulary();
+  const auto check = [&](const auto& ids, bool wanted) {
+    return ids.size() == (wanted ? tokens : 0) &&
+           std::all_of(ids.begin(), ids.end(), [&](int id) { return id >= 0 && id < vocabulary; });
+  };
+  if (!check(pass.tokens(), stage_ == 0) || !check(pass.targets(), last)) {
+    return absl::InvalidArgumentError("a pass with other tokens or targets than the stage reads");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Tensor>> PeerStage::TensorOf(const swarm::Values& values,
+                                                        int64_t numbers, const TensorSpec& spec) {
+  PIPELAB_RETURN_IF_ERROR(CheckValues(values, numbers, job_.eight_bits()));
+  std::vector<Tensor> tensors;
+  tensors.push_back(backend_->Allocate(spec.shape));
+  PIPELAB_RETURN_IF_ERROR(FromValues(values, job_.eight_bits(), tensors[0].f32()));
+  return tensors;
+}
+
+absl::Status PeerStage::Run(const swarm::Pass& pass, swarm::PassDone* done,
+                            std::vector<float>* gradient) {
+  PIPELAB_RETURN_IF_ERROR(Check(pass));
+  data_->Set(&pass);
+  std::vector<Tensor> input, output_gradient;
+  const bool last = stage_ + 1 == job_.stages();
+  if (stage_ > 0) {
+    PIPELAB_ASSIGN_OR_RETURN(
+        input, TensorOf(pass.input(), layout_.boundary[stage_ - 1], layers_->InputSpec(0, 0)));
+  }
+  if (pass.backward() && !last) {
+    PIPELAB_ASSIGN_OR_RETURN(
+        output_gradient,
+        TensorOf(pass.output_gradient(), layout_.boundary[stage_], layers_->OutputSpec(0, 0)));
+  }
+  Action a;
+  a.kind = ActionKind::kForward;
+  a.stage = static_cast<int16_t>(stage_);
+  a.micro_batch = pass.micro_batch();
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<Tensor> results,
+                           layers_->Forward(a, std::move(input), /*drop=*/!pass.backward()));
+  if (!pass.backward()) {
+    layers_->Forget(a);
+  } else {
+    if (last) done->set_loss(layers_->losses().at(pass.micro_batch()));
+    a.kind = ActionKind::kBackward;
+    PIPELAB_ASSIGN_OR_RETURN(results, layers_->Backward(a, std::move(output_gradient)));
+    PIPELAB_ASSIGN_OR_RETURN(const Tensor sum, layers_->Gradients(""));
+    *gradient = HostValues(sum);
+    backend_->Fill(sum, 0);
+  }
+  if (results.empty()) return absl::OkStatus();
+  return ToValues(results[0].f32(), job_.eight_bits(), done->mutable_values());
+}
+
+absl::Status PeerStage::Step(absl::Span<const float> gradient) {
+  PIPELAB_ASSIGN_OR_RETURN(const Tensor sum, layers_->Gradients(""));
+  SetHostValues(sum, gradient);
+  Action a;
+  a.kind = ActionKind::kStep;
+  a.stage = static_cast<int16_t>(stage_);
+  return layers_->Step(a);
+}
+
+absl::StatusOr<std::string> PeerStage::State() const {
+  Safetensors file;
+  LayerStage* const stages[] = {layers_.get()};
+  const StateTarget target = TargetOf(job_, layout_);
+  for (const StateEntry& entry : StateEntries(layout_.graph, target.optimizer_state)) {
+    if (PartsOf(entry, stages).empty()) continue;  // another stage's
+    file.tensors[entry.key] = {entry.spec->shape, WholeTensor(entry, stages)};
+  }
+  return SerializeSafetensors(file);
+}
+
+absl::Status PeerStage::SetState(int64_t step, absl::string_view safetensors) {
+  PIPELAB_ASSIGN_OR_RETURN(const Safetensors file, ParseSafetensors(safetensors, "the state"));
+  LayerStage* const stages[] = {layers_.get()};
+  const StateTarget target = TargetOf(job_, layout_);
+  for (const StateEntry& entry : StateEntries(layout_.graph, target.optimizer_state)) {
+    if (PartsOf(entry, stages).empty()) continue;
+    const auto it = file.tensors.find(entry.key);
+    if (it == file.tensors.end() || it->second.shape != entry.spec->shape ||
+        !std::holds_alternative<std::vector<float>>(it->second.values)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the state of stage ", stage_, " has no such \"", entry.key, "\""));
+    }
+    PIPELAB_RETURN_IF_ERROR(
+        SetWholeTensor(entry, std::get<std::vector<float>>(it->second.values), stages));
+  }
+  return layers_->SetTrainingStep(step);
+}
+
+}  // namespace pipelab

@@ -1,0 +1,169 @@
+#include "pipelines/runtime/swarm/swarm_log.h"
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int64_t kMost = int64_t{1} << 40;
+
+class Checker {
+ public:
+  absl::Status Line(absl::string_view line) {
+    const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
+    const absl::string_view event = words[0];
+    if (event == "drop") ++proof_.drops;
+    if (event == "start") return Start(words);
+    if (event == "count" || event == "lose") return CountOrLose(words, event == "count");
+    if (event == "commit") return Commit(words);
+    if (event == "step") return Step(words);
+    if (event == "join" || event == "ready" || event == "move" || event == "drop") {
+      return absl::OkStatus();
+    }
+    return absl::DataLossError("no such event");
+  }
+  SwarmProof proof() const { return proof_; }
+
+ private:
+  using Place = std::pair<int64_t, int64_t>;  // stage, micro-batch
+
+  static absl::StatusOr<absl::string_view> Text(const std::vector<absl::string_view>& words,
+                                                absl::string_view key) {
+    for (absl::string_view word : words) {
+      if (absl::ConsumePrefix(&word, key) && absl::ConsumePrefix(&word, "=")) return word;
+    }
+    return absl::DataLossError(absl::StrCat("has no ", key));
+  }
+  static absl::StatusOr<int64_t> Number(const std::vector<absl::string_view>& words,
+                                        absl::string_view key) {
+    PIPELAB_ASSIGN_OR_RETURN(const absl::string_view text, Text(words, key));
+    return Whole(text, key);
+  }
+  static absl::StatusOr<int64_t> Whole(absl::string_view text, absl::string_view key) {
+    int64_t number = 0;
+    if (absl::SimpleAtoi(text, &number) && number >= 0 && number <= kMost) return number;
+    return absl::DataLossError(absl::StrCat(key, " is \"", text, "\""));
+  }
+
+  absl::Status Start(const std::vector<absl::string_view>& words) {
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t step, Number(words, "step"));
+    PIPELAB_ASSIGN_OR_RETURN(stages_, Number(words, "stages"));
+    PIPELAB_ASSIGN_OR_RETURN(micro_batches_, Number(words, "micro_batches"));
+    if (!started_) first_ = step_ = step;
+    if (step < first_ || step > step_) {
+      return absl::DataLossError(absl::StrCat("starts at step ", step, " after ", step_));
+    }
+    started_ = true;
+    proof_.redone += step_ - step;
+    SetStep(step);
+    return absl::OkStatus();
+  }
+
+  absl::Status CountOrLose(const std::vector<absl::string_view>& words, bool count) {
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t step, Number(words, "step"));
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t stage, Number(words, "stage"));
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t micro_batch, Number(words, "micro_batch"));
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t peer, Number(words, "peer"));
+    if (!started_ || step != step_ || stage >= stages_ || micro_batch >= micro_batches_) {
+      return absl::DataLossError(absl::StrCat("is not of step ", step_));
+    }
+    const Place place = {stage, micro_batch};
+    if (count) {
+      if (counted_.emplace(place, peer).second) return absl::OkStatus();
+      return absl::DataLossError("is counted already");
+    }
+    const auto it = counted_.find(place);
+    if (it == counted_.end() || it->second != peer) return absl::DataLossError("was not counted");
+    counted_.erase(it);
+    ++proof_.lost;
+    return absl::OkStatus();
+  }
+
+  absl::Status Commit(const std::vector<absl::string_view>& words) {
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t step, Number(words, "step"));
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t stage, Number(words, "stage"));
+    PIPELAB_ASSIGN_OR_RETURN(const absl::string_view shares, Text(words, "shares"));
+    if (!started_ || step != step_ || stage >= stages_) {
+      return absl::DataLossError(absl::StrCat("is not of step ", step_));
+    }
+    std::set<int64_t> summed;
+    for (absl::string_view share : absl::StrSplit(shares, ';')) {
+      const std::pair<absl::string_view, absl::string_view> parts =
+          absl::StrSplit(share, absl::MaxSplits(':', 1));
+      PIPELAB_ASSIGN_OR_RETURN(const int64_t peer, Whole(parts.first, "peer"));
+      for (absl::string_view text : absl::StrSplit(parts.second, ',')) {
+        PIPELAB_ASSIGN_OR_RETURN(const int64_t micro_batch, Whole(text, "micro_batch"));
+        const auto it = counted_.find({stage, micro_batch});
+        if (it == counted_.end() || it->second != peer) {
+          return absl::DataLossError(
+              absl::StrCat("micro-batch ", micro_batch, " was not counted for peer ", peer));
+        }
+        if (!summed.insert(micro_batch).second) {
+          return absl::DataLossError(absl::StrCat("micro-batch ", micro_batch, " twice"));
+        }
+      }
+    }
+    if (static_cast<int64_t>(summed.size()) != micro_batches_) {
+      return absl::DataLossError(
+          absl::StrCat("sums ", summed.size(), " micro-batches of ", micro_batches_));
+    }
+    if (!committed_.insert(stage).second) return absl::DataLossError("is committed already");
+    return absl::OkStatus();
+  }
+
+  absl::Status Step(const std::vector<absl::string_view>& words) {
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t step, Number(words, "step"));
+    if (!started_ || step != step_ || static_cast<int64_t>(committed_.size()) != stages_) {
+      return absl::DataLossError(absl::StrCat("ends with ", committed_.size(), " of ", stages_,
+                                              " stages committed, at step ", step_));
+    }
+    SetStep(step + 1);
+    return absl::OkStatus();
+  }
+
+  void SetStep(int64_t step) {
+    step_ = step;
+    counted_.clear();
+    committed_.clear();
+    proof_.steps = step_ - first_;
+    proof_.gradients = proof_.steps * stages_ * micro_batches_;
+  }
+
+  bool started_ = false;
+  int64_t first_ = 0, step_ = 0, stages_ = 0, micro_batches_ = 0;
+  std::map<Place, int64_t> counted_;  // -> peer
+  std::set<int64_t> committed_;       // stages
+  SwarmProof proof_;
+};
+
+}  // namespace
+
+absl::StatusOr<SwarmProof> CheckSwarmLog(absl::string_view log) {
+  Checker checker;
+  int64_t number = 0;
+  while (!log.empty()) {
+    const size_t end = log.find('\n');
+    if (end == absl::string_view::npos) break;
+    ++number;
+    const absl::string_view line = log.substr(0, end);
+    log.remove_prefix(end + 1);
+    const absl::Status read = checker.Line(line);
+    if (!read.ok()) {
+      return absl::DataLossError(
+          absl::StrCat("line ", number, ": \"", line.substr(0, 80), "\" ", read.message()));
+    }
+  }
+  return checker.proof();
+}
+
+}  // namespace pipelab

@@ -1,0 +1,243 @@
+// The running swarm as threads, with faults at chosen messages: the bits of the losses and of the
+// final state are those of the undisturbed run.
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/checkpoint/safetensors.h"
+#include "pipelines/runtime/swarm/swarm_log.h"
+#include "pipelines/runtime/swarm/test_network.h"
+#include "tools/base/rng.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using Kind = swarm::Request::KindCase;
+
+constexpr int kStages = 3;
+constexpr int64_t kSteps = 4;
+
+struct Ran {
+  std::map<int64_t, double> losses;
+  std::string state, log;
+  SwarmTrainer::Traffic traffic;
+};
+
+CoordinatorOptions OptionsOf(const swarm::Job& job) {
+  CoordinatorOptions options;
+  options.job = job;
+  options.checkpoint_every = 2;
+  options.patience = absl::Seconds(30);
+  return options;
+}
+
+Ran RunSwarm(const CoordinatorOptions& options, const TestNetwork::Rule& rule, int peers = 6,
+             int trainers = 1) {
+  TestNetwork network;
+  network.SetFault(rule);
+  TestSwarm swarm(&network, options, peers, trainers);
+  EXPECT_THAT(swarm.Run(), IsOk());
+  return {swarm.losses(), ChecksumOf(swarm.saved().tensors), swarm.log(), swarm.traffic()};
+}
+
+TestFault NoFault(const TestCall&) { return TestFault::kNone; }
+
+const Ran& Undisturbed() {
+  static const Ran* const ran = new Ran(RunSwarm(OptionsOf(TestJob(kStages, kSteps)), NoFault));
+  return *ran;
+}
+
+// `fault` at the call `number` of a kind.
+TestNetwork::Rule At(Kind kind, int64_t number, TestFault fault) {
+  return [=](const TestCall& call) {
+    return call.request.kind_case() == kind && call.number == number && call.to != "coordinator"
+               ? fault
+               : TestFault::kNone;
+  };
+}
+
+void ExpectSame(const Ran& ran, const std::string& what) {
+  EXPECT_EQ(ran.losses, Undisturbed().losses) << what;
+  EXPECT_EQ(ran.state, Undisturbed().state) << what;
+  const auto proof = CheckSwarmLog(ran.log);
+  ASSERT_THAT(proof, IsOk()) << what;
+  EXPECT_EQ(proof->steps, kSteps) << what;
+  EXPECT_EQ(proof->gradients, kSteps * kStages * 6) << what;
+}
+
+TEST(SwarmRunTest, LearnsAndProvesIt) {
+  ASSERT_EQ(Undisturbed().losses.size(), kSteps);
+  EXPECT_LT(Undisturbed().losses.at(kSteps - 1), Undisturbed().losses.at(0));
+  ExpectSame(Undisturbed(), "itself");
+}
+
+TEST(SwarmRunTest, AnyNumberOfPeersAndTrainersHasTheSameBits) {
+  const CoordinatorOptions options = OptionsOf(TestJob(kStages, kSteps));
+  ExpectSame(RunSwarm(options, NoFault, /*peers=*/3), "3 peers");
+  ExpectSame(RunSwarm(options, NoFault, /*peers=*/7, /*trainers=*/2), "2 trainers");
+}
+
+TEST(SwarmRunTest, EachFaultAtEachKindOfMessage) {
+  const CoordinatorOptions options = OptionsOf(TestJob(kStages, kSteps));
+  for (Kind kind : {Kind::kPass, Kind::kReduce, Kind::kGetSum, Kind::kCommit, Kind::kGetState}) {
+    for (TestFault fault : {TestFault::kLoseRequest, TestFault::kLoseAnswer, TestFault::kKillBefore,
+                            TestFault::kKillAfter}) {
+      // Inside the second step; the first calls of state are the first checkpoint's.
+      const int64_t number = kind == Kind::kPass     ? 40
+                             : kind == Kind::kReduce ? 14
+                             : kind == Kind::kGetSum ? 20
+                             : kind == Kind::kCommit ? 8
+                                                     : 1;
+      ExpectSame(RunSwarm(options, At(kind, number, fault)),
+                 absl::StrCat("kind ", kind, ", fault ", static_cast<int>(fault)));
+    }
+  }
+}
+
+// Every so many calls one that goes wrong, at random.
+TEST(SwarmRunTest, ManyFaultsOfManySeeds) {
+  const CoordinatorOptions options = OptionsOf(TestJob(kStages, kSteps));
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const CounterRng rng(seed, "swarm/test");
+    const Ran ran = RunSwarm(options, [&](const TestCall& call) {
+      const uint64_t at = call.number * 16 + static_cast<uint64_t>(call.request.kind_case());
+      if (call.to == "coordinator" || rng.Below(2 * at, 40) > 0) return TestFault::kNone;
+      return static_cast<TestFault>(1 + rng.Below(2 * at + 1, 4));
+    });
+    ExpectSame(ran, absl::StrCat("seed ", seed));
+  }
+}
+
+TEST(SwarmRunTest, WhereAStageLosesAllPeersItGoesBackToTheCheckpoint) {
+  const CoordinatorOptions options = OptionsOf(TestJob(kStages, kSteps));
+  const Ran ran = RunSwarm(
+      options,
+      [](const TestCall& call) {
+        const bool last = call.request.has_pass() && call.request.pass().stage() == 1 &&
+                          call.request.pass().step() == 3 && call.number < 200;
+        return last ? TestFault::kKillBefore : TestFault::kNone;
+      },
+      /*peers=*/3);
+  ExpectSame(ran, "all of stage 1");
+  EXPECT_GT(CheckSwarmLog(ran.log)->redone, 0);
+}
+
+TEST(SwarmRunTest, ALiarIsDroppedAndNamed) {
+  const CoordinatorOptions options = OptionsOf(TestJob(kStages, kSteps));
+  const auto lies = [](Kind kind) {
+    return [kind](const TestCall& call) {
+      return call.request.kind_case() == kind && call.to == "peer2" ? TestFault::kLie
+                                                                    : TestFault::kNone;
+    };
+  };
+  const Ran passes = RunSwarm(options, lies(Kind::kPass));
+  ExpectSame(passes, "passes");
+  EXPECT_THAT(passes.log, HasSubstr("address=peer2 why=\"INVALID_ARGUMENT: values of"));
+  const Ran sums = RunSwarm(options, lies(Kind::kGetSum));
+  ExpectSame(sums, "sums");
+  EXPECT_THAT(sums.log, AnyOf(HasSubstr("address=peer2 why=\"sums: "),
+                              HasSubstr("address=peer2 why=\"averages: ")));
+}
+
+TEST(SwarmRunTest, AStallingPeerIsDroppedAndNamed) {
+  swarm::Job job = TestJob(kStages, kSteps);
+  job.set_wait_ms(300);
+  const Ran ran = RunSwarm(OptionsOf(job), [](const TestCall& call) {
+    return call.request.has_pass() && call.to == "peer1" ? TestFault::kStall : TestFault::kNone;
+  });
+  ExpectSame(ran, "stalls");
+  EXPECT_THAT(ran.log, HasSubstr("address=peer1 why=\"stalls: 3 requests in a row"));
+}
+
+TEST(SwarmRunTest, FloodsAreRefusedAndNamed) {
+  TestNetwork network;
+  TestSwarm swarm(&network, OptionsOf(TestJob(kStages, kSteps)), /*peers=*/3);
+  const auto link = network.LinkOf("flood");
+  absl::Status last;
+  for (int i = 0; i < 25; ++i) {
+    swarm::Request request;
+    swarm::Reply reply;
+    request.mutable_join()->set_address("flood");
+    request.mutable_join()->set_speed(1);
+    last = link->Call("coordinator", request, absl::Seconds(5), &reply);
+  }
+  EXPECT_THAT(last, StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("floods")));
+  EXPECT_THAT(swarm.log(), HasSubstr("why=\"floods: joins"));
+  EXPECT_THAT(swarm.Run(), IsOk());
+  EXPECT_EQ(swarm.losses(), Undisturbed().losses);
+}
+
+TEST(SwarmRunTest, PlainSumsDifferByRoundingAlone) {
+  swarm::Job job = TestJob(kStages, kSteps);
+  job.set_order_free(false);
+  const Ran ran = RunSwarm(OptionsOf(job), At(Kind::kPass, 40, TestFault::kKillAfter));
+  ASSERT_EQ(ran.losses.size(), kSteps);
+  for (const auto& [step, loss] : Undisturbed().losses) {
+    EXPECT_NEAR(ran.losses.at(step), loss, 1e-5) << step;
+  }
+  EXPECT_THAT(CheckSwarmLog(ran.log), IsOk());
+}
+
+TEST(SwarmRunTest, EightBitsHaveAFourthOfTheTraffic) {
+  swarm::Job job = TestJob(kStages, kSteps);
+  job.set_eight_bits(true);
+  const Ran ran = RunSwarm(OptionsOf(job), NoFault);
+  EXPECT_NEAR(ran.losses.at(0), Undisturbed().losses.at(0), 0.02);
+  // Of the 2 boundaries' 2 * 8 * 8 values, a micro-batch's two forwards take one and give two;
+  // backwards take two inputs and two gradients, and give two.
+  const int64_t micro_batches = kSteps * 6, floats = 4 * 128, int8 = 16 + 2 + 128;
+  EXPECT_EQ(Undisturbed().traffic.values_out, micro_batches * 5 * floats);
+  EXPECT_EQ(Undisturbed().traffic.values_back, micro_batches * 4 * floats);
+  EXPECT_EQ(ran.traffic.values_out, micro_batches * 5 * int8);
+  EXPECT_EQ(ran.traffic.values_back, micro_batches * 4 * int8);
+}
+
+TEST(SwarmRunTest, ACoordinatorGoesOnFromItsCheckpoint) {
+  const std::string file = absl::StrCat(::testing::TempDir(), "/restart.safetensors");
+  CoordinatorOptions options = OptionsOf(TestJob(kStages, kSteps));
+  options.checkpoint = file;
+  std::string log;
+  {
+    TestNetwork network;
+    options.job.set_steps(2);
+    TestSwarm swarm(&network, options, 6);
+    ASSERT_THAT(swarm.Run(), IsOk());
+    log = swarm.log();
+  }
+  options.job.set_steps(kSteps);
+  options.epoch = 2;
+  const Ran ran = RunSwarm(options, NoFault);
+  EXPECT_EQ(ran.state, Undisturbed().state);
+  for (const auto& [step, loss] : ran.losses) EXPECT_EQ(loss, Undisturbed().losses.at(step));
+  EXPECT_EQ(ran.losses.begin()->first, 2);
+  const auto proof = CheckSwarmLog(absl::StrCat(log, ran.log));
+  ASSERT_THAT(proof, IsOk());
+  EXPECT_EQ(proof->steps, kSteps);
+}
+
+TEST(SwarmRunTest, PeersMoveWhereTheyAreNeeded) {
+  CoordinatorOptions options = OptionsOf(TestJob(kStages, 40));
+  options.rebalance_every = absl::Milliseconds(20);
+  TestNetwork network;
+  TestSwarm swarm(&network, options, /*peers=*/0);
+  SwarmPeerOptions first;
+  first.stage = 0;
+  for (int i = 0; i < 4; ++i) swarm.AddPeer(first);
+  for (int stage : {1, 2}) {
+    first.stage = stage;
+    swarm.AddPeer(first);
+  }
+  ASSERT_THAT(swarm.Run(), IsOk());
+  EXPECT_THAT(swarm.log(), HasSubstr("move peer="));
+  const auto proof = CheckSwarmLog(swarm.log());
+  ASSERT_THAT(proof, IsOk());
+  EXPECT_EQ(proof->steps, 40);
+}
+
+}  // namespace
+}  // namespace pipelab

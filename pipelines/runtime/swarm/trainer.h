@@ -1,0 +1,114 @@
+// A trainer of a swarm: takes micro-batches through the stages, from peer to peer.
+//
+//   SwarmTrainer trainer(link, {.coordinator = address, .data = data.train.get()});
+//   PIPELAB_RETURN_IF_ERROR(trainer.Run());              // until the training is done
+//
+// It has the data, asks the coordinator which gradients are missing, and keeps what crosses the
+// boundaries between stages until the step is committed. So when a peer dies with gradients that
+// it had answered for, exactly those backwards are asked for again, of other peers.
+//
+// Each request goes to the peer that PeerRouter says. One that does not answer within the job's
+// wait limit only loses this request; one that fails is not asked again before it has joined anew.
+// Values of another size than the stage's are a lie, and reported.
+//
+// Of several trainers each takes its share of micro-batches; those of one that dies are begun anew
+// by the others. Errors of Run: as SwarmPeer's.
+#ifndef PIPELAB_PIPELINES_RUNTIME_SWARM_TRAINER_H_
+#define PIPELAB_PIPELINES_RUNTIME_SWARM_TRAINER_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "models/data/batch_source.h"
+#include "pipelines/elastic/routing.h"
+#include "pipelines/runtime/swarm/job.h"
+#include "pipelines/runtime/swarm/link.h"
+
+namespace pipelab {
+
+struct SwarmTrainerOptions {
+  std::string coordinator;
+  const BatchSource* data = nullptr;  // tokens and targets (token_fields.h)
+  int trainer = 1;                    // its number among the trainers
+  int in_flight = 12;                 // micro-batches
+  uint64_t seed = 1;                  // of the router's draws
+  absl::Duration patience = absl::Seconds(60);
+};
+
+class SwarmTrainer {
+ public:
+  struct Traffic {
+    int64_t requests = 0, retries = 0;        // passes that were answered; that were asked again
+    int64_t values_out = 0, values_back = 0;  // bytes of activations and gradients
+  };
+
+  SwarmTrainer(SwarmLink* link, const SwarmTrainerOptions& options)
+      : link_(*link), options_(options) {}
+
+  absl::Status Run();
+  void Stop() { stopped_ = true; }
+  Traffic traffic() const;
+
+ private:
+  struct MicroBatch {  // of the step; [stage]
+    std::vector<swarm::Values> inputs, output_gradients;
+    std::vector<bool> has_input, has_gradient;
+    std::set<int> missing;       // stages
+    std::map<int, int> counted;  // stage -> the peer whose gradient counts
+    bool busy = false;
+  };
+  struct Place {  // of what is done now
+    int64_t epoch = 0, step = 0;
+    bool operator==(const Place& o) const { return epoch == o.epoch && step == o.step; }
+  };
+
+  void Take(const swarm::Reply& reply);
+  void MeasureUnit(int stage, double seconds) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddTo(PeerRouter* router, const swarm::PeerPlace& peer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!router->Has(peer.peer())) router->Add(peer.peer(), std::max(1e-6, peer.speed()));
+  }
+  void TakePeers(const swarm::Tasks& tasks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Work();
+  absl::Status RunMicroBatch(const Place& place, int micro_batch, const std::set<int>& missing);
+  absl::StatusOr<swarm::PassDone> Ask(const Place& place, swarm::Pass pass, int* peer);
+  absl::StatusOr<swarm::PeerPlace> NextPeer(const Place& place, int stage, double work);
+  absl::Status CheckDone(const swarm::Pass& pass, const swarm::PassDone& done) const;
+  void Failed(const Place& place, int peer, int stage, const absl::Status& why, bool lied);
+  absl::Status Report(const Place& place, const swarm::Pass& pass, double loss, int peer);
+  swarm::Pass PassOf(const Place& place, int micro_batch, int stage, bool backward);
+  bool IsNow(const Place& place) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return place == place_ && !stopped_;
+  }
+
+  SwarmLink& link_;
+  const SwarmTrainerOptions options_;
+  std::atomic<bool> stopped_{false};
+
+  mutable absl::Mutex mutex_;
+  swarm::Job job_ ABSL_GUARDED_BY(mutex_);
+  SwarmLayout layout_ ABSL_GUARDED_BY(mutex_);
+  Place place_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, MicroBatch> micro_batches_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, swarm::PeerPlace> peers_ ABSL_GUARDED_BY(mutex_);
+  std::set<int> banned_ ABSL_GUARDED_BY(mutex_);
+  std::vector<PeerRouter> routers_ ABSL_GUARDED_BY(mutex_);  // [stage]
+  // [stage] Seconds of a forward at a peer of speed 1, so that told and measured speeds compare; 0:
+  // not known.
+  std::vector<double> unit_ ABSL_GUARDED_BY(mutex_);
+  Traffic traffic_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_RUNTIME_SWARM_TRAINER_H_
