@@ -155,14 +155,14 @@ TEST(JsonSchema, EvaluateFollowsIt) {
   EXPECT_EQ(Schema().Check(evaluated, "evaluated"), "");
   EXPECT_EQ(evaluated["neighbours"].size(), 2);
   EXPECT_GT(evaluated["neighbours"][0]["gain"], 0);
-  EXPECT_EQ(evaluated["assumptions"].size(), 4);
+  EXPECT_EQ(evaluated["assumptions"].size(), 3);
   EXPECT_EQ(evaluated["passed_over"], 1);
 }
 
 // What evaluate prints has one price: configurations, their neighbours', and what schedule writes.
 TEST(Evaluate, IsWhatSimulateSaysOfItsConfigurations) {
   const std::string config =
-      "1f1b:P=4,T=2,D=2,b=1,M=16,sharding=optimizer,sequence,"
+      "1f1b:P=4,T=2,D=2,b=1,M=16,sharding=optimizer,state=2+2,sequence,"
       "no_pipeline_overlap,layout=17+16+16+17";
   const std::vector<std::string> on = {"--model=llama-3-8b@4096", "--cluster=dgx-h100",
                                        "--dtype=bf16", "--kernels=megatron"};
@@ -197,8 +197,8 @@ TEST(Evaluate, PricesDividedExpertsAsSimulateDoes) {
       {"search", "--devices=16", "--batch=64", "--max_expert=8", "--fixed=E=8", "--schemes=1f1b"}));
   const std::string row = found["best"][0]["config"];
   EXPECT_THAT(row, HasSubstr("E=8"));
-  // Megatron-LM's 1F1B waits for messages.
-  const std::string config = absl::StrCat(row, ",no_pipeline_overlap");
+  // Megatron-LM's 1F1B waits for messages, and its weights have 2 bytes.
+  const std::string config = absl::StrCat(row, ",no_pipeline_overlap,state=2+2");
   const std::string flags = Printed(with({"schedule", config, "--format=megatron"}));
   EXPECT_THAT(flags, HasSubstr("--expert-model-parallel-size 8\n"));
   const json evaluated = OutputOf({"evaluate", absl::StrCat("--flags=", flags), "--devices=16",

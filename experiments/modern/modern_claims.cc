@@ -73,8 +73,8 @@ Claim CoverageClaim(const Results& all) {
         absl::StrFormat("%d of %d rows", predicted, all.size()));
   MetIf(
       &c, static_cast<size_t>(predicted) == all.size(), "all rows",
-      "Mamba layers, 4-bit products, activations on the host and recomputation within a layer are "
-      "not priced, and some rows do not print their batch");
+      "Mamba layers, activations on the host and GPUs of others are not priced, and some rows do not "
+      "print their batch or sharding");
   return c;
 }
 

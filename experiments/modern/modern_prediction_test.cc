@@ -62,16 +62,18 @@ std::string ConfigOf(const ModernRow& row) {
 TEST(StepOfRow, SaysEachSystemsConfiguration) {
   ModernRow row = Row();
   EXPECT_EQ(ConfigOf(row),
-            "1f1b:P=2,T=2,D=4,V=0,b=2,M=8,sharding=optimizer,sequence,layout=9+9,"
+            "1f1b:P=2,T=2,D=4,V=0,b=2,M=8,sharding=optimizer,state=2+2,sequence,layout=9+9,"
             "no_pipeline_overlap,tensor_overlap");
   row.virtual_stages = 2;
-  EXPECT_EQ(ConfigOf(row),
-            "interleaved:P=2,T=2,D=4,V=2,b=2,M=8,sharding=optimizer,sequence,layout=5+4+4+5,"
-            "steady_overlap,tensor_overlap");
+  EXPECT_EQ(
+      ConfigOf(row),
+      "interleaved:P=2,T=2,D=4,V=2,b=2,M=8,sharding=optimizer,state=2+2,sequence,layout=5+4+4+5,"
+      "steady_overlap,tensor_overlap");
   row = Row();
   row.context = 2;
   EXPECT_EQ(ConfigOf(row),
-            "1f1b:P=2,T=2,D=2,V=0,b=2,M=16,C=2,context_exchange=ring,sharding=optimizer,sequence,"
+            "1f1b:P=2,T=2,D=2,V=0,b=2,M=16,C=2,context_exchange=ring,sharding=optimizer,state=2+2,"
+            "sequence,"
             "layout=9+9,no_pipeline_overlap,tensor_overlap");
   row = Row();
   row.group = "nanotron";
@@ -101,15 +103,15 @@ TEST(StepOfRow, TakesPartsOfTheCopies) {
   row.tensor = row.pipeline = 1;
   row.sharding = "8";
   EXPECT_EQ(ConfigOf(row),
-            "interleaved:P=1,T=1,D=16,V=8,b=2,M=2,sharding=fully,shards=8,"
+            "interleaved:P=1,T=1,D=16,V=8,b=2,M=2,sharding=fully,shards=8,state=2+2,"
             "layout=3+2+2+2+2+2+2+3,gathers_each,no_pipeline_overlap");
   row.sharding = "1";
-  EXPECT_EQ(ConfigOf(row), "1f1b:P=1,T=1,D=16,V=0,b=2,M=2,no_pipeline_overlap");
+  EXPECT_EQ(ConfigOf(row), "1f1b:P=1,T=1,D=16,V=0,b=2,M=2,state=2+2,no_pipeline_overlap");
   // torchtitan's number counts no ranks of context parallelism.
   row.group = "titan";
   row.context = 2;
   EXPECT_EQ(ConfigOf(row),
-            "interleaved:P=1,T=1,D=8,V=8,b=2,M=4,C=2,sharding=fully,shards=2,"
+            "interleaved:P=1,T=1,D=8,V=8,b=2,M=4,C=2,sharding=fully,shards=2,state=2+4+cast,"
             "layout=3+2+2+2+2+2+2+3,gathers_each,no_pipeline_overlap");
 }
 
@@ -220,7 +222,7 @@ TEST(StepOfRow, DividesExpertsAsTheSystemDoes) {
     return step->config.ToString();
   };
   EXPECT_EQ(config(),
-            "1f1b:P=2,T=2,D=4,V=0,b=2,M=8,E=4,sharding=optimizer,sequence,layout=9+9,"
+            "1f1b:P=2,T=2,D=4,V=0,b=2,M=8,E=4,sharding=optimizer,state=2+2,sequence,layout=9+9,"
             "no_pipeline_overlap,tensor_overlap");
   row.group = "mbridge";
   EXPECT_THAT(config(), testing::AllOf(testing::HasSubstr("whole_experts"),

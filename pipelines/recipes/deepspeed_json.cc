@@ -56,7 +56,7 @@ absl::Status CheckPipeline(const Recipe& r) {
 
 absl::StatusOr<DeepSpeedConfig> DeepSpeedJson(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem, {"E", "whole_experts"}));
+  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem, {"E", "whole_experts", "state"}));
   PIPELAB_RETURN_IF_ERROR(CheckPipeline(r));
   if (c.recompute == Recompute::kSelective) {
     return Error("recompute=selective: ", kSystem,

@@ -96,7 +96,7 @@ TEST(ReadMegatronFlags, ExpertsOfAGroupAreSplitOrWhole) {
   const std::string degrees =
       "--tensor-model-parallel-size 4 --sequence-parallel --expert-model-parallel-size 8 ";
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe split, Read(kMixtral, degrees));
-  EXPECT_THAT(split.config.ToString(), HasSubstr("T=4,D=16,V=0,b=1,M=16,E=8,sequence"));
+  EXPECT_THAT(split.config.ToString(), HasSubstr("T=4,D=16,V=0,b=1,M=16,E=8,state=2+4,sequence"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe whole,
                                Read(kMixtral, degrees + "--expert-tensor-parallel-size 1"));
   EXPECT_TRUE(whole.config.whole_experts);

@@ -46,7 +46,7 @@ TEST(ReadMegatronFlags, ModelIsLlamas) {
             "32 layers, hidden 4096, 32 heads (8 of keys and values), feed-forward 14336 (SwiGLU), "
             "128256 words, 8192 tokens");
   EXPECT_EQ(r.config.ToString(),
-            "1f1b:P=1,T=1,D=64,V=0,b=1,M=2,no_pipeline_overlap,no_data_overlap");
+            "1f1b:P=1,T=1,D=64,V=0,b=1,M=2,state=2+4,no_pipeline_overlap,no_data_overlap");
   EXPECT_EQ(r.type, NumberType::kBf16);
   EXPECT_EQ(r.attention, AttentionKernels::kFused);
 }
@@ -66,10 +66,10 @@ RUN=(--micro-batch-size 1 --global-batch-size 1536 --rampup-batch-size 16 16 585
     --vocab-file $VOCAB --merge-file $MERGES --tokenizer-type GPT2BPETokenizer)
 )",
                                                                  "--flags=f", 0));
-  EXPECT_EQ(
-      r.config.ToString(),
-      "1f1b:P=16,T=8,D=8,V=0,b=1,M=192,layout=13+12+12+12+12+12+12+12+12+12+12+12+12+12+12+13,"
-      "no_pipeline_overlap,no_data_overlap,whole_messages");
+  EXPECT_EQ(r.config.ToString(),
+            "1f1b:P=16,T=8,D=8,V=0,b=1,M=192,state=2+2,layout=13+12+12+12+12+12+12+12+12+12+12+12+"
+            "12+12+12+13,"
+            "no_pipeline_overlap,no_data_overlap,whole_messages");
   EXPECT_EQ(r.model.feed_forward, 4 * 12288);
   EXPECT_EQ(r.model.vocabulary, 51200);  // 50257 in units of 128 x 8
   EXPECT_TRUE(r.model.tied_embeddings);
@@ -153,9 +153,10 @@ TEST(ReadMegatronFlags, Parallelism) {
            "--overlap-grad-reduce --overlap-param-gather --use-tp-pp-dp-mapping "
            "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1 "
            "--fp8-format hybrid"));
-  EXPECT_EQ(r.config.ToString(),
-            "interleaved:P=2,T=4,D=8,V=4,b=1,M=16,sharding=optimizer,recompute=blocks,sequence,"
-            "layout=9+8+8+8+8+8+8+9,steady_overlap,ranks=tp-pp-dp");
+  EXPECT_EQ(
+      r.config.ToString(),
+      "interleaved:P=2,T=4,D=8,V=4,b=1,M=16,sharding=optimizer,state=2+4,recompute=blocks,sequence,"
+      "layout=9+8+8+8+8+8+8+9,steady_overlap,ranks=tp-pp-dp");
   EXPECT_EQ(r.type, NumberType::kFp8);
   EXPECT_THAT(r.assumptions, ElementsAre(HasSubstr("--overlap-param-gather: gathers")));
 }
@@ -189,7 +190,7 @@ TEST(ReadMegatronFlags, RecomputationDependsOnTheAttention) {
       "--recompute-granularity full --recompute-method block "
       "--pipeline-model-parallel-size 4 --recompute-num-layers ";
   EXPECT_THAT(Refusal(block + "8"), HasSubstr("accepted: 1f1b:P=4,T=1,D=16,V=0,b=1,M=8,"
-                                              "recompute=blocks"));
+                                              "state=2+4,recompute=blocks"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe some, Read(block + "3"));
   EXPECT_EQ(some.config.recompute, Recompute::kBlocks);
   EXPECT_EQ(some.config.rebuilt_blocks, 3);

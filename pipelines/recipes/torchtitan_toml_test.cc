@@ -79,9 +79,10 @@ TEST(ReadTorchtitanToml, PipelinesAreDividedAsTorchtitanDoes) {
       const Recipe r,
       Read(WithParallelism("pipeline_parallel_degree = 4\ntensor_parallel_degree = 8\n"
                            "pipeline_parallel_microbatch_size = 2")));
-  EXPECT_EQ(r.config.ToString(),
-            "1f1b:P=4,T=8,D=2,V=0,b=2,M=4,sharding=gradients,sequence,layout=17+18+16+15,"
-            "no_pipeline_overlap");
+  EXPECT_EQ(
+      r.config.ToString(),
+      "1f1b:P=4,T=8,D=2,V=0,b=2,M=4,sharding=gradients,state=2+4+cast,sequence,layout=17+18+16+15,"
+      "no_pipeline_overlap");
 }
 
 TEST(ReadTorchtitanToml, ShardsWithinGroupsOfCopies) {
