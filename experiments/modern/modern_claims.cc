@@ -71,10 +71,10 @@ Claim CoverageClaim(const Results& all) {
   c.unit = "rows";
   Found(&c, Origin::kComputed, static_cast<double>(predicted),
         absl::StrFormat("%d of %d rows", predicted, all.size()));
-  MetIf(
-      &c, static_cast<size_t>(predicted) == all.size(), "all rows",
-      "Mamba layers, activations on the host and GPUs of others are not priced, and some rows do not "
-      "print their batch or sharding");
+  MetIf(&c, static_cast<size_t>(predicted) == all.size(), "all rows",
+        "Mamba layers, activations on the host and GPUs of others are not priced, and some rows do "
+        "not "
+        "print their batch or sharding");
   return c;
 }
 
@@ -105,7 +105,7 @@ Claim FitsClaim(const Results& all) {
     if (!r.why_not.empty() || r.assumed) continue;
     ++judged;
     fit += r.fits();
-    inferred += r.inferred;
+    inferred += r.inferred && r.fits();
     if (r.fits()) continue;
     if (names.size() < 200) absl::StrAppend(&names, names.empty() ? "" : ", ", r.row->id);
     most = std::max(most, r.memory / r.device_memory);
