@@ -149,6 +149,7 @@ TEST(JsonSchema, LogitsFollowIt) {
 TEST(JsonSchema, EvaluateFollowsIt) {
   const json evaluated = OutputOf(
       {"evaluate", kCluster, "--devices=8", "--top=2",
+       // NOLINTNEXTLINE(bugprone-suspicious-missing-comma)
        "--flags=--num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 512 "
        "--max-position-embeddings 512 --vocab-size 1000 --micro-batch-size 1 --bf16 --lr 1 "
        "--global-batch-size 32 --pipeline-model-parallel-size 4 --grad-reduce-in-bf16"});

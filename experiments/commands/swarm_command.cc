@@ -196,8 +196,8 @@ absl::StatusOr<std::function<void(const std::string&)>> LogFromFlags() {
 
 void PrintStep(const SwarmStep& step, int64_t steps) {
   if (step.step % 10 != 9 && step.step + 1 != steps) return;
-  std::printf("step %lld  loss %.6f nats/token  %.3f s\n", static_cast<long long>(step.step + 1),
-              step.loss, absl::ToDoubleSeconds(step.time));
+  absl::PrintF("step %d  loss %.6f nats/token  %.3f s\n", step.step + 1, step.loss,
+               absl::ToDoubleSeconds(step.time));
   std::fflush(stdout);
 }
 

@@ -34,7 +34,7 @@ struct ModernStep {
   StepConfig config;
   ClusterSpec cluster;
   NumberType type = NumberType::kBf16;
-  int optimizer_tensors = 2;  // beside weights and gradients
+  int optimizer_tensors = 2;            // beside weights and gradients
   std::vector<std::string> recomputed;  // models/specs/recomputed_modules.h
   absl::optional<Adapters> adapters;    // none: all weights are trained
   bool eager = false;                   // WithEagerKernels, and WithExpertBiases, of

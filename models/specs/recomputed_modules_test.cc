@@ -139,7 +139,7 @@ TEST(RecomputedModulesTest, EverySecondProduct) {
   EXPECT_EQ(feed_forward.kernels, 3);
   GptConfig grouped = Dense();
   grouped.kv_heads = 1;
-  EXPECT_EQ(ChangeOf(grouped, op, 1).flops, 2.0 * kRows * kHidden * (kHidden / 4 + kHidden));
+  EXPECT_EQ(ChangeOf(grouped, op, 1).flops, 2.0 * kRows * kHidden * kHidden * 1.25);
   // Gathers come again, and sums do not.
   const TensorParallel split = {2, /*sequence=*/true, 1};
   const auto exchanges = [&](const ModelGraph& graph) {

@@ -124,6 +124,7 @@ TEST(MegatronSettings, ModelsWithExpertsReadBackOverAGrid) {
     for (const char* experts :
          {"", "--expert-model-parallel-size 2", "--expert-model-parallel-size 8",
           "--expert-model-parallel-size 8 --tensor-model-parallel-size 2 --sequence-parallel",
+          // NOLINTNEXTLINE(bugprone-suspicious-missing-comma)
           "--expert-model-parallel-size 8 --tensor-model-parallel-size 2 --sequence-parallel "
           "--expert-tensor-parallel-size 1"}) {
       for (const char* router :

@@ -151,7 +151,8 @@ absl::StatusOr<Nanoseconds> StepBounds::LeastTime(const StepConfig& c) {
   PIPELAB_ASSIGN_OR_RETURN(const CutCosts* costs, CostsOfStages(c, shape->stages));
   double least = 0;
   // Replicas share them as evenly as can be.
-  const double times = c.micro_batches / shape->replicas;
+  const int passes = c.micro_batches / shape->replicas;
+  const double times = passes;
   const std::vector<Nanoseconds>& after = shape->splits ? costs->after_inputs : costs->after;
   for (const std::vector<int>& held : shape->held) {
     if (held.empty()) continue;

@@ -25,6 +25,10 @@ def Clean(arguments):
     for argument in arguments:
         if argument in DROPPED_WITH_VALUE:
             next(arguments)
+        elif argument == "-iquote" and (folder := next(arguments)).startswith("bazel-out/"):
+            yield from ("-isystem", folder)  # what rules make is not ours to mend
+        elif argument == "-iquote":
+            yield from (argument, folder)
         elif argument not in DROPPED and not argument.startswith("-frandom-seed"):
             yield argument
 
@@ -32,6 +36,8 @@ def Clean(arguments):
 def main():
     # layering_check reads module maps that only a build makes.
     flags = ["--config=lint", "--features=-layering_check", "--features=-module_maps", *sys.argv[1:]]
+    # Headers that a rule makes are read, too.
+    Bazel("build", *flags, *Bazel("query", 'kind(genrule, //...)').split())
     root = Bazel("info", *flags, "execution_root").strip()
     actions = json.loads(Bazel("aquery", *flags, "--output=jsonproto", "--include_artifacts=false",
                                "--include_aspects=false", 'mnemonic("CppCompile", //...)'))

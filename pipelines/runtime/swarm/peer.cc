@@ -91,7 +91,7 @@ absl::Status SwarmPeer::FetchState(const std::string& from, absl::Duration limit
   return stage_->SetState(reply.state().step(), reply.state().safetensors());
 }
 
-absl::Status SwarmPeer::BecomeReady(swarm::Joined joined) {
+absl::Status SwarmPeer::BecomeReady(const swarm::Joined& joined) {
   std::string from = joined.neighbour();
   while (!stopped_) {
     PIPELAB_RETURN_IF_ERROR(FetchState(from, WaitLimit(joined.job())));

@@ -68,7 +68,7 @@ class SwarmPeer final : public SwarmService {
   // The life of one membership: OK when it is to join again.
   absl::Status JoinOnce();
   absl::Status FetchState(const std::string& from, absl::Duration limit);
-  absl::Status BecomeReady(swarm::Joined joined);
+  absl::Status BecomeReady(const swarm::Joined& joined);
   absl::Status BeatUntilDropped();
   absl::Status Ask(const std::string& to, swarm::Request* request, swarm::Reply* reply);
 
