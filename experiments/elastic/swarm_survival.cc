@@ -27,6 +27,7 @@
 #include "models/data/package_cache.h"
 #include "models/data/text_corpus.h"
 #include "pipelines/elastic/swarm.h"
+#include "pipelines/runtime/swarm/job.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
@@ -126,23 +127,15 @@ Table SurvivalTable(const std::vector<Row>& rows) {
   Table t("survival", "12 peers, 3 stages, a GPT: processes killed with SIGKILL");
   t.AddKey("run");
   t.AddKey("seed");
-  const auto add = [&](const char* metric, const char* title, const char* unit, int decimals) {
-    Column column;
-    column.metric = metric;
-    column.title = title;
-    column.unit = unit;
-    column.origin = Origin::kMeasured;
-    column.decimals = decimals;
-    t.AddColumn(std::move(column));
-  };
-  add("kills", "kills", "", 0);
-  add("lost", "gradients lost and asked again", "", 0);
-  add("redone", "steps redone", "", 0);
-  add("apart", "losses apart, at most", "nats", 9);
-  add("left", "processes left", "", 0);
-  add("step", "median step", "s", 3);
-  add("worst", "slowest step with a death", "s", 3);
-  add("join", "slowest join to its first gradient", "s", 2);
+  const Origin measured = Origin::kMeasured;
+  t.AddColumn({"kills", "kills", "", "", measured, 0});
+  t.AddColumn({"lost", "gradients lost and asked again", "", "", measured, 0});
+  t.AddColumn({"redone", "steps redone", "", "", measured, 0});
+  t.AddColumn({"apart", "losses apart, at most", "", "nats", measured, 9});
+  t.AddColumn({"left", "processes left", "", "", measured, 0});
+  t.AddColumn({"step", "median step", "", "s", measured, 3});
+  t.AddColumn({"worst", "slowest step with a death", "", "s", measured, 3});
+  t.AddColumn({"join", "slowest join to its first gradient", "", "s", measured, 2});
   for (const Row& row : rows) {
     const SurvivalRun& r = row.run;
     t.AddRow({Label(row.what), Label(static_cast<double>(row.seed)), Measured(r.kills),
@@ -156,6 +149,15 @@ Table SurvivalTable(const std::vector<Row>& rows) {
 }
 
 constexpr char kKilled[] = "a peer killed";
+
+void AddMeasured(const char* id, const char* text, double value, const char* unit, bool met,
+                 const std::string& accepted, const char* reason, Report* report) {
+  Claim claim = OwnClaim(id, text);
+  claim.unit = unit;
+  Found(&claim, Origin::kMeasured, value);
+  MetIf(&claim, met, accepted, reason);
+  report->AddClaim(std::move(claim));
+}
 
 void AddClaims(const std::vector<Row>& rows, Report* report) {
   int same = 0, runs = 0, left = 0, gradients = 0;
@@ -171,11 +173,7 @@ void AddClaims(const std::vector<Row>& rows, Report* report) {
   }
   const auto add = [&](const char* id, const char* text, double value, bool met,
                        const std::string& accepted, const char* unit, const char* reason) {
-    Claim claim = OwnClaim(id, text);
-    claim.unit = unit;
-    Found(&claim, Origin::kMeasured, value);
-    MetIf(&claim, met, accepted, reason);
-    report->AddClaim(std::move(claim));
+    AddMeasured(id, text, value, unit, met, accepted, reason, report);
   };
   add("swarm.same_bits", "seeds whose losses are the undisturbed run's to the bit", same,
       same == runs, absl::StrCat("all ", runs), "seeds", "a gradient counted otherwise than once");
@@ -200,7 +198,8 @@ absl::StatusOr<SwarmFigures> Replay(const SurvivalOptions& real, const SurvivalR
     SwarmStage s;
     const bool last = stage + 1 == real.stages;  // it has no forward of its own
     s.forward.compute = last ? Nanoseconds(1) : forward;
-    s.backward.compute = Nanoseconds(forward.value() * 5 / 2);
+    s.backward.compute =
+        Nanoseconds(std::llround(kBackwardWork * static_cast<double>(forward.value())));
     options.stages.push_back(s);
   }
   options.link.bandwidth = BytesPerSecond(1e12);
@@ -218,8 +217,8 @@ absl::StatusOr<SwarmFigures> Replay(const SurvivalOptions& real, const SurvivalR
 double Slowest(const SurvivalOptions& real, const SurvivalRun& run) {
   double slowest = std::numeric_limits<double>::infinity();
   for (int stage = 0; stage < real.stages; ++stage) {
-    const double passes = stage + 1 == real.stages ? 2.5 : 3.5;
-    slowest = std::min(slowest, run.stage_speeds[stage] * 1e3 / (passes * real.least_pass_ms[0]));
+    const double work = StageWork(stage, real.stages);
+    slowest = std::min(slowest, run.stage_speeds[stage] * 1e3 / (work * real.least_pass_ms[0]));
   }
   return slowest;
 }
@@ -227,19 +226,10 @@ double Slowest(const SurvivalOptions& real, const SurvivalRun& run) {
 absl::Status AddPaced(Study* study, Report* report) {
   Table t("paced", "Peers that take set times for their passes");
   t.AddKey("run");
-  Column real, other;
-  real.metric = "real";
-  real.title = "real";
-  real.origin = Origin::kMeasured;
-  other.metric = "simulated";
-  other.title = "simulated, or what the slowest stage's peers can do";
-  other.origin = Origin::kSimulated;
-  for (Column* column : {&real, &other}) {
-    column->unit = "micro-batches/s";
-    column->decimals = 2;
-    column->varies = true;
-    t.AddColumn(*column);
-  }
+  const char* const rate = "micro-batches/s";
+  t.AddColumn({"real", "real", "", rate, Origin::kMeasured, 2, /*varies=*/true});
+  t.AddColumn({"simulated", "simulated, or what the slowest stage's peers can do", "", rate,
+               Origin::kSimulated, 2, /*varies=*/true});
   SurvivalOptions killed = study->Killed(1);
   killed.job = {"--context=16", "--hidden=16"};
   killed.least_pass_ms = {40};
@@ -262,11 +252,7 @@ absl::Status AddPaced(Study* study, Report* report) {
   report->AddTable(std::move(t));
   const auto add = [&](const char* id, const char* text, double value, bool met,
                        const char* accepted, const char* reason) {
-    Claim claim = OwnClaim(id, text);
-    claim.unit = "%";
-    Found(&claim, Origin::kMeasured, ToPercent(value));
-    MetIf(&claim, met, accepted, reason);
-    report->AddClaim(std::move(claim));
+    AddMeasured(id, text, ToPercent(value), "%", met, accepted, reason, report);
   };
   const double off = figures.throughput / replayed.run.throughput - 1;
   add("swarm.replayed", "throughput of the simulator that replays a real run's peers, off by", off,

@@ -12,18 +12,23 @@
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
+namespace {
 
-bool OverlapsTensor(const ModernRow& row) {
-  return OverlapsMessages(row) || absl::StrContains(row.kernels, "async TP");
-}
-
-bool OverlapsMessages(const ModernRow& row) {
+bool IsMegatronCore(const ModernRow& row) {
   constexpr absl::string_view kMegatron[] = {"dgxc", "mbridge", "nemo1", "mlm"};
   const bool jax =
       absl::StrContains(row.system, "MaxText") || absl::StrContains(row.system, "Paxml");
   return !jax &&
          std::find(std::begin(kMegatron), std::end(kMegatron), row.group) != std::end(kMegatron);
 }
+
+}  // namespace
+
+bool OverlapsTensor(const ModernRow& row) {
+  return IsMegatronCore(row) || absl::StrContains(row.kernels, "async TP");
+}
+
+bool OverlapsMessages(const ModernRow& row) { return IsMegatronCore(row); }
 
 // Megatron-Core has weights in 2 bytes and sums gradients in 4 by default, in 2 in the recipes of
 // NeMo and Megatron-Bridge (grad_reduce_in_fp32=False; grad_sync_dtype=bf16 of NeMo 1). Under fp8
@@ -39,7 +44,7 @@ StateNumbers StateNumbersOf(const ModernRow& row) {
   if (row.group == "mbridge" && row.precision == "FP8" && blackwell) {
     return {/*weights=*/1, /*gradients=*/2};
   }
-  if (OverlapsMessages(row)) return {/*weights=*/2, /*gradients=*/2};
+  if (IsMegatronCore(row)) return {/*weights=*/2, /*gradients=*/2};
   if (row.group == "titan" || row.group == "automodel") {
     return {/*weights=*/2, /*gradients=*/4, /*cast=*/true};
   }
@@ -76,7 +81,7 @@ absl::Status InferRecomputation(const ModernRow& row, ModernStep* step) {
   step->inferred = true;
   StepConfig& c = step->config;
   c.recompute = Recompute::kBlocks;
-  if (!OverlapsMessages(row) || c.pipeline == 1) return absl::OkStatus();
+  if (!IsMegatronCore(row) || c.pipeline == 1) return absl::OkStatus();
   const int64_t stages = row.pipeline * std::max<int64_t>(1, row.virtual_stages);
   const auto blocks = static_cast<int>((step->model.layers + stages - 1) / stages);
   for (c.rebuilt_blocks = 1; c.rebuilt_blocks < blocks; ++c.rebuilt_blocks) {

@@ -73,8 +73,7 @@ Claim CoverageClaim(const Results& all) {
         absl::StrFormat("%d of %d rows", predicted, all.size()));
   MetIf(&c, static_cast<size_t>(predicted) == all.size(), "all rows",
         "Mamba layers, activations on the host and GPUs of others are not priced, and some rows do "
-        "not "
-        "print their batch or sharding");
+        "not print their batch or sharding");
   return c;
 }
 

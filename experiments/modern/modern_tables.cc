@@ -196,7 +196,7 @@ Table TooLargeTable(const Results& all) {
   t.AddColumn({"recompute", "recomputation as printed", "", "", Origin::kComputed, 0});
   for (const ModernResult& r : all) {
     if (!r.why_not.empty() || r.fits()) continue;
-    t.AddRow({Label(r.row->id), Computed(static_cast<double>(r.memory.value()) / (1 << 30)),
+    t.AddRow({Label(r.row->id), Computed(ToGiB(r.memory)),
               Computed(ToPercent(r.memory / r.device_memory - 1)),
               Computed(r.row->recompute.empty() ? "not printed" : r.row->recompute)});
   }

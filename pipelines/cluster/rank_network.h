@@ -33,7 +33,7 @@
 // its slowest hop; the call of the library, DeviceSpec::collective_overhead, is paid once.
 //
 // Rings carry numbers of `type`, for each 4 bytes of a cost table's gradients and weights: kFp32 is
-// their bytes as they are (StateNumbers, pipelines/cost/cost_table.h).
+// their bytes as they are (StateNumbers, pipelines/cost/state_numbers.h).
 #ifndef PIPELAB_PIPELINES_CLUSTER_RANK_NETWORK_H_
 #define PIPELAB_PIPELINES_CLUSTER_RANK_NETWORK_H_
 

@@ -59,6 +59,11 @@ struct StageMemory {
   // sum. Not part of `gradients`.
   Bytes expert_gradients;
 
+  // How many numbers these are.
+  int64_t num_weights() const { return weights.value() / numbers.weights; }
+  int64_t num_gradients() const { return gradients.value() / numbers.gradients; }
+  int64_t num_expert_gradients() const { return expert_gradients.value() / numbers.gradients; }
+
   // What follows the size of a micro-batch: all but the state.
   std::array<Bytes*, 12> Activations() {
     return {&kept,

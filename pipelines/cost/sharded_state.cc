@@ -35,24 +35,22 @@ Bytes NormBytes(const NormSum& norm) { return Bytes(4 * norm.values); }
 Bytes GatherBytes(const CostTable& costs, const Program& program, const Gather& gather) {
   const StageCopy& copy = gather.members[0];
   const StageMemory& m = costs.stages[copy.stage].memory;
-  return Bytes(m.numbers.weights *
-               ShardOf(program, copy).Padded(m.gradients.value() / m.numbers.gradients));
+  return Bytes(m.numbers.weights * ShardOf(program, copy).Padded(m.num_gradients()));
 }
 
 Bytes ExpertGatherBytes(const CostTable& costs, const Program& program, const Gather& gather) {
   const StageCopy& copy = gather.members[0];
   const StageMemory& m = costs.stages[copy.stage].memory;
   const Shard shard = ShardOf(program, copy).OfExperts();
-  return Bytes(m.numbers.weights * shard.Padded(m.expert_gradients.value() / m.numbers.gradients));
+  return Bytes(m.numbers.weights * shard.Padded(m.num_expert_gradients()));
 }
 
 double StepShare(const CostTable& costs, const Program& program, const StageCopy& copy) {
   if (program.sharding == Sharding::kReplicated) return 1;
   const Shard shard = ShardOf(program, copy);
   const StageMemory& m = costs.stages[copy.stage].memory;
-  const int64_t all = m.weights.value() / m.numbers.weights;
-  const int64_t own = m.gradients.value() / m.numbers.gradients;
-  const int64_t experts = m.expert_gradients.value() / m.numbers.gradients;
+  const int64_t all = m.num_weights(), own = m.num_gradients();
+  const int64_t experts = m.num_expert_gradients();
   if (all == 0) return shard.index < 0 ? 0 : 1.0 / shard.parts;
   const auto part = [](const Shard& of, int64_t values) {
     return of.index < 0 ? 0 : std::min(values, of.PartOf(values));

@@ -354,8 +354,8 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
   }
   for (const LayerSpec& layer : graph.layers) {
     for (const ParameterSpec& p : layer.parameters) {
-      if (!p.tie.empty())
-        table.tie_bytes[p.tie] = Bytes(options.state.gradients) * p.size_on(split);
+      if (p.tie.empty()) continue;
+      table.tie_bytes[p.tie] = Bytes(options.state.gradients) * p.size_on(split);
     }
   }
   return table;

@@ -40,9 +40,8 @@ CopyState StateOf(const StageMemory& m, const Shard& shard) {
   if (shard.parts == 1) return state;
   const StateNumbers& n = m.numbers;
   const Shard of_experts = shard.OfExperts();
-  const int64_t values = m.weights.value() / n.weights;
-  const int64_t own = m.gradients.value() / n.gradients;
-  const int64_t experts = m.expert_gradients.value() / n.gradients, tied = values - own - experts;
+  const int64_t values = m.num_weights(), own = m.num_gradients();
+  const int64_t experts = m.num_expert_gradients(), tied = values - own - experts;
   const int64_t part = shard.PartOf(own) + of_experts.PartOf(experts);
   // What a device puts together; experts that no other copy has are always whole.
   const bool shared = of_experts.parts > 1;
@@ -55,11 +54,11 @@ CopyState StateOf(const StageMemory& m, const Shard& shard) {
   always.gradients = Bytes(n.gradients) * (tied + alone + whole + later_uses);
   always.optimizer = Bytes(kElement) * (tied + (shard.index < 0 ? 0 : part)) * tensors;
   if (shard.sharding == Sharding::kFully) {
-    always.weights = Bytes(n.weights) * (tied + (n.cast ? 0 : part));
+    always.weights = Bytes(n.weights) * tied + Bytes(n.part_weights()) * part;
     state.gathered = Bytes(n.weights) * whole;
   }
   if (ShardsGradients(shard.sharding)) {
-    always.gradients = Bytes(n.gradients) * tied + Bytes(n.cast ? kElement : n.gradients) * part;
+    always.gradients = Bytes(n.gradients) * tied + Bytes(n.part_gradients()) * part;
     state.run_gradients = Bytes(n.gradients) * (whole + later_uses);
   }
   return state;

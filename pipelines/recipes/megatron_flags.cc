@@ -169,7 +169,7 @@ class MegatronReader {
     return TakeState();
   }
 
-  // Gradients of bf16 are summed in 4 bytes where nothing else is said, of fp16 in 2.
+  // By default bf16 gradients are summed in 4 bytes, and fp16 gradients in 2.
   absl::Status TakeState() {
     const bool wide = o_.Has("accumulate-allreduce-grads-in-fp32"),
                narrow = o_.Has("grad-reduce-in-bf16");

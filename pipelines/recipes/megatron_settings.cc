@@ -234,9 +234,7 @@ void AddState(const Recipe& r, Settings* s) {
   const bool fp16 = r.type == NumberType::kFp16, wide = n.narrow() && n.gradients == 4;
   s->AddIf(fp16 && wide, "--accumulate-allreduce-grads-in-fp32");
   s->AddIf(!fp16 && !wide, "--grad-reduce-in-bf16");
-  if (n.weights == 2 && !n.cast) return;
-  s->Note(absl::StrCat("state=", StateNumbersName(n), ": ", kSystem, " has ", wide ? "2+4" : "2+2",
-                       ", which takes other memory"));
+  NoteState(n, {/*weights=*/2, wide ? 4 : 2}, kSystem, s);
 }
 
 void AddTypes(const Recipe& r, Settings* s) {

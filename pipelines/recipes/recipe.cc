@@ -84,6 +84,12 @@ std::string ModelText(const GptConfig& m) {
       MoreOfModel(m));
 }
 
+void NoteState(StateNumbers state, StateNumbers of_system, absl::string_view system, Settings* s) {
+  const std::string own = StateNumbersName(state), theirs = StateNumbersName(of_system);
+  if (own == theirs) return;
+  s->Note(absl::StrCat("state=", own, ": ", system, " has ", theirs, ", which takes other memory"));
+}
+
 absl::Status CheckExportable(const StepConfig& config, absl::string_view system,
                              std::initializer_list<absl::string_view> writes) {
   const auto is_in = [](const auto& keys, absl::string_view key) {

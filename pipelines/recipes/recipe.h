@@ -22,6 +22,8 @@
 #include "models/zoo/gpt.h"
 #include "pipelines/cluster/device.h"
 #include "pipelines/cost/megatron_layout.h"
+#include "pipelines/cost/state_numbers.h"
+#include "pipelines/recipes/settings.h"
 #include "pipelines/step/step_config.h"
 
 namespace pipelab {
@@ -52,6 +54,9 @@ int64_t ExpertWidth(const GptConfig& model);
 
 // The model's sizes in one line.
 std::string ModelText(const GptConfig& model);
+
+// A note where `system` keeps other bytes of a parameter than the configuration does.
+void NoteState(StateNumbers state, StateNumbers of_system, absl::string_view system, Settings* s);
 
 // Refuses, by the key's name, what is in the configuration and would be lost: orders of our own,
 // halves of micro-batches, execution as of 2022, and what some systems have, but for the keys that

@@ -141,9 +141,7 @@ absl::Status AddData(const StepConfig& c, Settings* s) {
 void AddState(const StateNumbers& n, Settings* s) {
   const bool narrow_sums = n.gradients == 2 || !n.narrow();
   if (narrow_sums) s->Add("training.mixed_precision_reduce", Quoted("bfloat16"));
-  if (n.weights == 2 && n.cast) return;
-  s->Note(absl::StrCat("state=", StateNumbersName(n), ": ", kSystem, " has ",
-                       narrow_sums ? "2+2+cast" : "2+4+cast", ", which takes other memory"));
+  NoteState(n, {/*weights=*/2, narrow_sums ? 2 : 4, /*cast=*/true}, kSystem, s);
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ Bytes StepBounds::LeastState(const StepConfig& c) const {
   const StateNumbers& n = c.state;
   const auto weights = static_cast<double>(n.weights), gradients = static_cast<double>(n.gradients);
   const auto optimizer = static_cast<double>(n.OptimizerBytes(model_.optimizer_tensors));
-  const double part_gradients = n.cast ? 4 : gradients;
+  const auto part_weights = static_cast<double>(n.part_weights());
+  const auto part_gradients = static_cast<double>(n.part_gradients());
   double state = 0;
   switch (c.sharding) {
     case Sharding::kReplicated:
@@ -64,7 +65,7 @@ Bytes StepBounds::LeastState(const StepConfig& c) const {
       state = weights * all + (part_gradients + optimizer) * part;
       break;
     case Sharding::kFully:
-      state = ((n.cast ? 0 : weights) + part_gradients + optimizer) * part;
+      state = (part_weights + part_gradients + optimizer) * part;
       break;
   }
   return Bytes(static_cast<int64_t>(state));

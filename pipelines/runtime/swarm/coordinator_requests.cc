@@ -101,9 +101,10 @@ bool SwarmCoordinator::Floods(Member* m) {
 
 std::vector<StageLoad> SwarmCoordinator::Loads() const {
   std::vector<StageLoad> loads(options_.job.stages());
-  // Stages are balanced by flops; the last one's backwards are its forwards, too.
-  for (StageLoad& load : loads) load.work = 1 + kBackwardWork;
-  loads.back().work = kBackwardWork;
+  // Stages are balanced by flops.
+  for (int s = 0; s < options_.job.stages(); ++s) {
+    loads[s].work = StageWork(s, options_.job.stages());
+  }
   for (const auto& [peer, m] : members_) {
     loads[m.stage].queue += m.queue;
     loads[m.stage].peers.push_back({peer, m.told_speed, IsReady(m)});

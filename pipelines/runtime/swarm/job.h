@@ -30,6 +30,10 @@ namespace pipelab {
 
 // What a backward costs, which runs its forward again: forwards, as SWARM's authors count.
 inline constexpr double kBackwardWork = 2.5;
+// A micro-batch at a stage, forwards: the last one's backwards are its forwards, too.
+inline constexpr double StageWork(int stage, int stages) {
+  return stage + 1 == stages ? kBackwardWork : 1 + kBackwardWork;
+}
 
 struct SwarmLayout {
   ModelGraph graph;

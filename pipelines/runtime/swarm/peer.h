@@ -15,8 +15,8 @@
 // The step of an average: each peer sums its part of the stage's values over all (exactly and
 // rounded once, with Job::order_free), all fetch all parts, and nobody steps before all have them.
 //
-// Errors of Run: Unavailable when the coordinator is away for longer than `patience`, or what it
-// says of this peer (PermissionDenied, InvalidArgument).
+// Errors of Run: Unavailable when the coordinator does not answer for longer than `patience`;
+// PermissionDenied and InvalidArgument when it refuses this peer.
 #ifndef PIPELAB_PIPELINES_RUNTIME_SWARM_PEER_H_
 #define PIPELAB_PIPELINES_RUNTIME_SWARM_PEER_H_
 

@@ -1,5 +1,5 @@
-// The log of a swarm's coordinator, one line an event, and the proof that it is of an exact
-// training.
+// Reads the log of a swarm's coordinator, one event per line, and proves from it that each gradient
+// counted once.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const std::string log, ReadFile("swarm.log"));
 //   PIPELAB_ASSIGN_OR_RETURN(const SwarmProof proof, CheckSwarmLog(log));

@@ -9,7 +9,6 @@
 namespace pipelab {
 namespace {
 
-constexpr absl::Duration kLook = absl::Milliseconds(50), kRetry = absl::Milliseconds(20);
 constexpr absl::Duration kPoll = absl::Seconds(5);
 
 }  // namespace

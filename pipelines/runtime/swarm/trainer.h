@@ -91,6 +91,9 @@ class SwarmTrainer {
     return place == place_ && !stopped_;
   }
 
+  // How often waits look around; before another try.
+  static constexpr absl::Duration kLook = absl::Milliseconds(50), kRetry = absl::Milliseconds(20);
+
   SwarmLink& link_;
   const SwarmTrainerOptions options_;
   std::atomic<bool> stopped_{false};

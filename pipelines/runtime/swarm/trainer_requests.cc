@@ -10,7 +10,6 @@
 namespace pipelab {
 namespace {
 
-constexpr absl::Duration kLook = absl::Milliseconds(50), kRetry = absl::Milliseconds(20);
 constexpr absl::Duration kReport = absl::Seconds(5);
 
 }  // namespace
