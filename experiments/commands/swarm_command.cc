@@ -57,6 +57,8 @@ ABSL_FLAG(std::string, certificates, "",
 ABSL_FLAG(std::string, log, "", "file to which the coordinator adds its events; empty: none");
 ABSL_FLAG(bool, order_free, true, "exact sums of gradients: the same bits whatever happens");
 ABSL_FLAG(bool, eight_bits, false, "activations and their gradients travel in 8 bits a value");
+ABSL_FLAG(int, update_delay, 0,
+          "1: a step's gradients are averaged while the next one runs on the weights before them");
 ABSL_FLAG(int, rebalance_s, 0, "seconds between moves of a peer to the busiest stage; 0: no moves");
 ABSL_FLAG(bool, train, true, "the coordinator's process is a trainer, too");
 ABSL_FLAG(int, local_peers, 0, "peers in the coordinator's process, to try things out");
@@ -155,6 +157,8 @@ absl::StatusOr<swarm::Job> JobFromFlags(const GptConfig& model) {
   job.set_seed(absl::GetFlag(FLAGS_seed));
   job.set_order_free(absl::GetFlag(FLAGS_order_free));
   job.set_eight_bits(absl::GetFlag(FLAGS_eight_bits));
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--update_delay", absl::GetFlag(FLAGS_update_delay), 0, 1));
+  job.set_delay(absl::GetFlag(FLAGS_update_delay));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--wait_limit_s", absl::GetFlag(FLAGS_wait_limit_s), 1, 3600));
   job.set_wait_ms(int64_t{1000} * absl::GetFlag(FLAGS_wait_limit_s));
   PIPELAB_RETURN_IF_ERROR(LayoutOf(job).status());
@@ -322,10 +326,12 @@ absl::Status Train() {
   SwarmTrainer trainer(link.get(), TrainerFromFlags(coordinator, data));
   PIPELAB_RETURN_IF_ERROR(trainer.Run());
   const SwarmTrainer::Traffic traffic = trainer.traffic();
-  std::printf("%lld passes, %lld asked again, %lld bytes of values out, %lld back\n",
-              static_cast<long long>(traffic.requests), static_cast<long long>(traffic.retries),
-              static_cast<long long>(traffic.values_out),
-              static_cast<long long>(traffic.values_back));
+  std::printf(
+      "%lld passes, %lld asked again, %.3f s longest in vain, %lld bytes of values out, "
+      "%lld back\n",
+      static_cast<long long>(traffic.requests), static_cast<long long>(traffic.retries),
+      traffic.longest_lost_s, static_cast<long long>(traffic.values_out),
+      static_cast<long long>(traffic.values_back));
   return absl::OkStatus();
 }
 

@@ -76,6 +76,7 @@ class Runner {
   static void Kill(pid_t process);
   static bool Ended(pid_t* process, int* status);
   absl::Status ReadLog(SurvivalRun* run) const;
+  absl::StatusOr<double> LongestLost() const;
 
   const SurvivalOptions& o_;
   const CounterRng rng_;
@@ -229,7 +230,18 @@ absl::StatusOr<SurvivalRun> Runner::Run() {
     absl::SleepFor(kLook);
   } while (run.left > 0 && absl::Now() < end);
   PIPELAB_RETURN_IF_ERROR(ReadLog(&run));
+  PIPELAB_ASSIGN_OR_RETURN(run.longest_lost_s, LongestLost());
   return run;
+}
+
+// As the trainer says at its end.
+absl::StatusOr<double> Runner::LongestLost() const {
+  PIPELAB_ASSIGN_OR_RETURN(const std::string said, ReadFile(File("trainer.out")));
+  const std::vector<absl::string_view> words = absl::StrSplit(said, ' ');
+  const auto at = std::find(words.begin(), words.end(), "longest");
+  double seconds = 0;
+  if (at - words.begin() >= 2 && absl::SimpleAtod(*(at - 2), &seconds)) return seconds;
+  return absl::DataLossError(absl::StrCat(File("trainer.out"), ": says no longest wait"));
 }
 
 absl::Status Runner::ReadLog(SurvivalRun* run) const {

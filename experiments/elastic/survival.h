@@ -54,6 +54,7 @@ struct SurvivalRun {
   absl::Duration warm_up;            // of it, the first steps: peers still join
   double median_step_s = 0;          // of steps in which nobody died
   double worst_step_s = 0;           // of steps in which peers died
+  double longest_lost_s = 0;         // that a request waited for a peer in vain
   double worst_join_s = 0;           // from a process's start to its first gradient
   double throughput = 0;             // micro-batches a second, after that
   std::vector<double> stage_speeds;  // what those who joined and were not killed were told

@@ -70,6 +70,22 @@ TEST(SurvivalTest, PeersMayHang) {
   ExpectSurvives(options);
 }
 
+TEST(SurvivalTest, DelayedUpdatesHaveTheSameBits) {
+  SurvivalOptions options = Small("delayed");
+  options.job.push_back("--update_delay=1");
+  const absl::StatusOr<SurvivalRun> undisturbed = RunSwarm(options);
+  ASSERT_THAT(undisturbed, IsOk());
+  EXPECT_NE(undisturbed->losses, Undisturbed().losses);
+  options = Small("delayed_killed");
+  options.job.push_back("--update_delay=1");
+  options.least_pause = absl::Milliseconds(400);
+  options.most_pause = absl::Milliseconds(900);
+  const absl::StatusOr<SurvivalRun> run = RunSwarm(options);
+  ASSERT_THAT(run, IsOk());
+  EXPECT_GT(run->proof.drops, 0);
+  EXPECT_EQ(run->losses, undisturbed->losses);
+}
+
 TEST(SurvivalTest, TheCoordinatorMayBeKilled) {
   SurvivalOptions options = Small("coordinator");
   options.kill_coordinator = true;

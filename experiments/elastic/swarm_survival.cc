@@ -18,8 +18,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "experiments/elastic/survival.h"
+#include "experiments/elastic/survival_report.h"
 #include "experiments/option_checks.h"
-#include "experiments/report/claim.h"
 #include "experiments/report/report.h"
 #include "experiments/report/table.h"
 #include "experiments/study_main.h"
@@ -37,20 +37,13 @@ ABSL_FLAG(int, steps, 200, "optimizer steps of a run");
 ABSL_FLAG(int, pause_ms, 5000, "shortest time between kills; the longest is three times that");
 ABSL_FLAG(bool, synthetic, false, "train on generated text instead of the novels");
 ABSL_FLAG(bool, variants, true,
-          "also: 4 of 12 killed at once, the coordinator killed, float sums, 8-bit messages");
+          "also: 4 of 12 killed at once, one stopped, the coordinator killed, float sums, 8-bit "
+          "messages, delayed updates");
 ABSL_FLAG(bool, paced, true,
           "also peers of set paces: unequal ones, and a run that the simulator replays");
 
 namespace pipelab {
 namespace {
-
-struct Row {
-  std::string what;
-  uint64_t seed = 0;
-  SurvivalRun run;
-  double apart = 0;  // the largest difference of a loss to the undisturbed run's, nats
-  bool same = false;
-};
 
 // Beside this program, in Bazel's folder.
 std::string PipelabProgram() {
@@ -90,20 +83,23 @@ class Study {
     options.most_pause = 3 * options.least_pause;
     return options;
   }
-  // Compared with the first row.
-  absl::StatusOr<Row> Run(const std::string& what, SurvivalOptions options) {
+  // Alone.
+  absl::StatusOr<SurvivalRow> Run(const std::string& what, SurvivalOptions options) {
     options.folder = JoinPath(folder_, absl::StrCat("run", runs_++));
     PIPELAB_RETURN_IF_ERROR(MakeDirectories(options.folder));
-    Row row;
+    SurvivalRow row;
     row.what = what;
     row.seed = options.seed;
     PIPELAB_ASSIGN_OR_RETURN(row.run, RunSwarm(options));
     return row;
   }
+  // Compared with the last row that was undisturbed, if this one is not.
   absl::Status Add(const std::string& what, const SurvivalOptions& options) {
-    PIPELAB_ASSIGN_OR_RETURN(Row row, Run(what, options));
-    const SurvivalRun& first = rows_.empty() ? row.run : rows_[0].run;
+    PIPELAB_ASSIGN_OR_RETURN(SurvivalRow row, Run(what, options));
+    if (options.most_pause == absl::ZeroDuration()) undisturbed_ = rows_.size();
+    const SurvivalRun& first = undisturbed_ == rows_.size() ? row.run : rows_[undisturbed_].run;
     row.same = row.run.losses == first.losses;
+    row.first_loss = LossOf(first.losses.at(0));
     for (const auto& [step, loss] : row.run.losses) {
       const auto other = first.losses.find(step);
       if (other == first.losses.end()) continue;
@@ -115,79 +111,14 @@ class Study {
     rows_.push_back(std::move(row));
     return absl::OkStatus();
   }
-  const std::vector<Row>& rows() const { return rows_; }
+  const std::vector<SurvivalRow>& rows() const { return rows_; }
 
  private:
   const std::string folder_, text_;
-  std::vector<Row> rows_;
+  std::vector<SurvivalRow> rows_;
+  size_t undisturbed_ = 0;
   int runs_ = 0;
 };
-
-Table SurvivalTable(const std::vector<Row>& rows) {
-  Table t("survival", "12 peers, 3 stages, a GPT: processes killed with SIGKILL");
-  t.AddKey("run");
-  t.AddKey("seed");
-  const Origin measured = Origin::kMeasured;
-  t.AddColumn({"kills", "kills", "", "", measured, 0});
-  t.AddColumn({"lost", "gradients lost and asked again", "", "", measured, 0});
-  t.AddColumn({"redone", "steps redone", "", "", measured, 0});
-  t.AddColumn({"apart", "losses apart, at most", "", "nats", measured, 9});
-  t.AddColumn({"left", "processes left", "", "", measured, 0});
-  t.AddColumn({"step", "median step", "", "s", measured, 3});
-  t.AddColumn({"worst", "slowest step with a death", "", "s", measured, 3});
-  t.AddColumn({"join", "slowest join to its first gradient", "", "s", measured, 2});
-  for (const Row& row : rows) {
-    const SurvivalRun& r = row.run;
-    t.AddRow({Label(row.what), Label(static_cast<double>(row.seed)), Measured(r.kills),
-              Measured(static_cast<double>(r.proof.lost)),
-              Measured(static_cast<double>(r.proof.redone)), Measured(row.apart), Measured(r.left),
-              Measured(r.median_step_s),
-              r.worst_step_s > 0 ? Measured(r.worst_step_s) : Missing("nobody died"),
-              r.worst_join_s > 0 ? Measured(r.worst_join_s) : Missing("nobody joined")});
-  }
-  return t;
-}
-
-constexpr char kKilled[] = "a peer killed";
-
-void AddMeasured(const char* id, const char* text, double value, const char* unit, bool met,
-                 const std::string& accepted, const char* reason, Report* report) {
-  Claim claim = OwnClaim(id, text);
-  claim.unit = unit;
-  Found(&claim, Origin::kMeasured, value);
-  MetIf(&claim, met, accepted, reason);
-  report->AddClaim(std::move(claim));
-}
-
-void AddClaims(const std::vector<Row>& rows, Report* report) {
-  int same = 0, runs = 0, left = 0, gradients = 0;
-  double worst = 0, join = 0;
-  for (const Row& row : rows) {
-    left += row.run.left;
-    gradients += row.run.proof.steps == rows[0].run.proof.steps;
-    if (row.what != kKilled) continue;
-    ++runs;
-    same += row.same;
-    worst = std::max(worst, row.run.worst_step_s / row.run.median_step_s);
-    join = std::max(join, row.run.worst_join_s);
-  }
-  const auto add = [&](const char* id, const char* text, double value, bool met,
-                       const std::string& accepted, const char* unit, const char* reason) {
-    AddMeasured(id, text, value, unit, met, accepted, reason, report);
-  };
-  add("swarm.same_bits", "seeds whose losses are the undisturbed run's to the bit", same,
-      same == runs, absl::StrCat("all ", runs), "seeds", "a gradient counted otherwise than once");
-  add("swarm.proof", "runs whose log proves every gradient once", gradients,
-      gradients == static_cast<int>(rows.size()), "all", "runs", "the log has too few steps");
-  add("swarm.none_left", "processes left at the end", left, left == 0, "none", "processes",
-      "some wait for longer than they may");
-  add("swarm.death_cost", "slowest step with a death, over the median step", worst, worst <= 2,
-      "at most 2", "",
-      "a peer's gradients are asked for again one after the other, and the new "
-      "process takes a core to start");
-  add("swarm.join_time", "slowest time from a peer's start to its first gradient", join, join <= 5,
-      "at most 5 s", "s", "the machine's cores are busy");
-}
 
 // The same in simulation: peers of the run's paces come and go as they did, on a link without
 // limits. Micro-batches a second.
@@ -235,7 +166,7 @@ absl::Status AddPaced(Study* study, Report* report) {
   killed.least_pass_ms = {40};
   killed.steps = 100;
   killed.in_flight = killed.micro_batches = 24;
-  PIPELAB_ASSIGN_OR_RETURN(const Row replayed, study->Run("replayed", killed));
+  PIPELAB_ASSIGN_OR_RETURN(const SurvivalRow replayed, study->Run("replayed", killed));
   PIPELAB_ASSIGN_OR_RETURN(const SwarmFigures figures, Replay(killed, replayed.run));
   t.AddRow({Label("12 equal peers, killed"), Measured(replayed.run.throughput),
             Simulated(figures.throughput)});
@@ -246,7 +177,7 @@ absl::Status AddPaced(Study* study, Report* report) {
   unequal.steps = 10;
   unequal.micro_batches = 480;
   unequal.in_flight = 48;
-  PIPELAB_ASSIGN_OR_RETURN(const Row uneven, study->Run("unequal", unequal));
+  PIPELAB_ASSIGN_OR_RETURN(const SurvivalRow uneven, study->Run("unequal", unequal));
   const double slowest = Slowest(unequal, uneven.run);
   t.AddRow({Label("12 peers, 1x, 2x, 4x"), Measured(uneven.run.throughput), Simulated(slowest)});
   report->AddTable(std::move(t));
@@ -283,16 +214,25 @@ absl::Status RunStudy(StudyRun* frame) {
     PIPELAB_RETURN_IF_ERROR(study.Add("4 of 12 killed at once", options));
     options = study.Killed(1);
     options.kill_coordinator = true;
-    PIPELAB_RETURN_IF_ERROR(study.Add("the coordinator killed", options));
+    PIPELAB_RETURN_IF_ERROR(study.Add(kCoordinator, options));
+    options = study.Killed(1);
+    options.stall = true;
+    PIPELAB_RETURN_IF_ERROR(study.Add("a peer stopped", options));
     options = study.Killed(1);
     options.job.push_back("--noorder_free");
-    PIPELAB_RETURN_IF_ERROR(study.Add("a peer killed, float sums", options));
+    PIPELAB_RETURN_IF_ERROR(study.Add(kFloatSums, options));
     options = study.Killed(1);
     options.job.push_back("--eight_bits");
     PIPELAB_RETURN_IF_ERROR(study.Add("a peer killed, 8-bit messages", options));
+    options = study.Options();
+    options.job.push_back("--update_delay=1");
+    PIPELAB_RETURN_IF_ERROR(study.Add("undisturbed, delayed updates", options));
+    options = study.Killed(1);
+    options.job.push_back("--update_delay=1");
+    PIPELAB_RETURN_IF_ERROR(study.Add(kDelayed, options));
   }
   frame->report().AddTable(SurvivalTable(study.rows()));
-  AddClaims(study.rows(), &frame->report());
+  AddSurvivalClaims(study.rows(), &frame->report());
   if (absl::GetFlag(FLAGS_paced)) PIPELAB_RETURN_IF_ERROR(AddPaced(&study, &frame->report()));
   return RemoveTree(folder);
 }

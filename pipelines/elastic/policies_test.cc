@@ -126,6 +126,19 @@ TEST(UpdateRule, DelaysOneStep) {
   EXPECT_FALSE(UpdateRule{1}.MayBegin(5, 3));
 }
 
+TEST(UpdateRule, EachStepHasOneVersion) {
+  const UpdateRule late{/*delay=*/1, /*fresh_every=*/4};
+  const int64_t versions[] = {0, 0, 1, 2, 4, 4, 5, 6, 8};
+  for (int64_t step = 0; step < 9; ++step) {
+    EXPECT_EQ(late.VersionOf(step), versions[step]) << step;
+    EXPECT_EQ(UpdateRule{0}.VersionOf(step), step);
+    EXPECT_EQ(UpdateRule{3}.VersionOf(step), std::max<int64_t>(0, step - 3)) << step;
+    EXPECT_GE((UpdateRule{3, 4}.VersionOf(step)), step - step % 4) << step;
+  }
+  EXPECT_FALSE(late.MayBegin(4, 3));  // a fresh one waits
+  EXPECT_TRUE(late.MayBegin(4, 4));
+}
+
 TEST(StepLedger, AveragesAStepWhenItHasEachGradientOnce) {
   StepLedger ledger(2, 2, UpdateRule{1});
   for (int m = 0; m < 4; ++m) EXPECT_EQ(ledger.Begin(), m);

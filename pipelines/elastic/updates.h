@@ -11,13 +11,14 @@
 // A step is so many micro-batches that follow one another. Its gradients are averaged inside each
 // stage when it has all of all stages; then all peers step. With delay 0 the next step's
 // micro-batches wait for that. With delay 1 they begin with weights that are one step old, while
-// the averages are on their way.
+// the averages are on their way. Each step has one version of the weights, whenever its passes run.
 //
 // A gradient that is counted twice, or lost without having been counted, is a broken invariant:
 // CHECKed.
 #ifndef PIPELAB_PIPELINES_ELASTIC_UPDATES_H_
 #define PIPELAB_PIPELINES_ELASTIC_UPDATES_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -26,9 +27,19 @@ namespace pipelab {
 
 struct UpdateRule {
   int64_t delay = 0;  // steps, at least 0
+  // Steps whose number is a multiple of this wait for the newest weights, and none after them has
+  // older ones, so that a checkpoint made then needs no others; 0: step 0 alone.
+  int64_t fresh_every = 0;
 
+  // The version of the weights that a step computes with: how many steps' gradients are in it.
+  constexpr int64_t VersionOf(int64_t step) const {
+    const int64_t fresh = fresh_every > 0 ? step - step % fresh_every : 0;
+    return std::max(fresh, step - delay);
+  }
   // `averaged`: how many steps' gradients have been averaged.
-  constexpr bool MayBegin(int64_t step, int64_t averaged) const { return step <= averaged + delay; }
+  constexpr bool MayBegin(int64_t step, int64_t averaged) const {
+    return VersionOf(step) <= averaged;
+  }
 };
 
 class StepLedger {
@@ -41,6 +52,9 @@ class StepLedger {
   int64_t Begin();  // the micro-batch
   void Count(int stage, int64_t micro_batch);
   void Lose(int stage, int64_t micro_batch);
+
+  // The step of the next micro-batch; needs steps.
+  int64_t next_step() const { return next_ / step_; }
 
   // All gradients of the next step are there, and no other step is being averaged.
   bool MayAverage() const;

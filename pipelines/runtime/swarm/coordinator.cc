@@ -31,13 +31,18 @@ std::string StateOfStage(const TrainingState& state, const swarm::Job& job,
 
 }  // namespace
 
+CoordinatorOptions WithFreshSteps(CoordinatorOptions options) {
+  if (options.job.delay() > 0) options.job.set_fresh_every(options.checkpoint_every);
+  return options;
+}
+
 SwarmCoordinator::SwarmCoordinator(SwarmLink* link, const CoordinatorOptions& options)
-    : link_(*link), options_(options), epoch_(options.epoch) {}
+    : link_(*link), options_(WithFreshSteps(options)), epoch_(options.epoch) {}
 
 absl::StatusOr<std::unique_ptr<SwarmCoordinator>> SwarmCoordinator::Create(
     SwarmLink* link, const CoordinatorOptions& options) {
   std::unique_ptr<SwarmCoordinator> made(new SwarmCoordinator(link, options));
-  PIPELAB_ASSIGN_OR_RETURN(made->layout_, LayoutOf(options.job));
+  PIPELAB_ASSIGN_OR_RETURN(made->layout_, LayoutOf(made->options_.job));
   absl::MutexLock lock(&made->mutex_);
   const StateTarget target = TargetOf(options.job, made->layout_);
   made->saved_ = EmptyState(target, /*step=*/0);
@@ -47,6 +52,14 @@ absl::StatusOr<std::unique_ptr<SwarmCoordinator>> SwarmCoordinator::Create(
     if (made->saved_.settings != options.settings) {
       return absl::InvalidArgumentError(
           absl::StrCat(options.checkpoint, ": is of a training with other options"));
+    }
+    const int64_t step = made->saved_.step;
+    if (UpdateRuleOf(made->options_.job).VersionOf(step) != step) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(options.checkpoint, ": is of step ", step,
+                       ", where delayed updates need older weights, too; take one of a multiple of "
+                       "--checkpoint_every=",
+                       options.checkpoint_every));
     }
   }
   made->GoBack();
@@ -72,10 +85,10 @@ TrainingState SwarmCoordinator::saved() const {
 void SwarmCoordinator::GoBack() {
   members_.clear();
   moving_.clear();
-  counted_.clear();
+  books_.clear();
   step_ = ledger_begin_ = saved_.step;
   ledger_ = std::make_unique<StepLedger>(options_.job.micro_batches(), options_.job.stages(),
-                                         UpdateRule{/*delay=*/0});
+                                         UpdateRuleOf(options_.job));
   losses_.erase(losses_.lower_bound(step_), losses_.end());
   progress_ = absl::Now();
   Log("start step=", step_, " stages=", options_.job.stages(),
@@ -106,7 +119,7 @@ absl::Status SwarmCoordinator::Run() {
   absl::MutexLock lock(&mutex_);
   finished_ = true;
   averaging_ = false;
-  counted_.clear();
+  books_.clear();
   Changed();
   // All who are there hear it.
   const auto told = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -116,11 +129,15 @@ absl::Status SwarmCoordinator::Run() {
   return status;
 }
 
-void SwarmCoordinator::BeginStep() {
-  for (int i = 0; i < options_.job.micro_batches(); ++i) ledger_->Begin();
-  counted_.assign(options_.job.stages(), std::vector<int>(options_.job.micro_batches(), -1));
-  step_losses_.assign(options_.job.micro_batches(), 0);
-  averaging_ = false;
+// All that may begin. The ledger counts from a step with fresh weights, so the rule is the same.
+void SwarmCoordinator::BeginSteps() {
+  const int micro_batches = options_.job.micro_batches();
+  while (ledger_->MayBegin() && ledger_begin_ + ledger_->next_step() < options_.job.steps()) {
+    Books& books = books_[ledger_begin_ + ledger_->next_step()];
+    for (int i = 0; i < micro_batches; ++i) ledger_->Begin();
+    books.counted.assign(options_.job.stages(), std::vector<int>(micro_batches, -1));
+    books.losses.assign(micro_batches, 0);
+  }
   if (options_.rebalance_every > absl::ZeroDuration() &&
       absl::Now() - rebalanced_ > options_.rebalance_every) {
     rebalanced_ = absl::Now();
@@ -133,7 +150,7 @@ absl::Status SwarmCoordinator::RunStep() {
   const absl::Time begin = absl::Now();
   {
     absl::MutexLock lock(&mutex_);
-    BeginStep();
+    BeginSteps();
   }
   for (;;) {
     PIPELAB_RETURN_IF_ERROR(AwaitGradients());

@@ -12,7 +12,7 @@
 // stages have all, the peers of each stage average what the coordinator names: each micro-batch
 // once. When all living peers have the averages, the step is committed and all step. A peer that
 // goes before that takes its share with it: exactly that is asked for again, and the average is
-// tried anew.
+// tried anew. With Job::delay the next step's gradients come meanwhile, by the weights before.
 //
 // A peer is dropped, with one line that says why, when it cannot be reached, is silent for longer
 // than the job's wait limit, stalls three requests in a row, answers with what does not fit, or
@@ -21,7 +21,8 @@
 // Where no peer of a stage has its state any more, and when the coordinator itself was killed, all
 // goes on from the checkpoint, with the same bits. Without a file for it, from memory.
 //
-// Errors of Run: Unavailable when no gradient has come for `patience`; those of the checkpoint.
+// Errors of Create: InvalidArgument where the checkpoint is of another training, or of a step
+// between those with fresh weights. Of Run: Unavailable when no gradient has come for `patience`; those of the checkpoint.
 #ifndef PIPELAB_PIPELINES_RUNTIME_SWARM_COORDINATOR_H_
 #define PIPELAB_PIPELINES_RUNTIME_SWARM_COORDINATOR_H_
 
@@ -53,8 +54,8 @@ struct SwarmStep {
 };
 
 struct CoordinatorOptions {
-  swarm::Job job;
-  std::string checkpoint;                                 // file; empty: none
+  swarm::Job job;          // its fresh_every is set: checkpoint_every, where updates are delayed
+  std::string checkpoint;  // file; empty: none
   int64_t checkpoint_every = 10;                          // steps
   std::map<std::string, std::string> settings;            // into the checkpoint, and checked
   absl::Duration rebalance_every = absl::ZeroDuration();  // 0: never
@@ -91,7 +92,11 @@ class SwarmCoordinator final : public SwarmService {
     int stalls = 0, calls = 0;  // in a row; in this second
     absl::Time second;
   };
-  using Members = std::map<int, Member>;  // by peer
+  using Members = std::map<int, Member>;    // by peer
+  struct Books {                            // of a step that has begun and is not committed
+    std::vector<std::vector<int>> counted;  // [stage][micro-batch] peer; -1: missing
+    std::vector<double> losses;             // [micro-batch]
+  };
 
   SwarmCoordinator(SwarmLink* link, const CoordinatorOptions& options);
 
@@ -117,10 +122,11 @@ class SwarmCoordinator final : public SwarmService {
 
   // Steps.
   absl::Status RunStep();
-  void BeginStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BeginSteps() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GoBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool StageIsLost() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AwaitGradients();
+  // Of the first step that is not committed.
   std::map<int, std::vector<int>> SharesOf(int stage) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Average();
   void Commit(absl::Time begin);
@@ -142,18 +148,18 @@ class SwarmCoordinator final : public SwarmService {
 
   mutable absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false, finished_ ABSL_GUARDED_BY(mutex_) = false;
-  bool averaging_ ABSL_GUARDED_BY(mutex_) = false;  // until the next step begins
+  bool averaging_ ABSL_GUARDED_BY(mutex_) = false;  // step_
   int64_t epoch_ ABSL_GUARDED_BY(mutex_), number_ ABSL_GUARDED_BY(mutex_) = 1;
-  int64_t step_ ABSL_GUARDED_BY(mutex_) = 0, attempt_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;  // the first that is not committed
+  int64_t attempt_ ABSL_GUARDED_BY(mutex_) = 0;
   int next_peer_ ABSL_GUARDED_BY(mutex_) = 0;
   Members members_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> moving_ ABSL_GUARDED_BY(mutex_);  // address -> its next stage
   std::map<std::string, std::vector<absl::Time>> joins_ ABSL_GUARDED_BY(mutex_);
   std::map<int, absl::Time> trainers_ ABSL_GUARDED_BY(mutex_);  // when seen
   std::unique_ptr<StepLedger> ledger_ ABSL_GUARDED_BY(mutex_);
-  int64_t ledger_begin_ ABSL_GUARDED_BY(mutex_) = 0;               // its first step
-  std::vector<std::vector<int>> counted_ ABSL_GUARDED_BY(mutex_);  // [stage][micro-batch] peer
-  std::vector<double> step_losses_ ABSL_GUARDED_BY(mutex_);        // [micro-batch]
+  int64_t ledger_begin_ ABSL_GUARDED_BY(mutex_) = 0;  // its first step
+  std::map<int64_t, Books> books_ ABSL_GUARDED_BY(mutex_);
   absl::Time progress_ ABSL_GUARDED_BY(mutex_), rebalanced_ ABSL_GUARDED_BY(mutex_);
   std::map<int64_t, double> losses_ ABSL_GUARDED_BY(mutex_);
   TrainingState saved_ ABSL_GUARDED_BY(mutex_);

@@ -14,7 +14,7 @@ namespace pipelab {
 std::map<int, std::vector<int>> SwarmCoordinator::SharesOf(int stage) const {
   std::map<int, std::vector<int>> of_peer;
   for (int m = 0; m < options_.job.micro_batches(); ++m) {
-    of_peer[counted_[stage][m]].push_back(m);
+    of_peer[books_.at(step_).counted[stage][m]].push_back(m);
   }
   return of_peer;
 }
@@ -104,16 +104,15 @@ void SwarmCoordinator::Commit(absl::Time begin) {
           }));
     }
     ledger_->BeginAverage();
-    for (auto& of_stage : counted_) of_stage.assign(of_stage.size(), -1);  // no more to lose
+    for (double loss : books_.at(step_).losses) done.loss += loss;
+    books_.erase(step_);  // nothing of it is lost from here on
     for (const auto& [peer, m] : members_) {
       if (IsReady(m)) requests[peer].mutable_commit()->set_step(step_);
     }
-    double sum = 0;
-    for (double loss : step_losses_) sum += loss;
     const swarm::Job& job = options_.job;
     done.step = step_;
-    done.loss = sum / static_cast<double>(int64_t{job.micro_batches()} * job.micro_batch_size() *
-                                          job.model().tokens());
+    done.loss /= static_cast<double>(int64_t{job.micro_batches()} * job.micro_batch_size() *
+                                     job.model().tokens());
   }
   AskAll(requests, "commit");
   {
@@ -127,6 +126,7 @@ void SwarmCoordinator::Commit(absl::Time begin) {
       if (IsReady(m) && requests.count(peer) > 0) m.ready = step_ + 1;
     }
     ++step_;
+    averaging_ = false;
     progress_ = absl::Now();
     Changed();
   }

@@ -59,12 +59,15 @@ bool SwarmCoordinator::IsReady(const Member& m) const { return m.ready == step_;
 
 void SwarmCoordinator::Remove(int peer) {
   members_.erase(peer);
-  for (int stage = 0; stage < options_.job.stages() && !counted_.empty(); ++stage) {
-    for (int m = 0; m < options_.job.micro_batches(); ++m) {
-      if (counted_[stage][m] != peer) continue;
-      counted_[stage][m] = -1;
-      ledger_->Lose(stage, (step_ - ledger_begin_) * options_.job.micro_batches() + m);
-      Log("lose step=", step_, " stage=", stage, " micro_batch=", m, " peer=", peer);
+  const int micro_batches = options_.job.micro_batches();
+  for (auto& [step, books] : books_) {
+    for (int stage = 0; stage < options_.job.stages(); ++stage) {
+      for (int m = 0; m < micro_batches; ++m) {
+        if (books.counted[stage][m] != peer) continue;
+        books.counted[stage][m] = -1;
+        ledger_->Lose(stage, (step - ledger_begin_) * micro_batches + m);
+        Log("lose step=", step, " stage=", stage, " micro_batch=", m, " peer=", peer);
+      }
     }
   }
   Changed();
@@ -237,14 +240,18 @@ void SwarmCoordinator::FillTasks(int trainer, swarm::Tasks* tasks) {
   tasks->set_stop(finished_);
   *tasks->mutable_job() = options_.job;
   const auto trainers = static_cast<int64_t>(trainers_.size());
-  for (int m = 0; m < options_.job.micro_batches() && !counted_.empty(); ++m) {
-    if (m % trainers != place) continue;
-    swarm::Task task;
-    task.set_micro_batch(m);
-    for (int stage = 0; stage < options_.job.stages(); ++stage) {
-      if (counted_[stage][m] < 0) task.add_stages(stage);
+  for (const auto& [step, books] : books_) {
+    if (averaging_ && step == step_) continue;
+    for (int m = 0; m < options_.job.micro_batches(); ++m) {
+      if (m % trainers != place) continue;
+      swarm::Task task;
+      task.set_step(step);
+      task.set_micro_batch(m);
+      for (int stage = 0; stage < options_.job.stages(); ++stage) {
+        if (books.counted[stage][m] < 0) task.add_stages(stage);
+      }
+      if (task.stages_size() > 0) *tasks->add_tasks() = std::move(task);
     }
-    if (task.stages_size() > 0) *tasks->add_tasks() = std::move(task);
   }
   for (const auto& [peer, m] : members_) {
     if (!IsReady(m)) continue;
@@ -263,9 +270,7 @@ absl::Status SwarmCoordinator::ServeTasks(const swarm::GetTasks& get, absl::Time
                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return number_ != get.seen(); };
   mutex_.AwaitWithDeadline(absl::Condition(&changed), std::min(deadline, absl::Now() + kPoll));
   reply->set_epoch(epoch_);
-  // Between the commit and the next step's begin there is nothing to do.
   FillTasks(get.trainer(), reply->mutable_tasks());
-  if (averaging_) reply->mutable_tasks()->clear_tasks();
   if (finished_) trainers_.erase(get.trainer());
   return absl::OkStatus();
 }
@@ -278,18 +283,20 @@ absl::Status SwarmCoordinator::ServeReport(const swarm::Report& report, swarm::C
   absl::MutexLock lock(&mutex_);
   const auto it = members_.find(report.peer());
   const int stage = report.stage(), m = report.micro_batch();
-  if (report.step() != step_ || it == members_.end() || it->second.stage != stage || m < 0 ||
-      m >= options_.job.micro_batches() || counted_.empty() || averaging_) {
+  const auto books = books_.find(report.step());
+  if (books == books_.end() || it == members_.end() || it->second.stage != stage || m < 0 ||
+      m >= options_.job.micro_batches() || (averaging_ && report.step() == step_)) {
     return absl::AbortedError("the step is over, or the peer gone");
   }
   it->second.stalls = 0;
-  const bool first = counted_[stage][m] < 0;
-  if (first) counted_[stage][m] = report.peer();
-  done->set_peer(counted_[stage][m]);
+  int& counted = books->second.counted[stage][m];
+  const bool first = counted < 0;
+  if (first) counted = report.peer();
+  done->set_peer(counted);
   if (!first) return absl::OkStatus();
-  ledger_->Count(stage, (step_ - ledger_begin_) * options_.job.micro_batches() + m);
-  if (stage + 1 == options_.job.stages()) step_losses_[m] = report.loss();
-  Log("count step=", step_, " stage=", stage, " micro_batch=", m, " peer=", report.peer());
+  ledger_->Count(stage, (report.step() - ledger_begin_) * options_.job.micro_batches() + m);
+  if (stage + 1 == options_.job.stages()) books->second.losses[m] = report.loss();
+  Log("count step=", report.step(), " stage=", stage, " micro_batch=", m, " peer=", report.peer());
   progress_ = absl::Now();
   return absl::OkStatus();
 }

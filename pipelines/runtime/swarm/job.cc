@@ -27,6 +27,8 @@ absl::Status CheckSizes(const swarm::Job& job) {
   PIPELAB_RETURN_IF_ERROR(CheckIn("stages", job.stages(), 1, 1024));
   PIPELAB_RETURN_IF_ERROR(CheckIn("steps", job.steps(), 1, int64_t{1} << 40));
   PIPELAB_RETURN_IF_ERROR(CheckIn("wait_ms", job.wait_ms(), 1, kMostWaitMs));
+  PIPELAB_RETURN_IF_ERROR(CheckIn("delay", job.delay(), 0, 1));
+  PIPELAB_RETURN_IF_ERROR(CheckIn("checkpoint_every", job.fresh_every(), 0, int64_t{1} << 40));
   PIPELAB_RETURN_IF_ERROR(
       CheckIn("rate_decay", job.adam().decay(), 0, static_cast<int>(RateDecay::kCosine)));
   return CheckOptimizer(OptimizerOf(job));

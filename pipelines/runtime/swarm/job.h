@@ -24,6 +24,7 @@
 #include "models/layers/optimizer.h"
 #include "models/zoo/gpt.h"
 #include "pipelines/cost/model_partition.h"
+#include "pipelines/elastic/updates.h"
 #include "pipelines/runtime/swarm/swarm.pb.h"
 
 namespace pipelab {
@@ -47,6 +48,8 @@ GptConfig ModelOf(const swarm::Job& job);
 OptimizerOptions OptimizerOf(const swarm::Job& job);
 absl::StatusOr<SwarmLayout> LayoutOf(const swarm::Job& job);
 inline absl::Duration WaitLimit(const swarm::Job& job) { return absl::Milliseconds(job.wait_ms()); }
+
+inline UpdateRule UpdateRuleOf(const swarm::Job& job) { return {job.delay(), job.fresh_every()}; }
 
 // Of a checkpoint; it refers to the layout's graph.
 StateTarget TargetOf(const swarm::Job& job, const SwarmLayout& layout);

@@ -66,7 +66,6 @@ absl::Status SwarmPeer::JoinOnce() {
     peer_ = joined.peer();
     job_ = joined.job();
     parameters_ = stage->parameters();
-    step_ = -1;
     gradients_.clear();
     part_ = whole_ = Average();
     stage_ = std::move(stage);
@@ -88,7 +87,7 @@ absl::Status SwarmPeer::FetchState(const std::string& from, absl::Duration limit
   absl::MutexLock computing(&computing_);
   absl::MutexLock lock(&books_);
   gradients_.clear();
-  return stage_->SetState(reply.state().step(), reply.state().safetensors());
+  return stage_->SetState(reply.state());
 }
 
 absl::Status SwarmPeer::BecomeReady(const swarm::Joined& joined) {
@@ -183,9 +182,8 @@ absl::Status SwarmPeer::ServePass(const swarm::Pass& pass, absl::Time deadline,
   reply->mutable_pass()->set_seconds(absl::ToDoubleSeconds(absl::Now() - begin));
   if (!pass.backward()) return absl::OkStatus();
   absl::MutexLock lock(&books_);
-  if (step_ != pass.step()) gradients_.clear();
-  step_ = pass.step();
-  gradients_[pass.micro_batch()] = std::make_shared<const std::vector<float>>(std::move(gradient));
+  gradients_[{pass.step(), pass.micro_batch()}] =
+      std::make_shared<const std::vector<float>>(std::move(gradient));
   return absl::OkStatus();
 }
 
@@ -198,7 +196,7 @@ absl::Status SwarmPeer::ServeCommit(const swarm::Commit& commit) {
     return absl::FailedPreconditionError(absl::StrCat("has no average of step ", commit.step()));
   }
   PIPELAB_RETURN_IF_ERROR(stage_->Step(whole_.values));
-  gradients_.clear();
+  gradients_.erase(gradients_.begin(), gradients_.lower_bound({commit.step() + 1, 0}));
   part_ = whole_ = Average();
   return absl::OkStatus();
 }
@@ -206,8 +204,7 @@ absl::Status SwarmPeer::ServeCommit(const swarm::Commit& commit) {
 absl::Status SwarmPeer::ServeState(swarm::State* state) {
   absl::MutexLock computing(&computing_);
   if (stage_ == nullptr) return absl::FailedPreconditionError("not joined");
-  state->set_step(stage_->step());
-  PIPELAB_ASSIGN_OR_RETURN(*state->mutable_safetensors(), stage_->State());
+  PIPELAB_ASSIGN_OR_RETURN(*state, stage_->State());
   return absl::OkStatus();
 }
 

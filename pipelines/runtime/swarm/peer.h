@@ -8,7 +8,7 @@
 //
 // It joins, fetches values and optimizer state from a neighbour over the network, serves, and joins
 // again where the coordinator has dropped it, moved it to another stage, or is a new one. It keeps
-// the gradient of each micro-batch of the step by itself, 4 bytes a value, until the step is
+// the gradient of each micro-batch of a step by itself, 4 bytes a value, until the step is
 // committed: which of them count, the coordinator says at the end. So a request that was given up
 // and was served all the same counts once or not at all, as it is named.
 //
@@ -25,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -97,8 +98,8 @@ class SwarmPeer final : public SwarmService {
   int peer_ ABSL_GUARDED_BY(books_) = -1;
   swarm::Job job_ ABSL_GUARDED_BY(books_);
   int64_t parameters_ ABSL_GUARDED_BY(books_) = 0;
-  int64_t step_ ABSL_GUARDED_BY(books_) = -1;                  // of the gradients
-  std::map<int, Gradient> gradients_ ABSL_GUARDED_BY(books_);  // by micro-batch
+  // By step, of those that are not committed, and micro-batch.
+  std::map<std::pair<int64_t, int>, Gradient> gradients_ ABSL_GUARDED_BY(books_);
   Average part_ ABSL_GUARDED_BY(books_), whole_ ABSL_GUARDED_BY(books_);
 };
 

@@ -76,8 +76,8 @@ absl::StatusOr<std::vector<SwarmPeer::Gradient>> SwarmPeer::GradientsOf(
   }
   std::vector<Gradient> gradients;
   for (int micro_batch : get.micro_batches()) {
-    const auto it = gradients_.find(micro_batch);
-    if (step_ != get.step() || it == gradients_.end()) {
+    const auto it = gradients_.find({get.step(), micro_batch});
+    if (it == gradients_.end()) {
       return absl::FailedPreconditionError(
           absl::StrCat("has no gradient of micro-batch ", micro_batch, " of step ", get.step()));
     }

@@ -61,9 +61,11 @@ absl::StatusOr<std::unique_ptr<PeerStage>> PeerStage::Create(const swarm::Job& j
 }
 
 absl::Status PeerStage::Check(const swarm::Pass& pass) const {
-  if (pass.step() != step()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("a pass of step ", pass.step(), "; the weights are of step ", step()));
+  const int64_t version = UpdateRuleOf(job_).VersionOf(pass.step());
+  if (version != step() && (older_.empty() || version + 1 != step())) {
+    return absl::FailedPreconditionError(absl::StrCat("a pass of step ", pass.step(),
+                                                      " with weights of step ", version,
+                                                      "; here are those of step ", step()));
   }
   const bool last = stage_ + 1 == job_.stages();
   if (pass.stage() != stage_ || pass.micro_batch() < 0 ||
@@ -95,6 +97,18 @@ absl::StatusOr<std::vector<Tensor>> PeerStage::TensorOf(const swarm::Values& val
 absl::Status PeerStage::Run(const swarm::Pass& pass, swarm::PassDone* done,
                             std::vector<float>* gradient) {
   PIPELAB_RETURN_IF_ERROR(Check(pass));
+  const int64_t steps = step();
+  const bool older = UpdateRuleOf(job_).VersionOf(pass.step()) != steps;
+  if (older) PIPELAB_RETURN_IF_ERROR(SwapOlder());
+  PIPELAB_RETURN_IF_ERROR(layers_->SetTrainingStep(pass.step()));  // dropout's
+  absl::Status ran = RunChecked(pass, done, gradient);
+  ran.Update(layers_->SetTrainingStep(steps));
+  if (older) ran.Update(SwapOlder());
+  return ran;
+}
+
+absl::Status PeerStage::RunChecked(const swarm::Pass& pass, swarm::PassDone* done,
+                                   std::vector<float>* gradient) {
   data_->Set(&pass);
   std::vector<Tensor> input, output_gradient;
   const bool last = stage_ + 1 == job_.stages();
@@ -128,6 +142,7 @@ absl::Status PeerStage::Run(const swarm::Pass& pass, swarm::PassDone* done,
 }
 
 absl::Status PeerStage::Step(absl::Span<const float> gradient) {
+  older_ = UpdateRuleOf(job_).VersionOf(step() + 1) == step() ? Values() : ValuesByKey();
   PIPELAB_ASSIGN_OR_RETURN(const Tensor sum, layers_->Gradients(""));
   SetHostValues(sum, gradient);
   Action a;
@@ -136,33 +151,77 @@ absl::Status PeerStage::Step(absl::Span<const float> gradient) {
   return layers_->Step(a);
 }
 
-absl::StatusOr<std::string> PeerStage::State() const {
-  Safetensors file;
+std::vector<StateEntry> PeerStage::Entries() const {
   LayerStage* const stages[] = {layers_.get()};
-  const StateTarget target = TargetOf(job_, layout_);
-  for (const StateEntry& entry : StateEntries(layout_.graph, target.optimizer_state)) {
-    if (PartsOf(entry, stages).empty()) continue;  // another stage's
-    file.tensors[entry.key] = {entry.spec->shape, WholeTensor(entry, stages)};
+  std::vector<StateEntry> own;
+  for (const StateEntry& entry :
+       StateEntries(layout_.graph, TargetOf(job_, layout_).optimizer_state)) {
+    if (!PartsOf(entry, stages).empty()) own.push_back(entry);
   }
-  return SerializeSafetensors(file);
+  return own;
 }
 
-absl::Status PeerStage::SetState(int64_t step, absl::string_view safetensors) {
-  PIPELAB_ASSIGN_OR_RETURN(const Safetensors file, ParseSafetensors(safetensors, "the state"));
+PeerStage::ValuesByKey PeerStage::Values() const {
   LayerStage* const stages[] = {layers_.get()};
-  const StateTarget target = TargetOf(job_, layout_);
-  for (const StateEntry& entry : StateEntries(layout_.graph, target.optimizer_state)) {
-    if (PartsOf(entry, stages).empty()) continue;
-    const auto it = file.tensors.find(entry.key);
-    if (it == file.tensors.end() || it->second.shape != entry.spec->shape ||
-        !std::holds_alternative<std::vector<float>>(it->second.values)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the state of stage ", stage_, " has no such \"", entry.key, "\""));
-    }
-    PIPELAB_RETURN_IF_ERROR(
-        SetWholeTensor(entry, std::get<std::vector<float>>(it->second.values), stages));
+  ValuesByKey values;
+  for (const StateEntry& entry : Entries()) {
+    if (entry.kind == 0) values[entry.key] = WholeTensor(entry, stages);
   }
-  return layers_->SetTrainingStep(step);
+  return values;
+}
+
+absl::Status PeerStage::SwapOlder() {
+  LayerStage* const stages[] = {layers_.get()};
+  ValuesByKey now = Values();
+  for (const StateEntry& entry : Entries()) {
+    if (entry.kind != 0) continue;
+    PIPELAB_RETURN_IF_ERROR(SetWholeTensor(entry, older_.at(entry.key), stages));
+  }
+  older_ = std::move(now);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<swarm::State> PeerStage::State() const {
+  Safetensors now, older;
+  LayerStage* const stages[] = {layers_.get()};
+  for (const StateEntry& entry : Entries()) {
+    now.tensors[entry.key] = {entry.spec->shape, WholeTensor(entry, stages)};
+    const auto it = older_.find(entry.key);
+    if (it != older_.end()) older.tensors[entry.key] = {entry.spec->shape, it->second};
+  }
+  swarm::State state;
+  state.set_step(step());
+  *state.mutable_safetensors() = SerializeSafetensors(now);
+  if (!older_.empty()) *state.mutable_older() = SerializeSafetensors(older);
+  return state;
+}
+
+absl::Status PeerStage::SetState(const swarm::State& state) {
+  PIPELAB_ASSIGN_OR_RETURN(const Safetensors now, ParseSafetensors(state.safetensors(), "a state"));
+  Safetensors older;
+  if (!state.older().empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(older, ParseSafetensors(state.older(), "a state's older values"));
+  }
+  const auto read = [this](const Safetensors& file,
+                           const StateEntry& entry) -> absl::StatusOr<const std::vector<float>*> {
+    const auto it = file.tensors.find(entry.key);
+    if (it != file.tensors.end() && it->second.shape == entry.spec->shape &&
+        std::holds_alternative<std::vector<float>>(it->second.values)) {
+      return &std::get<std::vector<float>>(it->second.values);
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("the state of stage ", stage_, " has no such \"", entry.key, "\""));
+  };
+  LayerStage* const stages[] = {layers_.get()};
+  older_.clear();
+  for (const StateEntry& entry : Entries()) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<float>* values, read(now, entry));
+    PIPELAB_RETURN_IF_ERROR(SetWholeTensor(entry, *values, stages));
+    if (entry.kind != 0 || UpdateRuleOf(job_).VersionOf(state.step()) == state.step()) continue;
+    PIPELAB_ASSIGN_OR_RETURN(values, read(older, entry));
+    older_[entry.key] = *values;
+  }
+  return layers_->SetTrainingStep(state.step());
 }
 
 }  // namespace pipelab

@@ -8,22 +8,26 @@
 // (on machines of one kind), so it does not matter which peer's result counts, nor how often it was
 // asked for.
 //
-// One thread at a time. FailedPrecondition: the pass is of another step than the weights;
+// With delayed updates (UpdateRuleOf) the values before the last step are kept where the next step's
+// passes compute with them.
+//
+// One thread at a time. FailedPrecondition: the pass computes with weights that are not here;
 // InvalidArgument: it is not what the stage takes. Nothing has changed then.
 #ifndef PIPELAB_PIPELINES_RUNTIME_SWARM_PEER_STAGE_H_
 #define PIPELAB_PIPELINES_RUNTIME_SWARM_PEER_STAGE_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "kernels/backend.h"
 #include "kernels/tensor/arena.h"
+#include "models/checkpoint/training_state.h"
 #include "pipelines/runtime/layer_stage.h"
 #include "pipelines/runtime/swarm/job.h"
 
@@ -43,14 +47,21 @@ class PeerStage {
   int stage() const { return stage_; }
   int64_t step() const { return layers_->training_step(); }  // optimizer steps so far
   int64_t parameters() const { return parameters_; }
-  // Values and optimizer state by name (safetensors).
-  absl::StatusOr<std::string> State() const;
-  absl::Status SetState(int64_t step, absl::string_view safetensors);
+  // Values and optimizer state by name, and the older values (safetensors).
+  absl::StatusOr<swarm::State> State() const;
+  absl::Status SetState(const swarm::State& state);
 
  private:
   class PassData;
+  using ValuesByKey = std::map<std::string, std::vector<float>>;
   PeerStage(const swarm::Job& job, int stage);
   absl::Status Check(const swarm::Pass& pass) const;
+  absl::Status RunChecked(const swarm::Pass& pass, swarm::PassDone* done,
+                          std::vector<float>* gradient);
+  // What the stage has of a training's state, in its order.
+  std::vector<StateEntry> Entries() const;
+  ValuesByKey Values() const;
+  absl::Status SwapOlder();
   absl::StatusOr<std::vector<Tensor>> TensorOf(const swarm::Values& values, int64_t numbers,
                                                const TensorSpec& spec);
 
@@ -62,6 +73,7 @@ class PeerStage {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<LayerStage> layers_;
   int64_t parameters_ = 0;
+  ValuesByKey older_;  // before the last step; empty: not needed
 };
 
 }  // namespace pipelab

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -35,7 +36,7 @@ class Checker {
   SwarmProof proof() const { return proof_; }
 
  private:
-  using Place = std::pair<int64_t, int64_t>;  // stage, micro-batch
+  using Place = std::tuple<int64_t, int64_t, int64_t>;  // step, stage, micro-batch
 
   static absl::StatusOr<absl::string_view> Text(const std::vector<absl::string_view>& words,
                                                 absl::string_view key) {
@@ -65,6 +66,7 @@ class Checker {
     }
     started_ = true;
     proof_.redone += step_ - step;
+    counted_.clear();
     SetStep(step);
     return absl::OkStatus();
   }
@@ -74,10 +76,12 @@ class Checker {
     PIPELAB_ASSIGN_OR_RETURN(const int64_t stage, Number(words, "stage"));
     PIPELAB_ASSIGN_OR_RETURN(const int64_t micro_batch, Number(words, "micro_batch"));
     PIPELAB_ASSIGN_OR_RETURN(const int64_t peer, Number(words, "peer"));
-    if (!started_ || step != step_ || stage >= stages_ || micro_batch >= micro_batches_) {
+    // With delayed updates the step after the next to be committed may have begun.
+    if (!started_ || step < step_ || step > step_ + 1 || stage >= stages_ ||
+        micro_batch >= micro_batches_) {
       return absl::DataLossError(absl::StrCat("is not of step ", step_));
     }
-    const Place place = {stage, micro_batch};
+    const Place place = {step, stage, micro_batch};
     if (count) {
       if (counted_.emplace(place, peer).second) return absl::OkStatus();
       return absl::DataLossError("is counted already");
@@ -103,7 +107,7 @@ class Checker {
       PIPELAB_ASSIGN_OR_RETURN(const int64_t peer, Whole(parts.first, "peer"));
       for (absl::string_view text : absl::StrSplit(parts.second, ',')) {
         PIPELAB_ASSIGN_OR_RETURN(const int64_t micro_batch, Whole(text, "micro_batch"));
-        const auto it = counted_.find({stage, micro_batch});
+        const auto it = counted_.find({step, stage, micro_batch});
         if (it == counted_.end() || it->second != peer) {
           return absl::DataLossError(
               absl::StrCat("micro-batch ", micro_batch, " was not counted for peer ", peer));
@@ -133,7 +137,7 @@ class Checker {
 
   void SetStep(int64_t step) {
     step_ = step;
-    counted_.clear();
+    counted_.erase(counted_.begin(), counted_.lower_bound({step, 0, 0}));
     committed_.clear();
     proof_.steps = step_ - first_;
     proof_.gradients = proof_.steps * stages_ * micro_batches_;

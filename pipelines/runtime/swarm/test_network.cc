@@ -26,18 +26,18 @@ class TestLink final : public SwarmLink {
   const std::string from_;
 };
 
-TextData TestData() {
-  absl::StatusOr<TextData> data = MakeTextData(SyntheticCorpus(1 << 14, 1), kContext, 1);
-  CHECK(data.ok()) << data.status();
-  return *std::move(data);
-}
-
 void Lie(swarm::Reply* reply) {
   if (reply->has_pass()) reply->mutable_pass()->mutable_values()->mutable_bytes()->append("x");
   if (reply->has_sum()) reply->mutable_sum()->mutable_bytes()->append("x");
 }
 
 }  // namespace
+
+TextData TestData() {
+  absl::StatusOr<TextData> data = MakeTextData(SyntheticCorpus(1 << 14, 1), kContext, 1);
+  CHECK(data.ok()) << data.status();
+  return *std::move(data);
+}
 
 void TestNetwork::SetFault(Rule rule) {
   absl::MutexLock lock(&mutex_);

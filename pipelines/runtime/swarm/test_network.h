@@ -108,7 +108,8 @@ class TestSwarm {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// A small GPT in `stages` stages.
+// What it trains on: generated text. And a small GPT in `stages` stages.
+TextData TestData();
 swarm::Job TestJob(int stages, int64_t steps);
 
 }  // namespace pipelab

@@ -57,20 +57,19 @@ void SwarmTrainer::Take(const swarm::Reply& reply) {
     job_ = tasks.job();
   }
   const Place place = {reply.epoch(), tasks.step()};
-  if (!(place == place_)) {
-    if (place.epoch != place_.epoch) {  // peers have other numbers
-      peers_.clear();
-      banned_.clear();
-      routers_.clear();
-      unit_.clear();
-    }
-    place_ = place;
-    micro_batches_.clear();  // of a step that is committed, or undone
+  if (place.epoch != place_.epoch) {  // peers have other numbers, and steps may be undone
+    peers_.clear();
+    banned_.clear();
+    routers_.clear();
+    unit_.clear();
+    micro_batches_.clear();
   }
+  place_ = place;
+  micro_batches_.erase(micro_batches_.begin(), micro_batches_.lower_bound(place.Of(0)));
   TakePeers(tasks);
-  for (auto& [m, of] : micro_batches_) of.missing.clear();
+  for (auto& [key, of] : micro_batches_) of.missing.clear();
   for (const swarm::Task& task : tasks.tasks()) {
-    MicroBatch& of = micro_batches_[task.micro_batch()];
+    MicroBatch& of = micro_batches_[{task.step(), task.micro_batch()}];
     of.inputs.resize(job_.stages());
     of.output_gradients.resize(job_.stages());
     of.has_input.resize(job_.stages());
@@ -120,22 +119,23 @@ void SwarmTrainer::Work() {
     {
       absl::MutexLock lock(&mutex_);
       const auto due = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        for (const auto& [m, of] : micro_batches_) {
+        for (const auto& [key, of] : micro_batches_) {
           if (of.busy || of.missing.empty()) continue;
-          micro_batch = m;
+          place = {place_.epoch, key.first};
+          micro_batch = key.second;
           return true;
         }
         return false;
       };
       if (!mutex_.AwaitWithTimeout(absl::Condition(&due), kLook)) continue;
-      place = place_;
-      micro_batches_[micro_batch].busy = true;
-      missing = micro_batches_[micro_batch].missing;
+      MicroBatch& of = micro_batches_[place.Of(micro_batch)];
+      of.busy = true;
+      missing = of.missing;
     }
     const absl::Status ran = RunMicroBatch(place, micro_batch, missing);
     if (!ran.ok()) absl::SleepFor(kRetry);
     absl::MutexLock lock(&mutex_);
-    if (place == place_) micro_batches_[micro_batch].busy = false;
+    if (IsNow(place)) micro_batches_[place.Of(micro_batch)].busy = false;
   }
 }
 
@@ -149,8 +149,8 @@ absl::Status SwarmTrainer::RunMicroBatch(const Place& place, int micro_batch,
     absl::MutexLock lock(&mutex_);
     if (!IsNow(place)) return over;
     stages = job_.stages();
-    has_input = micro_batches_[micro_batch].has_input;
-    has_gradient = micro_batches_[micro_batch].has_gradient;
+    has_input = micro_batches_[place.Of(micro_batch)].has_input;
+    has_gradient = micro_batches_[place.Of(micro_batch)].has_gradient;
   }
   const int highest = *missing.rbegin(), lowest = *missing.begin();
   // Of those that are missing: inputs of the highest, and what its output's gradient needs.
@@ -164,7 +164,7 @@ absl::Status SwarmTrainer::RunMicroBatch(const Place& place, int micro_batch,
         Ask(place, PassOf(place, micro_batch, stage, /*backward=*/false), &peer));
     absl::MutexLock lock(&mutex_);
     if (!IsNow(place)) return over;
-    MicroBatch& of = micro_batches_[micro_batch];
+    MicroBatch& of = micro_batches_[place.Of(micro_batch)];
     of.inputs[stage + 1] = std::move(*done.mutable_values());
     of.has_input[stage + 1] = true;
   }
@@ -177,7 +177,7 @@ absl::Status SwarmTrainer::RunMicroBatch(const Place& place, int micro_batch,
     if (stage > 0) {
       absl::MutexLock lock(&mutex_);
       if (!IsNow(place)) return over;
-      MicroBatch& of = micro_batches_[micro_batch];
+      MicroBatch& of = micro_batches_[place.Of(micro_batch)];
       of.output_gradients[stage - 1] = std::move(*done.mutable_values());
       of.has_gradient[stage - 1] = true;
     }

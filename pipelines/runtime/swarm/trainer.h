@@ -22,6 +22,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -49,6 +50,7 @@ class SwarmTrainer {
  public:
   struct Traffic {
     int64_t requests = 0, retries = 0;        // passes that were answered; that were asked again
+    double longest_lost_s = 0;                // of those asked again, the longest waited in vain
     int64_t values_out = 0, values_back = 0;  // bytes of activations and gradients
   };
 
@@ -60,16 +62,17 @@ class SwarmTrainer {
   Traffic traffic() const;
 
  private:
-  struct MicroBatch {  // of the step; [stage]
+  struct MicroBatch {  // of a step; [stage]
     std::vector<swarm::Values> inputs, output_gradients;
     std::vector<bool> has_input, has_gradient;
     std::set<int> missing;       // stages
     std::map<int, int> counted;  // stage -> the peer whose gradient counts
     bool busy = false;
   };
-  struct Place {  // of what is done now
+  using Key = std::pair<int64_t, int>;  // step, micro-batch
+  struct Place {                        // of what is done now
     int64_t epoch = 0, step = 0;
-    bool operator==(const Place& o) const { return epoch == o.epoch && step == o.step; }
+    Key Of(int micro_batch) const { return {step, micro_batch}; }
   };
 
   void Take(const swarm::Reply& reply);
@@ -84,11 +87,12 @@ class SwarmTrainer {
   absl::StatusOr<swarm::PassDone> Ask(const Place& place, swarm::Pass pass, int* peer);
   absl::StatusOr<swarm::PeerPlace> NextPeer(const Place& place, int stage, double work);
   absl::Status CheckDone(const swarm::Pass& pass, const swarm::PassDone& done) const;
-  void Failed(const Place& place, int peer, int stage, const absl::Status& why, bool lied);
+  void Failed(const Place& place, int peer, int stage, const absl::Status& why, bool lied,
+              absl::Duration lost);
   absl::Status Report(const Place& place, const swarm::Pass& pass, double loss, int peer);
   swarm::Pass PassOf(const Place& place, int micro_batch, int stage, bool backward);
   bool IsNow(const Place& place) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return place == place_ && !stopped_;
+    return place.epoch == place_.epoch && place.step >= place_.step && !stopped_;
   }
 
   // How often waits look around; before another try.
@@ -101,8 +105,8 @@ class SwarmTrainer {
   mutable absl::Mutex mutex_;
   swarm::Job job_ ABSL_GUARDED_BY(mutex_);
   SwarmLayout layout_ ABSL_GUARDED_BY(mutex_);
-  Place place_ ABSL_GUARDED_BY(mutex_);
-  std::map<int, MicroBatch> micro_batches_ ABSL_GUARDED_BY(mutex_);
+  Place place_ ABSL_GUARDED_BY(mutex_);  // of the first step that is not committed
+  std::map<Key, MicroBatch> micro_batches_ ABSL_GUARDED_BY(mutex_);
   std::map<int, swarm::PeerPlace> peers_ ABSL_GUARDED_BY(mutex_);
   std::set<int> banned_ ABSL_GUARDED_BY(mutex_);
   std::vector<PeerRouter> routers_ ABSL_GUARDED_BY(mutex_);  // [stage]

@@ -30,7 +30,7 @@ swarm::Pass SwarmTrainer::PassOf(const Place& place, int micro_batch, int stage,
   };
   if (stage == 0) fill(kTokens, pass.mutable_tokens());
   if (stage + 1 == job_.stages()) fill(kTargets, pass.mutable_targets());
-  const auto it = micro_batches_.find(micro_batch);
+  const auto it = micro_batches_.find(place.Of(micro_batch));
   if (!IsNow(place) || it == micro_batches_.end()) return pass;  // Ask says that it is over
   if (stage > 0) *pass.mutable_input() = it->second.inputs[stage];
   if (backward && stage + 1 < job_.stages()) {
@@ -85,7 +85,7 @@ absl::StatusOr<swarm::PassDone> SwarmTrainer::Ask(const Place& place, swarm::Pas
     const bool answered = asked.ok();
     if (answered) asked = CheckDone(request.pass(), reply.pass());
     if (!asked.ok()) {
-      Failed(place, to.peer(), stage, asked, /*lied=*/answered);
+      Failed(place, to.peer(), stage, asked, /*lied=*/answered, absl::Now() - begin);
       continue;
     }
     *peer = to.peer();
@@ -106,11 +106,12 @@ absl::StatusOr<swarm::PassDone> SwarmTrainer::Ask(const Place& place, swarm::Pas
 }
 
 void SwarmTrainer::Failed(const Place& place, int peer, int stage, const absl::Status& why,
-                          bool lied) {
+                          bool lied, absl::Duration lost) {
   {
     absl::MutexLock lock(&mutex_);
     if (!IsNow(place)) return;
     ++traffic_.retries;
+    traffic_.longest_lost_s = std::max(traffic_.longest_lost_s, absl::ToDoubleSeconds(lost));
     const bool other = absl::IsDeadlineExceeded(why) || absl::IsResourceExhausted(why);
     if (!other && routers_[stage].Has(peer)) {
       routers_[stage].Remove(peer);
@@ -149,7 +150,7 @@ absl::Status SwarmTrainer::Report(const Place& place, const swarm::Pass& pass, d
   PIPELAB_RETURN_IF_ERROR(link_.Call(options_.coordinator, request, kReport, &reply));
   absl::MutexLock lock(&mutex_);
   if (!IsNow(place)) return absl::OkStatus();
-  MicroBatch& of = micro_batches_[pass.micro_batch()];
+  MicroBatch& of = micro_batches_[place.Of(pass.micro_batch())];
   of.counted[pass.stage()] = reply.counted().peer();
   of.missing.erase(pass.stage());
   return absl::OkStatus();
