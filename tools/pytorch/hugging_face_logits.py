@@ -1,6 +1,6 @@
 """Logits that Hugging Face's transformers computes, for tests/pytorch/hugging_face_test.cc.
 
-    tools/dev/transformers_venv.sh venv
+    tools/dev/python_venv.sh venv tools/pytorch/transformers_requirements.txt
     venv/bin/python tools/pytorch/hugging_face_logits.py            # to tests/pytorch/hugging_face.json
     venv/bin/python tools/pytorch/hugging_face_logits.py --check    # compares with that file
     venv/bin/python tools/pytorch/hugging_face_logits.py --save=DIR # and saves models for pipelab
