@@ -107,6 +107,30 @@ TEST_F(TokenSlices, OfAnyLengthsTrainAsASerialLoopOfTheSameSlices) {
   }
 }
 
+TEST_F(TokenSlices, EachSchemeTrainsAsTheSerialLoop) {
+  const std::vector<int64_t> slices = {3, 4, 1};
+  const ModelGraph graph = SmallGpt(/*tied=*/true);
+  const auto serial = MakeSerial(graph, 4, slices);
+  ASSERT_NE(serial, nullptr);
+  const std::vector<double> expected = LossesOf(serial.get());
+  int schemes = 0;
+  for (const Scheme& scheme : Catalog()) {
+    if ((scheme.options & kTokenSlices) == 0 || (scheme.options & kForwardOnly) != 0) continue;
+    ++schemes;
+    for (bool recompute : {false, true}) {
+      SCOPED_TRACE(testing::Message() << scheme.name << (recompute ? ", recompute" : ""));
+      TrainingOptions options = SmallTraining(std::string(scheme.name), 2, 4);
+      options.sizes.slices = 3;
+      options.sizes.recompute = recompute;
+      options.slices = slices;
+      const auto training = MakeTraining(graph, options);
+      ASSERT_NE(training, nullptr);
+      EXPECT_EQ(Losses(training.get()), expected);
+    }
+  }
+  EXPECT_EQ(schemes, 4);
+}
+
 // Backwards in two parts, recomputes, any order that readiness allows: sums come in other orders,
 // so losses agree within rounding; memory is still exact.
 TEST_F(TokenSlices, AnyValidOrderTrains) {

@@ -139,10 +139,11 @@ TEST(Catalog, RefusesOptionsOfOtherSchemes) {
   for (const Scheme& scheme : Catalog()) {
     const std::string begin = absl::StrCat(scheme.name, " ");
     if ((scheme.options & kGroupSize) == 0) {
-      EXPECT_EQ(Refusal(scheme.name, group), begin +
-                                                 "--group_size=2: only for interleaved, "
-                                                 "interleaved_zb1p, graph, local_replay, decode, "
-                                                 "prefill_decode");
+      EXPECT_EQ(Refusal(scheme.name, group),
+                begin +
+                    "--group_size=2: only for interleaved_seq1f1b, interleaved, "
+                    "interleaved_zb1p, graph, local_replay, decode, "
+                    "prefill_decode");
     }
     if ((scheme.options & kReplicas) == 0) {
       EXPECT_EQ(Refusal(scheme.name, replicas), begin + "--replicas=2: only for chimera");
@@ -153,7 +154,9 @@ TEST(Catalog, RefusesOptionsOfOtherSchemes) {
     }
     if ((scheme.options & kTokenSlices) == 0) {
       EXPECT_EQ(Refusal(scheme.name, slices),
-                begin + "--slices=2: only for terapipe, prefill_decode");
+                begin +
+                    "--slices=2: only for terapipe, seq1f1b, interleaved_seq1f1b, zb_seq1f1b, "
+                    "prefill_decode");
     }
     if ((scheme.options & kUpdateEvery) == 0) {
       EXPECT_EQ(Refusal(scheme.name, update),

@@ -15,6 +15,15 @@ constexpr ClosedForm kForms[] = {
     {"gpipe", "M >= 1", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "M", "1"},
     {"1f1b", "M >= 1", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "min(M, P - r)", "1"},
     {"terapipe", "M >= 1", "3 (s M + P - 1) / s", "(P - 1) / (s M + P - 1)", "s M", "1"},
+    {"seq1f1b", "M >= 1", "3 (s M + P - 1) / s", "(P - 1) / (s M + P - 1)",
+     "min(s M, P - r + s - 1)", "1"},
+    // g in micro-batches, of at least P slices together.
+    {"interleaved_seq1f1b", "V == 1", "3 (s M + P - 1) / s", "(P - 1) / (s M + P - 1)",
+     "min(s M, P - r + s - 1)", "1"},
+    {"interleaved_seq1f1b", "s M >= P", "3 (V s M + P - 1) / s", "(P - 1) / (V s M + P - 1)",
+     "min(V s M, (V - 1) g s + 2 (P - 1 - r) + s)", "V"},
+    {"zb_seq1f1b", "M >= P", "(3 s M + P - 1) / s", "(P - 1) / (3 s M + P - 1)",
+     "min(s M, P + s - 1)", "1"},
     {"interleaved", "V == 1", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "min(M, P - r)", "1"},
     {"interleaved", "M >= P", "3 (V M + P - 1)", "(P - 1) / (V M + P - 1)",
      "min(V M, (V - 1) g + 2 (P - 1 - r) + 1)", "V"},
@@ -83,7 +92,9 @@ absl::Span<const ClosedForm> ClosedForms() { return kForms; }
 absl::StatusOr<FormulaValues> ValuesOf(absl::string_view scheme, SchemeParams params) {
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* found, FindScheme(scheme));
   if (params.virtual_stages == 0) params.virtual_stages = found->default_virtual_stages;
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> groups, MicroBatchGroups(params));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> groups, scheme == "interleaved_seq1f1b"
+                                                              ? SlicedGroups(params)
+                                                              : MicroBatchGroups(params));
   return FormulaValues{
       {'P', params.devices},
       {'M', params.micro_batches},

@@ -90,7 +90,9 @@ std::vector<Action> SplitOneForwardOneBackward(const std::vector<Action>& forwar
   std::vector<Action> order;
   order.reserve(3 * inputs.size());
   const auto weight_of = [&](size_t i) {
-    return BackwardWeight(inputs[i].stage, inputs[i].micro_batch);
+    Action a = inputs[i];
+    a.kind = ActionKind::kBackwardWeight;
+    return a;
   };
   size_t i = 0, w = 0;
   for (const Action& a : OneForwardOneBackward(forwards, inputs, warm_up)) {

@@ -18,6 +18,8 @@ namespace pipelab {
 absl::StatusOr<Schedule> MakeGPipe(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeTeraPipe(const SchemeParams& params);
 absl::StatusOr<Schedule> Make1F1B(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeSeq1F1B(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeZbSeq1F1B(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeInterleaved(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeBreadthFirst(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeChimera(const SchemeParams& params);
@@ -51,6 +53,7 @@ absl::StatusOr<Schedule> MakePrefillDecode(const SchemeParams& params);
 // Scheme::check: OK, or InvalidArgument that names the option. The functions above are called with
 // what these have passed.
 absl::Status CheckGroups(const SchemeParams& params);    // interleaved schemes
+absl::Status CheckSlicedGroups(const SchemeParams& params);
 absl::Status CheckBothWays(const SchemeParams& params);  // bitpipe, dualpipe: even numbers
 absl::Status CheckChimera(const SchemeParams& params);
 absl::Status CheckHanayo(const SchemeParams& params);
@@ -90,6 +93,9 @@ Schedule ZigZagPipeline(const SchemeParams& params);
 // InvalidArgument: --group_size below P, where the device that ran a group through a stage would
 // wait for its own results.
 absl::StatusOr<std::vector<int>> MicroBatchGroups(const SchemeParams& params);
+
+// The same where passes are slices of micro-batches: a group has at least P slices together.
+absl::StatusOr<std::vector<int>> SlicedGroups(const SchemeParams& params);
 
 // What an interleaved device does of a kind of pass, group by group: its stages in order (or from
 // the last one on), each with the group's micro-batches.
