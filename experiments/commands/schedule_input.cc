@@ -32,7 +32,7 @@ ABSL_FLAG(
     int, update_interval, 0,
     "micro-batches of an update: at least devices (pipedream_2bw; 0: devices); steps without a "
     "flush (local, local_replay; 0: one step behind all)");
-ABSL_FLAG(int, slices, 0, "token slices of a micro-batch (terapipe); 0: the scheme's own");
+ABSL_FLAG(int, slices, 0, "token slices of a micro-batch (terapipe, seq1f1b); 0: the scheme's own");
 ABSL_FLAG(int, data_parallel, 1,
           "data-parallel copies of each device, which divide its micro-batches by rows");
 ABSL_FLAG(int, context_parallel, 1,

@@ -63,7 +63,7 @@ absl::Status Run(StudyRun* study) {
   report.AddTable(SpecificationTable(clusters));
   report.AddNote(
       "The training: 48 blocks of 8192, 2,048 tokens, 16 stages of 8-way tensor groups, 1F1B, "
-      "micro-batches of 2, blocks recomputed (not under terapipe, whose slices blocks do not "
+      "micro-batches of 2, blocks recomputed (not with token slices, which blocks do not "
       "know), 1,024 samples a step. Sizes, machine and the numbers "
       "that fill jobs compute with are not in the sources at hand and assumed. EfficientNet and "
       "Swin, which the paper fills with as well, are not in the zoo; ResNet-50 stands for "

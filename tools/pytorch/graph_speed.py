@@ -60,7 +60,7 @@ def pyg_loader(graph: Graph, options, workers: int, rows: bool):
     if rows:
         data.x, data.y = graph.rows, graph.labels
     return NeighborLoader(data, options.fanouts, input_nodes=graph.train, batch_size=options.batch, shuffle=True,
-                          num_workers=workers, persistent_workers=workers > 0)
+                          drop_last=True, num_workers=workers, persistent_workers=workers > 0)
 
 
 def dgl_loader(graph: Graph, options, workers: int, rows: bool):
@@ -73,7 +73,7 @@ def dgl_loader(graph: Graph, options, workers: int, rows: bool):
                                                   prefetch_labels=["y"])
     else:
         sampler = dgl.dataloading.NeighborSampler(options.fanouts[::-1])
-    return dgl.dataloading.DataLoader(g, graph.train, sampler, batch_size=options.batch, shuffle=True,
+    return dgl.dataloading.DataLoader(g, graph.train, sampler, batch_size=options.batch, shuffle=True, drop_last=True,
                                       num_workers=workers, persistent_workers=workers > 0)
 
 
