@@ -115,9 +115,9 @@ absl::Status SplitMember::Receive(const std::vector<std::vector<int32_t>>& came)
     const std::vector<int32_t>& ids = m == member_ ? needed_[m] : came[m];
     for (int32_t v : ids) {
       if (v < 0 || v >= graph_->num_vertices() || (*owners_)[v] != member_) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("member ", m, " asks member ", member_, " for vertex ", v,
-                         ", which is not one of its own"));
+        return absl::InvalidArgumentError(absl::StrCat("member ", m, " asks member ", member_,
+                                                       " for vertex ", v,
+                                                       ", which is not one of its own"));
       }
       if (IsNew(v, static_cast<int32_t>(frontier_.size()), &place)) frontier_.push_back(v);
       shuffle.sent.push_back(place);
