@@ -1,0 +1,249 @@
+#include "pipelines/cost/graph_step_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "pipelines/cluster/device.h"
+#include "pipelines/cluster/rank_network.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int64_t kHeads = 4;
+constexpr double kSector = 32;
+// Numbers that a device reads and writes for an id that is drawn: the id, a table's place to look
+// up and to set, each a sector, and the lists.
+constexpr int64_t kNumbersADraw = 3 * 8 + 4;
+
+int64_t Scaled(int64_t count, double scale) {
+  return std::llround(static_cast<double>(count) * scale);
+}
+
+BlockCounts Scaled(const BlockCounts& b, double scale) {
+  return {Scaled(b.targets, scale), Scaled(b.sources, scale), Scaled(b.edges, scale)};
+}
+
+// Times of one step.
+class Pricer {
+ public:
+  Pricer(const GraphStep& counts, const GraphSetUp& set_up, const GraphMachine& machine,
+         Network network)
+      : counts_(counts), set_up_(set_up), machine_(machine), network_(std::move(network)) {}
+
+  absl::StatusOr<GraphStepTime> Time() {
+    GraphStepTime time;
+    PIPELAB_ASSIGN_OR_RETURN(time.sample, Sampling());
+    PIPELAB_ASSIGN_OR_RETURN(time.load, Loading());
+    for (int64_t l = 0; l < set_up_.layers(); ++l) {
+      const Nanoseconds out = Exchange(counts_.forward[l]), back = Exchange(counts_.backward[l]);
+      PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds work, Layer(l));
+      time.exchange += out + back;
+      time.train += work + out + back;
+    }
+    PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds update, Update());
+    time.train += update;
+    return time;
+  }
+
+ private:
+  const DeviceSpec& device() const { return machine_.devices->device; }
+
+  absl::StatusOr<Nanoseconds> Run(const std::vector<Operation>& operations) const {
+    return RunTime(device(), NumberType::kFp32, operations);
+  }
+
+  Nanoseconds Exchange(const ByteMatrix& bytes) const {
+    if (bytes.empty() || set_up_.all() == 1) return Nanoseconds(0);
+    const auto& call = device().collective_overhead;
+    return ExchangeTime(network_, bytes, machine_.scale) +
+           (call.has_value() ? call->value : Nanoseconds(0));
+  }
+
+  // Members of a unit that share a way to the host take their parts of it, all at one time.
+  Nanoseconds FromHost(const std::vector<double>& bytes) const {
+    double slowest = 0;
+    for (size_t level = 0; level < machine_.host->levels.size(); ++level) {
+      const bool shared = machine_.host->levels[level].sharing == Sharing::kUnit;
+      const int64_t together = shared ? machine_.host->devices_in(static_cast<int>(level) - 1) : 1;
+      const double rate = machine_.host->levels[level].connection.bandwidth.value.value();
+      for (size_t first = 0; first < bytes.size(); first += together) {
+        double sum = 0;
+        for (size_t m = first; m < std::min<size_t>(first + together, bytes.size()); ++m) {
+          sum += bytes[m];
+        }
+        slowest = std::max(slowest, sum / rate);
+      }
+    }
+    return Nanoseconds(std::llround(slowest * 1e9)) +
+           machine_.host->levels[0].connection.latency.value;
+  }
+
+  absl::StatusOr<Nanoseconds> Sampling() const {
+    Nanoseconds time;
+    for (int64_t hop = 0; hop < set_up_.layers(); ++hop) {
+      std::vector<double> bytes;
+      Nanoseconds slowest;
+      for (const GraphWork& work : counts_.members) {
+        const BlockCounts drawn = Scaled(work.drawn[hop], machine_.scale);
+        bytes.push_back(kSector * static_cast<double>(drawn.edges + drawn.targets));
+        // Draw; insert into the table; number what is new; translate ids.
+        const int64_t part = drawn.edges * kNumbersADraw / 4;
+        PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds run,
+                                 Run(std::vector<Operation>(4, ElementwiseOperation(part))));
+        slowest = std::max(slowest, run);
+      }
+      // The host reads how many are new before the next hop.
+      time += FromHost(bytes) + slowest + LaunchGap(device());
+    }
+    for (const ByteMatrix& bytes : counts_.sampling) {
+      // Counts go before ids.
+      time += Exchange(bytes) + Exchange(ByteMatrix(bytes.size())) + LaunchGap(device());
+    }
+    return time;
+  }
+
+  absl::StatusOr<Nanoseconds> Loading() const {
+    std::vector<double> bytes;
+    Nanoseconds copies;
+    for (const GraphWork& work : counts_.members) {
+      bytes.push_back(static_cast<double>(work.host_rows * counts_.row_bytes) * machine_.scale);
+      const int64_t own = Scaled(work.own_rows * counts_.row_bytes / 4, machine_.scale);
+      PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds copy, Run({ElementwiseOperation(2 * own)}));
+      copies = std::max(copies, copy);
+    }
+    const bool any = *std::max_element(bytes.begin(), bytes.end()) > 0;
+    const bool peers = *std::max_element(counts_.loading.begin(), counts_.loading.end()) > 0;
+    return copies + (any ? FromHost(bytes) : Nanoseconds(0)) +
+           (peers ? Exchange(counts_.loading) : Nanoseconds(0));
+  }
+
+  GraphLayerShape Shape(int64_t layer, const BlockCounts& block) const {
+    const int64_t columns = layer == 0 ? counts_.first_columns : 1;
+    return {Scaled(block, machine_.scale), set_up_.inputs_of(layer) / columns,
+            set_up_.outputs_of(layer), set_up_.attends, layer > 0};
+  }
+
+  absl::StatusOr<Nanoseconds> Layer(int64_t layer) const {
+    Nanoseconds slowest;
+    for (const GraphWork& work : counts_.members) {
+      Nanoseconds sum;
+      for (const BlockCounts& block : work.layers[layer]) {
+        const LayerOperations operations = GraphLayerOperations(Shape(layer, block));
+        for (const auto& pass :
+             {operations.forward, operations.backward_input, operations.backward_weight}) {
+          PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds run, Run(pass));
+          sum += run;
+        }
+      }
+      slowest = std::max(slowest, sum);
+    }
+    return slowest;
+  }
+
+  // A ring over all members, then Adam: value, gradient and two moments read, all but the gradient
+  // written.
+  absl::StatusOr<Nanoseconds> Update() const {
+    int64_t parameters = 0;
+    for (int64_t l = 0; l < set_up_.layers(); ++l) {
+      parameters += GraphLayerParameters(Shape(l, BlockCounts()));
+    }
+    Nanoseconds ring;
+    if (set_up_.all() > 1) {
+      const PathCost step = RingStep(*machine_.devices, {set_up_.all(), 1});
+      ring = RingTime(step, set_up_.all(), Collective::kAllReduce, Bytes(4 * parameters));
+      if (device().collective_overhead.has_value()) ring += device().collective_overhead->value;
+    }
+    PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds adam,
+                             Run({MemoryOperation(OperationKind::kOptimizer, 7 * parameters)}));
+    return ring + adam;
+  }
+
+  const GraphStep& counts_;
+  const GraphSetUp& set_up_;
+  const GraphMachine& machine_;
+  const Network network_;
+};
+
+// GraphSAGE, y = W_self x_target + W x_mean: a mean of gathered rows, two products, their sum.
+LayerOperations SageOperations(const GraphLayerShape& s) {
+  LayerOperations ops;
+  const int64_t t = s.block.targets, gathered = s.block.edges * s.in + t * s.in;
+  ops.forward = {ElementwiseOperation(gathered), MatmulOperation(t, s.out, s.in),
+                 MatmulOperation(t, s.out, s.in), ElementwiseOperation(3 * t * s.out),
+                 MemoryOperation(OperationKind::kActivation, 2 * t * s.out)};
+  ops.backward_weight = {MatmulOperation(s.in, s.out, t), MatmulOperation(s.in, s.out, t)};
+  ops.backward_input = {MemoryOperation(OperationKind::kActivation, 3 * t * s.out)};
+  if (!s.needs_inputs) return ops;
+  ops.backward_input.push_back(MatmulOperation(t, s.in, s.out));
+  ops.backward_input.push_back(MatmulOperation(t, s.in, s.out));
+  ops.backward_input.push_back(ElementwiseOperation(s.block.edges * s.in + s.block.sources * s.in));
+  return ops;
+}
+
+// GAT: z = W x of all sources, scores of both ends, a softmax over a target's edges, the weighed
+// sum of z.
+LayerOperations GatOperations(const GraphLayerShape& s) {
+  LayerOperations ops;
+  const int64_t rows = s.block.sources, t = s.block.targets, e = s.block.edges;
+  const int64_t weights = e * kHeads, gathered = e * s.out + t * s.out;
+  ops.forward = {MatmulOperation(rows, s.out, s.in),
+                 ElementwiseOperation(rows * s.out + rows * kHeads),
+                 ElementwiseOperation(t * s.out + t * kHeads),
+                 ElementwiseOperation(3 * weights),  // both scores of an edge
+                 MemoryOperation(OperationKind::kActivation, 2 * weights),
+                 MemoryOperation(OperationKind::kActivation, 4 * weights),  // softmax
+                 ElementwiseOperation(gathered + weights),
+                 MemoryOperation(OperationKind::kActivation, 2 * t * s.out)};
+  // Of the sum: by z and by the weights, each a pass over edges' rows; softmax; scores.
+  ops.backward_input = {MemoryOperation(OperationKind::kActivation, 3 * t * s.out),
+                        ElementwiseOperation(e * s.out + rows * s.out + weights),
+                        ElementwiseOperation(2 * e * s.out + weights),
+                        MemoryOperation(OperationKind::kActivation, 5 * weights),
+                        ElementwiseOperation(3 * weights),
+                        ElementwiseOperation(2 * rows * s.out + rows * kHeads)};
+  ops.backward_weight = {MatmulOperation(s.in, s.out, rows),
+                         ElementwiseOperation(2 * rows * s.out)};
+  if (s.needs_inputs) ops.backward_input.push_back(MatmulOperation(rows, s.in, s.out));
+  return ops;
+}
+
+}  // namespace
+
+LayerOperations GraphLayerOperations(const GraphLayerShape& shape) {
+  if (shape.block.targets == 0) return LayerOperations();
+  return shape.attends ? GatOperations(shape) : SageOperations(shape);
+}
+
+int64_t GraphLayerParameters(const GraphLayerShape& shape) {
+  return shape.attends ? shape.in * shape.out + 2 * shape.out : 2 * shape.in * shape.out;
+}
+
+Nanoseconds ExchangeTime(const Network& network, const ByteMatrix& bytes, double scale) {
+  std::vector<double> loads(network.links.size());
+  Nanoseconds latency;
+  const int n = network.num_devices;
+  for (int from = 0; from < n; ++from) {
+    for (int to = 0; to < n; ++to) {
+      const auto sent = static_cast<double>(bytes[from * n + to]) * scale;
+      if (from == to) continue;
+      const Route& route = network.RouteOf(from, to);
+      latency = std::max(latency, CostOfPath(network, from, to).latency);
+      for (const LinkUse& use : route.uses) loads[use.link] += use.load * sent;
+    }
+  }
+  Nanoseconds slowest;
+  for (size_t i = 0; i < loads.size(); ++i) {
+    slowest = std::max(slowest, TransferTime(loads[i], network.links[i].bandwidth));
+  }
+  return latency + slowest;
+}
+
+absl::StatusOr<GraphStepTime> TimeOfStep(const GraphStep& counts, const GraphSetUp& set_up,
+                                         const GraphMachine& machine) {
+  PIPELAB_ASSIGN_OR_RETURN(Network network, MakeNetwork(*machine.devices, set_up.all()));
+  return Pricer(counts, set_up, machine, std::move(network)).Time();
+}
+
+}  // namespace pipelab
