@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "glog/logging.h"
 
 namespace pipelab {
 namespace {
@@ -22,6 +23,15 @@ absl::Span<const int32_t> PartOf(absl::Span<const int32_t> all, int i, int parts
 void AddDrawn(const GraphBlock& block, size_t hop, GraphWork* work) {
   work->drawn.resize(std::max(work->drawn.size(), hop + 1));
   work->drawn[hop] = CountsOf(block);
+}
+
+// Times `columns`, so that shares of the first layer stay whole.
+int64_t EdgesOf(const GraphWork& work, int columns) {
+  int64_t sum = 0;
+  for (size_t l = 0; l < work.layers.size(); ++l) {
+    for (const BlockCounts& b : work.layers[l]) sum += b.edges * (l == 0 ? 1 : columns);
+  }
+  return sum;
 }
 
 }  // namespace
@@ -50,19 +60,6 @@ int64_t GraphStep::rows() const {
   return sum / first_columns;
 }
 
-namespace {
-
-// Times `columns`, so that shares of the first layer stay whole.
-int64_t EdgesOf(const GraphWork& work, int columns) {
-  int64_t sum = 0;
-  for (size_t l = 0; l < work.layers.size(); ++l) {
-    for (const BlockCounts& b : work.layers[l]) sum += b.edges * (l == 0 ? 1 : columns);
-  }
-  return sum;
-}
-
-}  // namespace
-
 int64_t GraphStep::edges() const {
   int64_t sum = 0;
   for (const GraphWork& m : members) sum += EdgesOf(m, first_columns);
@@ -83,6 +80,37 @@ int64_t GraphStep::exchanged_bytes() const {
     for (const ByteMatrix& m : layers) sum += std::accumulate(m.begin(), m.end(), int64_t{0});
   }
   return sum;
+}
+
+void Add(const GraphStep& more, GraphStep* sum) {
+  if (sum->members.empty()) {
+    *sum = more;
+    return;
+  }
+  const auto add_bytes = [](const ByteMatrix& a, ByteMatrix* b) {
+    CHECK_EQ(a.size(), b->size());
+    for (size_t i = 0; i < a.size(); ++i) (*b)[i] += a[i];
+  };
+  const auto add_all = [&](const std::vector<ByteMatrix>& a, std::vector<ByteMatrix>* b) {
+    CHECK_EQ(a.size(), b->size());
+    for (size_t i = 0; i < a.size(); ++i) add_bytes(a[i], &(*b)[i]);
+  };
+  CHECK_EQ(more.members.size(), sum->members.size());
+  for (size_t m = 0; m < more.members.size(); ++m) {
+    const GraphWork& from = more.members[m];
+    GraphWork& to = sum->members[m];
+    to.host_rows += from.host_rows;
+    to.peer_rows += from.peer_rows;
+    to.own_rows += from.own_rows;
+    for (size_t h = 0; h < from.drawn.size(); ++h) Add(from.drawn[h], &to.drawn[h]);
+    for (size_t l = 0; l < from.layers.size(); ++l) {
+      for (size_t b = 0; b < from.layers[l].size(); ++b) Add(from.layers[l][b], &to.layers[l][b]);
+    }
+  }
+  add_all(more.sampling, &sum->sampling);
+  add_bytes(more.loading, &sum->loading);
+  add_all(more.forward, &sum->forward);
+  add_all(more.backward, &sum->backward);
 }
 
 GraphCounter::GraphCounter(const GraphSetUp& set_up)

@@ -58,6 +58,11 @@ struct BlockCounts {
   int64_t targets = 0, sources = 0, edges = 0;
 };
 BlockCounts CountsOf(const GraphBlock& block);
+inline void Add(const BlockCounts& more, BlockCounts* sum) {
+  sum->targets += more.targets;
+  sum->sources += more.sources;
+  sum->edges += more.edges;
+}
 
 // Bytes from each member to each other one: [from * n + to].
 using ByteMatrix = std::vector<int64_t>;
@@ -81,6 +86,11 @@ struct GraphStep {
   double largest_edges() const;     // of the member with most, over the mean
   int64_t exchanged_bytes() const;  // of forward and backward
 };
+
+// Of one system and group: the counts of several batches as if they were one. A graph and a batch
+// that are scaled down by n have the same share of their draws in common, so n such batches count as
+// one of the whole graph.
+void Add(const GraphStep& more, GraphStep* sum);
 
 class GraphCounter {
  public:

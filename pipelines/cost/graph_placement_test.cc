@@ -193,13 +193,7 @@ class GraphStepTimeTest : public testing::Test {
  protected:
   const ClusterSpec devices_ = LoadCluster("--cluster", "p3.8xlarge").value();
   const ClusterSpec host_ = LoadCluster("--cluster", "p3.8xlarge-pcie").value();
-  const GraphMachine machine_ = {&devices_, &host_, 1};
-
-  GraphStepTime Time(const GraphSetUp& set_up, double scale = 1) const {
-    GraphMachine machine = machine_;
-    machine.scale = scale;
-    return TimeOfStep(Count(set_up), set_up, machine).value();
-  }
+  const GraphMachine machine_ = {&devices_, &host_};
 };
 
 // 22 GB over a link of 22 GB/s; other pairs have their own; between hosts 10 Gbit/s are shared.
@@ -207,12 +201,11 @@ TEST_F(GraphStepTimeTest, TheFullestLinkRules) {
   const Network network = MakeNetwork(devices_, 8).value();
   ByteMatrix bytes(64);
   bytes[1] = 22'000'000'000;
-  EXPECT_NEAR(ToSeconds(ExchangeTime(network, bytes, 1)), 1, 1e-3);
+  EXPECT_NEAR(ToSeconds(ExchangeTime(network, bytes)), 1, 1e-3);
   bytes[2] = bytes[8] = 22'000'000'000;
-  EXPECT_NEAR(ToSeconds(ExchangeTime(network, bytes, 1)), 1, 1e-3);
-  EXPECT_NEAR(ToSeconds(ExchangeTime(network, bytes, 0.5)), 0.5, 1e-3);
+  EXPECT_NEAR(ToSeconds(ExchangeTime(network, bytes)), 1, 1e-3);
   bytes[4] = bytes[8 + 5] = 1'250'000'000;  // over one uplink
-  EXPECT_NEAR(ToSeconds(ExchangeTime(network, bytes, 1)), 2, 1e-3);
+  EXPECT_NEAR(ToSeconds(ExchangeTime(network, bytes)), 2, 1e-3);
 }
 
 // Two of four devices share 12 GB/s: the fuller half rules.
@@ -229,16 +222,25 @@ TEST_F(GraphStepTimeTest, LoadingFromTheHost) {
   EXPECT_NEAR(rows(1, 2, 1, 1), 3, 1e-3);
 }
 
-// More of everything takes longer, and a system without exchanges has none.
-TEST_F(GraphStepTimeTest, GrowsWithScale) {
+// More of everything takes longer, and a system without exchanges has none. Ten batches count as one
+// of ten times the size.
+TEST_F(GraphStepTimeTest, GrowsWithCounts) {
   for (GraphSystem system : kGraphSystems) {
     SCOPED_TRACE(GraphSystemName(system));
     const GraphSetUp set_up = SetUpOf(system);
-    const GraphStepTime once = Time(set_up, 1), often = Time(set_up, 1000);
-    EXPECT_LT(once.sample, often.sample);
-    EXPECT_LT(once.load, often.load);
-    EXPECT_LT(once.train, often.train);
-    EXPECT_EQ(once.exchange == Nanoseconds(0),
+    const GraphStep once = Count(set_up);
+    GraphStep ten;
+    for (int i = 0; i < 10; ++i) Add(once, &ten);
+    EXPECT_EQ(ten.rows(), 10 * once.rows());
+    EXPECT_EQ(ten.edges(), 10 * once.edges());
+    EXPECT_EQ(ten.exchanged_bytes(), 10 * once.exchanged_bytes());
+    EXPECT_DOUBLE_EQ(ten.largest_edges(), once.largest_edges());
+    const GraphStepTime a = TimeOfStep(once, set_up, machine_).value();
+    const GraphStepTime b = TimeOfStep(ten, set_up, machine_).value();
+    EXPECT_LT(a.sample, b.sample);
+    EXPECT_LT(a.load, b.load);
+    EXPECT_LT(a.train, b.train);
+    EXPECT_EQ(a.exchange == Nanoseconds(0),
               system == GraphSystem::kData || system == GraphSystem::kCache);
   }
 }

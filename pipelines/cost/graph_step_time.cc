@@ -17,14 +17,6 @@ constexpr double kSector = 32;
 // up and to set, each a sector, and the lists.
 constexpr int64_t kNumbersADraw = 3 * 8 + 4;
 
-int64_t Scaled(int64_t count, double scale) {
-  return std::llround(static_cast<double>(count) * scale);
-}
-
-BlockCounts Scaled(const BlockCounts& b, double scale) {
-  return {Scaled(b.targets, scale), Scaled(b.sources, scale), Scaled(b.edges, scale)};
-}
-
 // Times of one step.
 class Pricer {
  public:
@@ -57,8 +49,7 @@ class Pricer {
   Nanoseconds Exchange(const ByteMatrix& bytes) const {
     if (bytes.empty() || set_up_.all() == 1) return Nanoseconds(0);
     const auto& call = device().collective_overhead;
-    return ExchangeTime(network_, bytes, machine_.scale) +
-           (call.has_value() ? call->value : Nanoseconds(0));
+    return ExchangeTime(network_, bytes) + (call.has_value() ? call->value : Nanoseconds(0));
   }
 
   // Members of a unit that share a way to the host take their parts of it, all at one time.
@@ -86,7 +77,7 @@ class Pricer {
       std::vector<double> bytes;
       Nanoseconds slowest;
       for (const GraphWork& work : counts_.members) {
-        const BlockCounts drawn = Scaled(work.drawn[hop], machine_.scale);
+        const BlockCounts& drawn = work.drawn[hop];
         bytes.push_back(kSector * static_cast<double>(drawn.edges + drawn.targets));
         // Draw; insert into the table; number what is new; translate ids.
         const int64_t part = drawn.edges * kNumbersADraw / 4;
@@ -108,8 +99,8 @@ class Pricer {
     std::vector<double> bytes;
     Nanoseconds copies;
     for (const GraphWork& work : counts_.members) {
-      bytes.push_back(static_cast<double>(work.host_rows * counts_.row_bytes) * machine_.scale);
-      const int64_t own = Scaled(work.own_rows * counts_.row_bytes / 4, machine_.scale);
+      bytes.push_back(static_cast<double>(work.host_rows * counts_.row_bytes));
+      const int64_t own = work.own_rows * counts_.row_bytes / 4;
       PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds copy, Run({ElementwiseOperation(2 * own)}));
       copies = std::max(copies, copy);
     }
@@ -121,8 +112,8 @@ class Pricer {
 
   GraphLayerShape Shape(int64_t layer, const BlockCounts& block) const {
     const int64_t columns = layer == 0 ? counts_.first_columns : 1;
-    return {Scaled(block, machine_.scale), set_up_.inputs_of(layer) / columns,
-            set_up_.outputs_of(layer), set_up_.attends, layer > 0};
+    return {block, set_up_.inputs_of(layer) / columns, set_up_.outputs_of(layer), set_up_.attends,
+            layer > 0};
   }
 
   absl::StatusOr<Nanoseconds> Layer(int64_t layer) const {
@@ -220,13 +211,13 @@ int64_t GraphLayerParameters(const GraphLayerShape& shape) {
   return shape.attends ? shape.in * shape.out + 2 * shape.out : 2 * shape.in * shape.out;
 }
 
-Nanoseconds ExchangeTime(const Network& network, const ByteMatrix& bytes, double scale) {
+Nanoseconds ExchangeTime(const Network& network, const ByteMatrix& bytes) {
   std::vector<double> loads(network.links.size());
   Nanoseconds latency;
   const int n = network.num_devices;
   for (int from = 0; from < n; ++from) {
     for (int to = 0; to < n; ++to) {
-      const auto sent = static_cast<double>(bytes[from * n + to]) * scale;
+      const auto sent = static_cast<double>(bytes[from * n + to]);
       if (from == to) continue;
       const Route& route = network.RouteOf(from, to);
       latency = std::max(latency, CostOfPath(network, from, to).latency);

@@ -1,6 +1,6 @@
 // What a step of a graph network takes on a cluster, from the counts of its members.
 //
-//   const GraphMachine machine = {&nvlink, &pcie, NumberType::kFp32, /*scale=*/16};
+//   const GraphMachine machine = {&nvlink, &pcie};
 //   PIPELAB_ASSIGN_OR_RETURN(GraphStepTime t, TimeOfStep(counts, set_up, machine));
 //   t.load;                                        // nanoseconds
 //
@@ -31,8 +31,6 @@ namespace pipelab {
 struct GraphMachine {
   const ClusterSpec* devices = nullptr;  // innermost level: members of a host; then hosts
   const ClusterSpec* host = nullptr;     // the same devices, by their ways to host memory
-  // Counts times this are those of the real graph and batch, of which both were scaled down.
-  double scale = 1;
 };
 
 struct GraphStepTime {
@@ -47,7 +45,7 @@ absl::StatusOr<GraphStepTime> TimeOfStep(const GraphStep& counts, const GraphSet
                                          const GraphMachine& machine);
 
 // Transfers of bytes[from * n + to], all at one time.
-Nanoseconds ExchangeTime(const Network& network, const ByteMatrix& bytes, double scale);
+Nanoseconds ExchangeTime(const Network& network, const ByteMatrix& bytes);
 
 // A layer on one block: `in` and `out` numbers a row, with and without gradients of its inputs.
 struct GraphLayerShape {
