@@ -155,8 +155,17 @@ void GraphCounter::FillCaches(const std::vector<int64_t>& inputs_V) {
   std::stable_sort(hottest.begin(), hottest.end(),
                    [&](int32_t a, int32_t b) { return inputs_V[a] > inputs_V[b]; });
   std::vector<int64_t> used(set_up_.members);
+  // r rows at each member and the rest once: r + (rows - r) / members = capacity.
+  const auto rows = static_cast<int64_t>(hottest.size());
+  const int64_t repeated = set_up_.repeat_hottest && set_up_.members > 1
+                               ? (capacity * set_up_.members - rows) / (set_up_.members - 1)
+                               : 0;
   for (size_t i = 0; i < hottest.size(); ++i) {
     const int32_t v = hottest[i];
+    if (static_cast<int64_t>(i) < repeated) {
+      cached_at_[v] = kEverywhere;
+      continue;
+    }
     // In turn; an owner has its own, whatever its rank among all.
     const int m = set_up_.system == GraphSystem::kSplit ? owners_[v]
                   : columns                             ? 0

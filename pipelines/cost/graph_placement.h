@@ -47,6 +47,8 @@ struct GraphSetUp {
   int64_t width = 0, hidden = 256, classes = 0;
   bool attends = false;     // GAT, whose first layer pushes transformed sources and not targets
   int64_t cache_bytes = 0;  // of a member, for rows
+  // kCache: where a host's caches have room for more than all rows, each has the hottest too.
+  bool repeat_hottest = false;
 
   int all() const { return hosts * members; }
   int64_t layers() const { return static_cast<int64_t>(fanouts.size()); }

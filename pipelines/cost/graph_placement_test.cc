@@ -116,6 +116,19 @@ TEST(GraphPlacement, CachesTakeTheHottest) {
   EXPECT_EQ(last_host, 0);
 }
 
+// Room for half of all rows at each member: a third of the rows can be at each, 2/3 / 4 + 1/3 = 1/2.
+TEST(GraphPlacement, HottestRowsAreRepeated) {
+  GraphSetUp set_up = SetUpOf(GraphSystem::kCache);
+  set_up.cache_bytes = kVertices / 2 * set_up.width * 4;
+  const int64_t peers = Sum(Count(set_up).loading);
+  set_up.repeat_hottest = true;
+  const GraphStep step = Count(set_up);
+  EXPECT_LT(Sum(step.loading), peers);
+  for (const GraphWork& m : step.members) EXPECT_EQ(m.host_rows, 0);
+  set_up.cache_bytes = kVertices * set_up.width * 4;
+  EXPECT_EQ(Sum(Count(set_up).loading), 0);
+}
+
 // A member that has its own part in its cache never asks the host nor a peer.
 TEST(GraphPlacement, SplitCachesAddUp) {
   GraphSetUp set_up = SetUpOf(GraphSystem::kSplit);
@@ -245,7 +258,7 @@ TEST_F(GraphStepTimeTest, GrowsWithCounts) {
   }
 }
 
-// The products of GraphSAGE: two of targets x in x out, so flops of a layer by hand.
+// The products of GraphSAGE: of targets x in x out, and of all sources where rows become narrower.
 TEST(GraphLayerOperations, FlopsByHand) {
   GraphLayerShape shape = {{10, 40, 50}, 6, 4, /*attends=*/false, /*needs_inputs=*/true};
   const auto flops = [](const std::vector<Operation>& pass) {
@@ -254,10 +267,13 @@ TEST(GraphLayerOperations, FlopsByHand) {
     return sum;
   };
   LayerOperations ops = GraphLayerOperations(shape);
-  EXPECT_EQ(flops(ops.forward), 2 * 2 * 10 * 6 * 4);
-  EXPECT_EQ(flops(ops.backward_input), 2 * 2 * 10 * 6 * 4);
-  EXPECT_EQ(flops(ops.backward_weight), 2 * 2 * 10 * 6 * 4);
+  for (const auto& pass : {ops.forward, ops.backward_input, ops.backward_weight}) {
+    EXPECT_EQ(flops(pass), 2 * (10 + 40) * 6 * 4);
+  }
   EXPECT_EQ(GraphLayerParameters(shape), 2 * 6 * 4);
+  shape.in = 4;
+  EXPECT_EQ(flops(GraphLayerOperations(shape).forward), 2 * 2 * 10 * 4 * 4);
+  shape.in = 6;
   shape.attends = true;
   ops = GraphLayerOperations(shape);
   EXPECT_EQ(flops(ops.forward), 2 * 40 * 6 * 4);

@@ -6,8 +6,8 @@
 //
 // Sampling, loading and training follow one another, as the systems compared here run them. In each
 // a step waits for its slowest member, and in training each layer does:
-//   sampling  a neighbour's id comes from host memory in a sector of 32 bytes (lists do not fit the
-//             devices' memories), and costs its device some passes over tables; exchanges between;
+//   sampling  a neighbour's id is a read of 32 bytes of host memory (lists do not fit the devices'
+//             memories), and costs its device some passes over tables; exchanges between;
 //   loading   rows of the host over the members' ways to it, all at one time; rows of peers' caches
 //             over the links between devices; own ones are copied;
 //   training  each layer's operations (models/graph/operation.h) and exchanges, forward and

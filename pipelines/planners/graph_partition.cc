@@ -27,22 +27,60 @@ constexpr int64_t kMostEdgeWeight = 1 << 20, kMostSum = int64_t{1} << 30;
 // METIS draws from the C library's one generator, which it seeds: one call at a time.
 ABSL_CONST_INIT absl::Mutex metis_mutex(absl::kConstInit);
 
-// A graph as METIS reads it.
+// A graph as METIS reads it: each edge in both lists, with the weights of both directions.
 struct MetisGraph {
   std::vector<idx_t> begins, ends, edges, vertices;
 };
 
+// Directed edges with their weights, without those of weight 0, by one of their ends.
+struct WeightedLists {
+  std::vector<int64_t> begins_V1;
+  std::vector<std::pair<int32_t, int64_t>> ends;
+};
+
+WeightedLists BothWays(const CsrGraph& graph, const std::vector<int64_t>& weights_E) {
+  const int32_t n = graph.num_vertices();
+  const auto weight = [&](int64_t e) {
+    return weights_E.empty() ? 1 : std::min(weights_E[e], kMostEdgeWeight);
+  };
+  const auto for_each = [&](auto&& fn) {
+    for (int32_t v = 0; v < n; ++v) {
+      for (int64_t e = graph.offsets_V1[v]; e < graph.offsets_V1[v + 1]; ++e) {
+        if (weight(e) > 0) fn(v, graph.neighbours_E[e], weight(e));
+      }
+    }
+  };
+  WeightedLists lists;
+  lists.begins_V1.resize(n + 1);
+  for_each([&](int32_t v, int32_t u, int64_t) {
+    ++lists.begins_V1[v + 1];
+    ++lists.begins_V1[u + 1];
+  });
+  for (int32_t v = 0; v < n; ++v) lists.begins_V1[v + 1] += lists.begins_V1[v];
+  lists.ends.resize(lists.begins_V1[n]);
+  std::vector<int64_t> next(lists.begins_V1.begin(), lists.begins_V1.end() - 1);
+  for_each([&](int32_t v, int32_t u, int64_t w) {
+    lists.ends[next[v]++] = {u, w};
+    lists.ends[next[u]++] = {v, w};
+  });
+  return lists;
+}
+
 MetisGraph ForMetis(const CsrGraph& graph, const GraphWeights& weights) {
   MetisGraph m;
   const int32_t n = graph.num_vertices();
-  const bool weighted = !weights.edges_E.empty();
+  WeightedLists lists = BothWays(graph, weights.edges_E);
   m.begins.push_back(0);
   for (int32_t v = 0; v < n; ++v) {
-    for (int64_t e = graph.offsets_V1[v]; e < graph.offsets_V1[v + 1]; ++e) {
-      const int64_t weight = weighted ? std::min(weights.edges_E[e], kMostEdgeWeight) : 1;
-      if (weight == 0) continue;
-      m.ends.push_back(graph.neighbours_E[e]);
-      m.edges.push_back(static_cast<idx_t>(weight));
+    const auto begin = lists.ends.begin() + lists.begins_V1[v];
+    const auto end = lists.ends.begin() + lists.begins_V1[v + 1];
+    std::sort(begin, end);
+    for (auto it = begin; it != end; ++it) {
+      if (it == begin || it->first != (it - 1)->first) {
+        m.ends.push_back(it->first);
+        m.edges.push_back(0);
+      }
+      m.edges.back() += static_cast<idx_t>(it->second);
     }
     m.begins.push_back(static_cast<idx_t>(m.ends.size()));
   }
@@ -58,9 +96,10 @@ absl::Status CheckPartition(const CsrGraph& graph, const GraphWeights& weights, 
   if (parts < 1 || parts > kMostParts) {
     return absl::InvalidArgumentError(absl::StrCat("parts=", parts, ": must be 1 to ", kMostParts));
   }
-  if (graph.neighbours_E.size() > static_cast<size_t>(std::numeric_limits<idx_t>::max())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a graph of ", graph.num_edges(), " edges: METIS takes at most 2^30"));
+  // Both directions of each, and of directed ones.
+  if (2 * graph.neighbours_E.size() > static_cast<size_t>(std::numeric_limits<idx_t>::max())) {
+    return absl::InvalidArgumentError(absl::StrCat("a graph of ", graph.neighbours_E.size(),
+                                                   " directed edges: METIS takes at most 2^30"));
   }
   const auto fits = [](size_t have, size_t want) { return have == 0 || have == want; };
   if (fits(weights.vertices_V.size(), graph.num_vertices()) &&
@@ -153,18 +192,10 @@ absl::StatusOr<PreSamples> SampleBefore(const CsrGraph& graph, const PreSampling
 
 GraphWeights WeightsOf(const CsrGraph& graph, const PreSamples& samples) {
   GraphWeights weights;
-  weights.edges_E.resize(graph.neighbours_E.size());
+  weights.edges_E = samples.edges_E;
   const int64_t mean = std::max<int64_t>(
       static_cast<int64_t>(graph.neighbours_E.size()) / std::max(graph.num_vertices(), 1), 1);
-  for (int32_t v = 0; v < graph.num_vertices(); ++v) {
-    weights.vertices_V.push_back(samples.draws_V[v] * mean + 1);
-    for (int64_t e = graph.offsets_V1[v]; e < graph.offsets_V1[v + 1]; ++e) {
-      const int32_t u = graph.neighbours_E[e];
-      const absl::Span<const int32_t> back = graph.neighbours(u);
-      const auto at = std::lower_bound(back.begin(), back.end(), v) - back.begin();
-      weights.edges_E[e] = samples.edges_E[e] + samples.edges_E[graph.offsets_V1[u] + at];
-    }
-  }
+  for (int64_t draws : samples.draws_V) weights.vertices_V.push_back(draws * mean + 1);
   return weights;
 }
 

@@ -22,8 +22,8 @@
 
 namespace pipelab {
 
-// Of vertices, at least 0, and of a graph's edges in the order of `neighbours_E`, the same both
-// ways; edges of weight 0 are left out. Empty: 1 each.
+// Of vertices and of edges in the order of `neighbours_E`, at least 0. An edge weighs what it does in
+// both lists, so a graph may be a directed one; without any weight it is left out. Empty: 1 each.
 struct GraphWeights {
   std::vector<int64_t> vertices_V, edges_E;
 };
@@ -48,7 +48,7 @@ struct PreSamples {
   std::vector<int64_t> inputs_V;          // as a source of the first block
 };
 absl::StatusOr<PreSamples> SampleBefore(const CsrGraph& graph, const PreSampling& sampling);
-// Edges by their draws both ways; vertices by draws x mean degree + 1.
+// Edges by their draws; vertices by draws x mean degree + 1.
 GraphWeights WeightsOf(const CsrGraph& graph, const PreSamples& samples);
 
 enum class PartitionMethod : uint8_t {

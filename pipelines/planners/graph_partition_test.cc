@@ -69,6 +69,17 @@ TEST(GraphPartition, BalancesWhatItIsTold) {
   EXPECT_LT(QualityOf(graph, by_vertices, 4).cut, 0.5);
 }
 
+// Lists that have each edge once, from the ring's vertex to the next: as the ring of both ways.
+TEST(GraphPartition, TakesDirectedGraphs) {
+  CsrGraph ring;
+  for (int32_t v = 0; v < 64; ++v) {
+    ring.neighbours_E.push_back((v + 1) % 64);
+    ring.offsets_V1.push_back(v + 1);
+  }
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const VertexOwners owners, PartitionGraph(ring, {}, 2, 1));
+  EXPECT_EQ(QualityOf(ring, owners, 2).cut, 2.0 / 64);
+}
+
 // A star whose middle is the only target, all neighbours: each epoch the middle draws in both hops,
 // the leaves in the second one, and each edge is drawn once from the middle, twice in all epochs'
 // second hops.
@@ -83,7 +94,7 @@ TEST(GraphPartition, PreSamplesCountDraws) {
   EXPECT_THAT(counts.draws_V, testing::ElementsAre(6, 3, 3, 3, 0));
   EXPECT_THAT(counts.inputs_V, testing::ElementsAre(3, 3, 3, 3, 0));
   const GraphWeights weights = WeightsOf(star, counts);
-  EXPECT_THAT(weights.edges_E, testing::Each(9));  // 6 from the middle, 3 from the leaf
+  EXPECT_THAT(weights.edges_E, testing::ElementsAre(6, 6, 6, 3, 3, 3));  // from the middle, to it
   EXPECT_THAT(weights.vertices_V, testing::ElementsAre(7, 4, 4, 4, 1));
 }
 
