@@ -142,26 +142,21 @@ void NeighbourSampler::Hop(int64_t step, int hop, std::vector<int32_t>* known, G
   block->sources = *known;
 }
 
-std::vector<double> InclusionProbabilities(const CsrGraph& graph, absl::Span<const int32_t> train,
-                                           int64_t batch, absl::Span<const int> fanouts) {
-  std::vector<double> p(graph.num_vertices()), none(graph.num_vertices(), 1.0);
-  for (int32_t v : train) p[v] = static_cast<double>(batch) / static_cast<double>(train.size());
-  for (int32_t v = 0; v < graph.num_vertices(); ++v) none[v] -= p[v];
+std::vector<double> InclusionProbabilities(const CsrGraph& graph, absl::Span<const double> targets,
+                                           absl::Span<const int> fanouts) {
+  std::vector<double> p(targets.begin(), targets.end());
   for (int f : fanouts) {
     std::vector<double> next(p.size());
     for (int32_t v = 0; v < graph.num_vertices(); ++v) {
-      double missed = 1;
+      double missed = 1 - p[v];
       for (int32_t u : graph.neighbours(v)) {
-        const double degree = static_cast<double>(graph.degree(u));
-        missed *= 1 - std::min(1.0, f / degree) * p[u];
+        missed *= 1 - std::min(1.0, f / static_cast<double>(graph.degree(u))) * p[u];
       }
       next[v] = 1 - missed;
-      none[v] *= missed;
     }
     p = std::move(next);
   }
-  for (double& n : none) n = 1 - n;
-  return none;
+  return p;
 }
 
 }  // namespace pipelab

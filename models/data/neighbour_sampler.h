@@ -74,12 +74,13 @@ class NeighbourSampler {
   uint32_t stamp_ = 0;
 };
 
-// Expected number of times that a vertex is a source of the first block, for a batch of `batch`
-// targets drawn from `train` (Kaler et al., "SALIENT++", MLSys 2023, section 4): hop h has
-// p_h(v) = 1 - prod over neighbours u of (1 - min(1, f_h / deg u) p_{h-1}(u)).
-// Upper bounds count a vertex's hops as independent; exact for one hop.
-std::vector<double> InclusionProbabilities(const CsrGraph& graph, absl::Span<const int32_t> train,
-                                           int64_t batch, absl::Span<const int> fanouts);
+// [vertex] Probability that it is a source of the first block, where each vertex v is a target with
+// probability targets[v], by itself. A vertex that is known draws at each hop:
+//   p_h(v) = 1 - (1 - p_{h-1}(v)) prod over neighbours u of (1 - min(1, f_h / deg u) p_{h-1}(u))
+// Kaler et al. ("SALIENT++", MLSys 2023) place rows by it. Exact for one hop; from the second on it
+// takes neighbours as independent, which vertices that both were drawn by a third are not.
+std::vector<double> InclusionProbabilities(const CsrGraph& graph, absl::Span<const double> targets,
+                                           absl::Span<const int> fanouts);
 
 }  // namespace pipelab
 
