@@ -19,9 +19,9 @@ class Simulation {
   Simulation(const ScaledGraph& graph, const GraphMachine& machine, int batches)
       : graph_(graph), machine_(machine), batches_(batches) {}
 
-  absl::Status Partition() {
-    PIPELAB_ASSIGN_OR_RETURN(owners_, MakePartition(PartitionMethod::kPreSamples, graph_.graph,
-                                                    graph_.samples, kMembers, /*seed=*/1));
+  absl::Status Partition(PartitionMethod method) {
+    PIPELAB_ASSIGN_OR_RETURN(
+        owners_, MakePartition(method, graph_.graph, graph_.samples, kMembers, /*seed=*/1));
     return absl::OkStatus();
   }
 
@@ -89,7 +89,7 @@ absl::Status AddRows(const RealGraph& real, int scale, const GraphMachine& machi
                      GraphEpochs* epochs) {
   PIPELAB_ASSIGN_OR_RETURN(const ScaledGraph graph, MakeScaledGraph(real, scale, /*seed=*/1));
   Simulation simulation(graph, machine, batches);
-  PIPELAB_RETURN_IF_ERROR(simulation.Partition());
+  PIPELAB_RETURN_IF_ERROR(simulation.Partition(PartitionMethod::kPreSamples));
   const auto add = [&](GraphSystem system, bool attends, int hosts, int64_t cache,
                        const char* variant) -> absl::Status {
     const bool repeat = absl::string_view(variant) == kRepeated;
@@ -111,6 +111,10 @@ absl::Status AddRows(const RealGraph& real, int scale, const GraphMachine& machi
       const std::string variant = absl::StrCat(cache, " GiB");
       PIPELAB_RETURN_IF_ERROR(add(GraphSystem::kSplit, attends, 1, cache << 30, variant.c_str()));
     }
+  }
+  PIPELAB_RETURN_IF_ERROR(simulation.Partition(PartitionMethod::kRandom));
+  for (bool attends : {false, true}) {
+    PIPELAB_RETURN_IF_ERROR(add(GraphSystem::kSplit, attends, 1, real.cache_bytes, kRandomOwners));
   }
   return absl::OkStatus();
 }

@@ -24,6 +24,9 @@ namespace pipelab {
 // The variant of the divided cache in which each member has the hottest rows, too.
 inline constexpr char kRepeated[] = "hottest repeated";
 
+// Of split parallelism: owners by chance, in the place of METIS's by pre-samples.
+inline constexpr char kRandomOwners[] = "random owners";
+
 struct GraphEpochsSize {
   int orkut_scale = 16, papers_scale = 128;
   int batches = 4;  // real batches that a step's counts are the mean of
