@@ -38,7 +38,7 @@ void AddKeys(Table* t) {
 
 std::vector<Cell> Keys(const GraphEpochRow& row) {
   return {Label(row.graph), Label(row.model), Label(row.hosts), Label(GraphSystemName(row.system)),
-          Label(row.variant)};
+          Label(row.variant.empty() ? "plain" : row.variant)};
 }
 
 Table TimesTable(const GraphEpochs& epochs) {
