@@ -133,7 +133,8 @@ TEST(NeighbourSampler, InclusionIsWhatTheFormulaSays) {
     for (int32_t v = 0; v < 300; ++v) {
       if (rng.Uniform(step * 300 + v) < kTarget) targets.push_back(v);
     }
-    for (int32_t v : sampler.Sample(step, targets).blocks[0].sources) ++counts[v];
+    const GraphSample sample = sampler.Sample(step, targets);
+    for (int32_t v : sample.blocks[0].sources) ++counts[v];
   }
   for (int32_t v = 0; v < 300; ++v) {
     const double n = kSteps, error = std::sqrt(want[v] * (1 - want[v]) / n);
