@@ -36,7 +36,7 @@ class Simulation {
     set_up.fanouts = real.fanouts;
     set_up.width = real.width;
     set_up.classes = real.classes;
-    set_up.attends = attends;
+    set_up.heads = attends ? 4 : 0;
     set_up.cache_bytes = cache_bytes / graph_.scale;
     set_up.repeat_hottest = repeat;
     PIPELAB_ASSIGN_OR_RETURN(const auto counter,

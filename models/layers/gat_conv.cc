@@ -19,7 +19,7 @@ class GatConv : public GraphConv {
   // Of the stash, from one pass to the next.
   enum { kZ, kWeights, kSources, kTargets, kOutput };
 
-  Tensor Run(const LayerContext& ctx, const Tensor& x_SC, LayerStash* stash) override {
+  Tensor Compute(const LayerContext& ctx, const Tensor& x_SC, LayerStash* stash) override {
     Backend& b = *ctx.backend;
     const GraphIndex& index = BlockOf(ctx);
     Tensor z_SD = b.Allocate({index.num_sources, out_});
@@ -39,8 +39,8 @@ class GatConv : public GraphConv {
     return y_TD;
   }
 
-  Tensor InputGradient(const LayerContext& ctx, const Tensor& x_SC, Tensor dy,
-                       LayerStash* stash) override {
+  Tensor ComputeInputGradient(const LayerContext& ctx, const Tensor& x_SC, Tensor dy,
+                              LayerStash* stash) override {
     Backend& b = *ctx.backend;
     const GraphIndex& index = BlockOf(ctx);
     auto& t = stash->tensors;
@@ -64,7 +64,8 @@ class GatConv : public GraphConv {
     return dx_SC;
   }
 
-  void WeightGradient(const LayerContext& ctx, const Tensor& x_SC, LayerStash* stash) override {
+  void ComputeWeightGradient(const LayerContext& ctx, const Tensor& x_SC,
+                             LayerStash* stash) override {
     GraphKernels& graphs = ctx.backend->graphs();
     const auto& t = stash->tensors;
     const Tensor &z_SD = t[kZ], &dz_SD = t[1], &dsource_SH = t[2], &dtarget_TH = t[3];

@@ -16,7 +16,7 @@ class GinConv : public GraphConv {
   explicit GinConv(const LayerSpec& spec) : GraphConv(spec) {}
 
  private:
-  Tensor Run(const LayerContext& ctx, const Tensor& x_SC, LayerStash* stash) override {
+  Tensor Compute(const LayerContext& ctx, const Tensor& x_SC, LayerStash* stash) override {
     Backend& b = *ctx.backend;
     const GraphIndex& index = BlockOf(ctx);
     Tensor sum_TC = b.Allocate({index.num_targets, in_});
@@ -31,8 +31,8 @@ class GinConv : public GraphConv {
     return y_TD;
   }
 
-  Tensor InputGradient(const LayerContext& ctx, const Tensor& x_SC, Tensor dy,
-                       LayerStash* stash) override {
+  Tensor ComputeInputGradient(const LayerContext& ctx, const Tensor& x_SC, Tensor dy,
+                              LayerStash* stash) override {
     Backend& b = *ctx.backend;
     const GraphIndex& index = BlockOf(ctx);
     FinishGradient(ctx, stash->tensors[2], dy);
@@ -51,7 +51,7 @@ class GinConv : public GraphConv {
     return dx_SC;
   }
 
-  void WeightGradient(const LayerContext& ctx, const Tensor&, LayerStash* stash) override {
+  void ComputeWeightGradient(const LayerContext& ctx, const Tensor&, LayerStash* stash) override {
     const auto& t = stash->tensors;
     ctx.backend->LinearWeightGradient(t[1], t[2], parameters_[P::kW2].gradient,
                                       parameters_[P::kB2].gradient);

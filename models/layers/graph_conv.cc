@@ -1,7 +1,10 @@
 #include "models/layers/graph_conv.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "models/layers/graph_peers.h"
 
 namespace pipelab {
 
@@ -14,6 +17,40 @@ GraphConv::GraphConv(const LayerSpec& spec)
       name_(spec.name),
       block_(static_cast<size_t>(WholeAttribute(spec, "block"))),
       dropout_(static_cast<float>(Attribute(spec, "dropout"))) {}
+
+namespace {
+
+// The rows that came from peers lie behind what the layer itself keeps.
+Tensor TakeLast(LayerStash* stash) {
+  Tensor last = std::move(stash->tensors.back());
+  stash->tensors.pop_back();
+  return last;
+}
+
+}  // namespace
+
+Tensor GraphConv::Run(const LayerContext& ctx, const Tensor& x, LayerStash* stash) {
+  if (ctx.graph_peers == nullptr) return Compute(ctx, x, stash);
+  Tensor x_SC = ctx.graph_peers->Go(static_cast<int>(block_), x);
+  Tensor y_TC = Compute(ctx, x_SC, stash);
+  stash->tensors.push_back(std::move(x_SC));
+  return y_TC;
+}
+
+Tensor GraphConv::InputGradient(const LayerContext& ctx, const Tensor& x, Tensor dy,
+                                LayerStash* stash) {
+  if (ctx.graph_peers == nullptr) return ComputeInputGradient(ctx, x, std::move(dy), stash);
+  Tensor x_SC = TakeLast(stash);
+  const Tensor dx_SC = ComputeInputGradient(ctx, x_SC, std::move(dy), stash);
+  stash->tensors.push_back(std::move(x_SC));
+  return input_gradient_ ? ctx.graph_peers->Return(static_cast<int>(block_), dx_SC) : dx_SC;
+}
+
+void GraphConv::WeightGradient(const LayerContext& ctx, const Tensor& x, LayerStash* stash) {
+  if (ctx.graph_peers == nullptr) return ComputeWeightGradient(ctx, x, stash);
+  const Tensor x_SC = TakeLast(stash);
+  ComputeWeightGradient(ctx, x_SC, stash);
+}
 
 const GraphIndex& GraphConv::BlockOf(const LayerContext& ctx) const {
   CHECK_LT(block_, ctx.graph.size()) << name_ << ": the micro-batch has no such block";

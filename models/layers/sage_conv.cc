@@ -16,7 +16,7 @@ class SageConv : public GraphConv {
   explicit SageConv(const LayerSpec& spec) : GraphConv(spec) {}
 
  private:
-  Tensor Run(const LayerContext& ctx, const Tensor& x_SC, LayerStash* stash) override {
+  Tensor Compute(const LayerContext& ctx, const Tensor& x_SC, LayerStash* stash) override {
     Backend& b = *ctx.backend;
     const GraphIndex& index = BlockOf(ctx);
     Tensor mean_TC = b.Allocate({index.num_targets, in_});
@@ -33,8 +33,8 @@ class SageConv : public GraphConv {
     return y_TD;
   }
 
-  Tensor InputGradient(const LayerContext& ctx, const Tensor& x_SC, Tensor dy,
-                       LayerStash* stash) override {
+  Tensor ComputeInputGradient(const LayerContext& ctx, const Tensor& x_SC, Tensor dy,
+                              LayerStash* stash) override {
     FinishGradient(ctx, stash->tensors[1], dy);
     Tensor dx_SC;
     if (input_gradient_) {
@@ -53,7 +53,8 @@ class SageConv : public GraphConv {
     return dx_SC;
   }
 
-  void WeightGradient(const LayerContext& ctx, const Tensor& x_SC, LayerStash* stash) override {
+  void ComputeWeightGradient(const LayerContext& ctx, const Tensor& x_SC,
+                             LayerStash* stash) override {
     const Tensor &mean_TC = stash->tensors[0], &dy_TD = stash->tensors[1];
     ctx.backend->LinearWeightGradient(x_SC.Rows(0, dy_TD.dim(0)), dy_TD,
                                       parameters_[P::kSelf].gradient, Tensor());

@@ -51,7 +51,7 @@ const char* GraphSystemName(GraphSystem system) {
 }
 
 BlockCounts CountsOf(const GraphBlock& block) {
-  return {block.num_targets, block.num_sources(), block.num_edges()};
+  return {block.num_sources(), block.num_targets, block.num_edges()};
 }
 
 int64_t GraphStep::rows() const {
@@ -240,7 +240,7 @@ void GraphCounter::PushColumns(int first, GraphStep* counts) {
   }
   for (int m = 0; m < set_up_.members; ++m) {
     const BlockCounts& block = all[m];
-    const int64_t rows = set_up_.attends ? block.sources : block.targets;
+    const int64_t rows = set_up_.heads > 0 ? block.sources : block.targets;
     for (int j = 0; j < set_up_.members; ++j) {
       if (j == m) continue;
       const size_t out = (first + m) * n + first + j, in = (first + j) * n + first + m;

@@ -30,6 +30,7 @@
 #include "models/data/graph_store.h"
 #include "models/data/neighbour_sampler.h"
 #include "models/data/split_sampler.h"
+#include "models/specs/graph_conv_spec.h"
 
 namespace pipelab {
 
@@ -45,20 +46,20 @@ struct GraphSetUp {
   std::vector<int> fanouts = {15, 15, 15};
   uint64_t seed = 1;
   int64_t width = 0, hidden = 256, classes = 0;
-  bool attends = false;     // GAT, whose first layer pushes transformed sources and not targets
+  // Of GAT, the last of whose layers has one; 0: GraphSAGE. The first layer of GAT pushes products of
+  // sources and not of targets.
+  int64_t heads = 0;
   int64_t cache_bytes = 0;  // of a member, for rows
   // kCache: where a host's caches have room for more than all rows, each has the hottest too.
   bool repeat_hottest = false;
 
   int all() const { return hosts * members; }
   int64_t layers() const { return static_cast<int64_t>(fanouts.size()); }
+  int64_t heads_of(int64_t layer) const { return layer + 1 == layers() ? heads > 0 : heads; }
   int64_t inputs_of(int64_t layer) const { return layer == 0 ? width : hidden; }
   int64_t outputs_of(int64_t layer) const { return layer + 1 == layers() ? classes : hidden; }
 };
 
-struct BlockCounts {
-  int64_t targets = 0, sources = 0, edges = 0;
-};
 BlockCounts CountsOf(const GraphBlock& block);
 inline void Add(const BlockCounts& more, BlockCounts* sum) {
   sum->targets += more.targets;

@@ -170,7 +170,7 @@ TEST(GraphPlacement, PushPullDividesColumns) {
   }
   EXPECT_EQ(Sum(push.forward[0]), 3 * targets * 16 * 4);
   EXPECT_EQ(Sum(push.backward[0]), 3 * targets * 16 * 4);
-  set_up.attends = true;
+  set_up.heads = 4;
   EXPECT_EQ(Sum(Count(set_up).forward[0]), 3 * sources * 16 * 4);
 }
 
@@ -260,7 +260,7 @@ TEST_F(GraphStepTimeTest, GrowsWithCounts) {
 
 // The products of GraphSAGE: of targets x in x out, and of all sources where rows become narrower.
 TEST(GraphLayerOperations, FlopsByHand) {
-  GraphLayerShape shape = {{10, 40, 50}, 6, 4, /*attends=*/false, /*needs_inputs=*/true};
+  GraphLayerShape shape = {{40, 10, 50}, 6, 4, /*heads=*/0, /*needs_inputs=*/true};
   const auto flops = [](const std::vector<Operation>& pass) {
     double sum = 0;
     for (const Operation& o : pass) sum += o.flops.value();
@@ -270,11 +270,10 @@ TEST(GraphLayerOperations, FlopsByHand) {
   for (const auto& pass : {ops.forward, ops.backward_input, ops.backward_weight}) {
     EXPECT_EQ(flops(pass), 2 * (10 + 40) * 6 * 4);
   }
-  EXPECT_EQ(GraphLayerParameters(shape), 2 * 6 * 4);
   shape.in = 4;
   EXPECT_EQ(flops(GraphLayerOperations(shape).forward), 2 * 2 * 10 * 4 * 4);
   shape.in = 6;
-  shape.attends = true;
+  shape.heads = 2;
   ops = GraphLayerOperations(shape);
   EXPECT_EQ(flops(ops.forward), 2 * 40 * 6 * 4);
   shape.needs_inputs = false;

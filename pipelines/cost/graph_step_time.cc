@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "models/graph/layer_spec.h"
+#include "models/specs/graph_conv_spec.h"
 #include "pipelines/cluster/device.h"
 #include "pipelines/cluster/rank_network.h"
 #include "tools/base/status_macros.h"
@@ -11,13 +13,22 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kHeads = 4;
 // A neighbour's id: a read of 32 bytes over PCIe, of which 0.385 of the rate of copies remains (4.7
 // of 12.3 GB/s: Min et al., "EMOGI", VLDB 2020, recalled).
 constexpr double kBytesOfDraw = 32 / 0.385;
 // Numbers that a device reads and writes for an id that is drawn: the id, a table's place to look
 // up and to set, each a sector, and the lists.
 constexpr int64_t kNumbersADraw = 3 * 8 + 4;
+
+LayerSpec SpecOf(const GraphLayerShape& s) {
+  return GraphConvSpec({.name = "",
+                        .kind = s.heads > 0 ? GraphConvKind::kGat : GraphConvKind::kSage,
+                        .counts = s.block,
+                        .in = s.in,
+                        .out = s.out,
+                        .heads = std::max<int64_t>(s.heads, 1),
+                        .input_gradient = s.needs_inputs});
+}
 
 // Times of one step.
 class Pricer {
@@ -130,8 +141,8 @@ class Pricer {
 
   GraphLayerShape Shape(int64_t layer, const BlockCounts& block) const {
     const int64_t columns = layer == 0 ? counts_.first_columns : 1;
-    return {block, set_up_.inputs_of(layer) / columns, set_up_.outputs_of(layer), set_up_.attends,
-            layer > 0};
+    return {block, set_up_.inputs_of(layer) / columns, set_up_.outputs_of(layer),
+            set_up_.heads_of(layer), layer > 0};
   }
 
   absl::StatusOr<Nanoseconds> Layer(int64_t layer) const {
@@ -156,7 +167,9 @@ class Pricer {
   absl::StatusOr<Nanoseconds> Update() const {
     int64_t parameters = 0;
     for (int64_t l = 0; l < set_up_.layers(); ++l) {
-      parameters += GraphLayerParameters(Shape(l, BlockCounts()));
+      for (const ParameterSpec& p : SpecOf(Shape(l, BlockCounts())).parameters) {
+        parameters += p.size();
+      }
     }
     Nanoseconds ring;
     if (set_up_.all() > 1) {
@@ -175,53 +188,18 @@ class Pricer {
   const Network network_;
 };
 
-// GraphSAGE, y = W_self x_target + mean of W x: two products, of which one is of all sources before
-// the mean where that makes rows narrower, as DGL's SAGEConv does it.
-LayerOperations SageOperations(const GraphLayerShape& s) {
+// GraphSAGE whose rows become narrower: W x of all sources, and then the mean.
+LayerOperations NarrowSageOperations(const GraphLayerShape& s) {
   LayerOperations ops;
-  const bool first = s.in > s.out;
-  const int64_t t = s.block.targets, rows = first ? s.block.sources : t;
-  const int64_t width = std::min(s.in, s.out);
-  const Operation mean = ElementwiseOperation(s.block.edges * width + t * width);
-  ops.forward = {mean, MatmulOperation(t, s.out, s.in), MatmulOperation(rows, s.out, s.in),
-                 ElementwiseOperation(3 * t * s.out),
-                 MemoryOperation(OperationKind::kActivation, 2 * t * s.out)};
-  ops.backward_weight = {MatmulOperation(s.in, s.out, t), MatmulOperation(s.in, s.out, rows)};
-  ops.backward_input = {MemoryOperation(OperationKind::kActivation, 3 * t * s.out)};
-  if (first || s.needs_inputs) {  // the mean's gradient
-    ops.backward_input.push_back(
-        ElementwiseOperation(s.block.edges * width + s.block.sources * width));
+  const int64_t t = s.block.targets, rows = s.block.sources;
+  const int64_t edges = s.block.edges * (s.out + 1);
+  AddElementwise(edges + t * s.out, edges + s.block.edges + rows * s.out, &ops);
+  for (int64_t m : {t, rows}) {
+    ops.forward.push_back(MatmulOperation(m, s.out, s.in));
+    if (s.needs_inputs) ops.backward_input.push_back(MatmulOperation(m, s.in, s.out));
+    ops.backward_weight.push_back(MatmulOperation(s.in, s.out, m));
   }
-  if (!s.needs_inputs) return ops;
-  ops.backward_input.push_back(MatmulOperation(t, s.in, s.out));
-  ops.backward_input.push_back(MatmulOperation(rows, s.in, s.out));
-  return ops;
-}
-
-// GAT: z = W x of all sources, scores of both ends, a softmax over a target's edges, the weighed
-// sum of z.
-LayerOperations GatOperations(const GraphLayerShape& s) {
-  LayerOperations ops;
-  const int64_t rows = s.block.sources, t = s.block.targets, e = s.block.edges;
-  const int64_t weights = e * kHeads, gathered = e * s.out + t * s.out;
-  ops.forward = {MatmulOperation(rows, s.out, s.in),
-                 ElementwiseOperation(rows * s.out + rows * kHeads),
-                 ElementwiseOperation(t * s.out + t * kHeads),
-                 ElementwiseOperation(3 * weights),  // both scores of an edge
-                 MemoryOperation(OperationKind::kActivation, 2 * weights),
-                 MemoryOperation(OperationKind::kActivation, 4 * weights),  // softmax
-                 ElementwiseOperation(gathered + weights),
-                 MemoryOperation(OperationKind::kActivation, 2 * t * s.out)};
-  // Of the sum: by z and by the weights, each a pass over edges' rows; softmax; scores.
-  ops.backward_input = {MemoryOperation(OperationKind::kActivation, 3 * t * s.out),
-                        ElementwiseOperation(e * s.out + rows * s.out + weights),
-                        ElementwiseOperation(2 * e * s.out + weights),
-                        MemoryOperation(OperationKind::kActivation, 5 * weights),
-                        ElementwiseOperation(3 * weights),
-                        ElementwiseOperation(2 * rows * s.out + rows * kHeads)};
-  ops.backward_weight = {MatmulOperation(s.in, s.out, rows),
-                         ElementwiseOperation(2 * rows * s.out)};
-  if (s.needs_inputs) ops.backward_input.push_back(MatmulOperation(rows, s.in, s.out));
+  AddMemory(OperationKind::kActivation, 2 * t * s.out, 3 * t * s.out, &ops);
   return ops;
 }
 
@@ -229,11 +207,8 @@ LayerOperations GatOperations(const GraphLayerShape& s) {
 
 LayerOperations GraphLayerOperations(const GraphLayerShape& shape) {
   if (shape.block.targets == 0) return LayerOperations();
-  return shape.attends ? GatOperations(shape) : SageOperations(shape);
-}
-
-int64_t GraphLayerParameters(const GraphLayerShape& shape) {
-  return shape.attends ? shape.in * shape.out + 2 * shape.out : 2 * shape.in * shape.out;
+  if (shape.heads == 0 && shape.in > shape.out) return NarrowSageOperations(shape);
+  return SpecOf(shape).operations(1, TokenSlice());
 }
 
 Nanoseconds ExchangeTime(const Network& network, const ByteMatrix& bytes) {

@@ -51,11 +51,12 @@ Nanoseconds ExchangeTime(const Network& network, const ByteMatrix& bytes);
 struct GraphLayerShape {
   BlockCounts block;
   int64_t in = 0, out = 0;
-  bool attends = false;       // GAT with 4 heads; else GraphSAGE with means
+  int64_t heads = 0;          // GAT's; 0: GraphSAGE with means
   bool needs_inputs = false;  // gradients of inputs
 };
+// Those of the layers' specification (models/specs/graph_conv_spec.h), but that GraphSAGE multiplies
+// all sources before the mean where that makes rows narrower, as DGL's SAGEConv does.
 LayerOperations GraphLayerOperations(const GraphLayerShape& shape);
-int64_t GraphLayerParameters(const GraphLayerShape& shape);
 
 }  // namespace pipelab
 
