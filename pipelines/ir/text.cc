@@ -160,9 +160,9 @@ class Parser {
                                in_.Number(stages_ - 1, "a stage, as in 0-1, or chain"));
       PIPELAB_RETURN_IF_ERROR(in_.Expect("-"));
       PIPELAB_ASSIGN_OR_RETURN(const int64_t to, in_.Number(stages_ - 1, "a stage, as in 0-1"));
-      const bool carries = in_.Take(":carries");
-      const int carried_lag = s_.prepares.empty() ? 0 : StageGraph::kNoGradient;
-      PIPELAB_ASSIGN_OR_RETURN(const int lag, carries ? carried_lag : Lag());
+      bool carries = in_.Take(":carries");
+      PIPELAB_ASSIGN_OR_RETURN(const int lag, carries ? 0 : Lag());
+      carries = carries || in_.Take(":carries");
       edges.push_back({static_cast<int>(from), static_cast<int>(to), lag, carries});
     }
     s_.stages = StageGraph::FromEdges(static_cast<int>(stages_), std::move(edges));

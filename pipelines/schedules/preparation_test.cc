@@ -150,7 +150,7 @@ TEST(Preparation, FaultsAreNamed) {
               HasSubstr("edge 1-2 of a stage that prepares must bring no gradient"));
   EXPECT_THAT(broken([](Schedule* s) { s->placement.groups[1][3] = {1}; }),
               HasSubstr("must have the same devices"));
-  EXPECT_THAT(broken([](Schedule* s) { s->carried[3] = 0; }), HasSubstr("of replica 0"));
+  EXPECT_THAT(broken([](Schedule* s) { s->carried = {-1, -1, -1, 0}; }), HasSubstr("of replica 0"));
   EXPECT_THAT(broken([](Schedule* s) { s->order[1][0].kind = ActionKind::kBackward; }),
               HasSubstr("a stage that prepares has F only"));
 }
