@@ -15,43 +15,67 @@ inline uint32_t Below(uint32_t bits, uint32_t n) {
   return static_cast<uint32_t>((uint64_t{bits} * n) >> 32);
 }
 
-inline bool Contains(const int32_t* places, int count, int32_t place) {
-  int equal = 0;
-  for (int i = 0; i < count; ++i) equal |= places[i] == place;
-  return equal != 0;
+// Philox4x32-10 (tools/base/rng.h) of four counters that differ in their first word, side by side:
+// a product waits for the one before it, and four lanes fill the gaps.
+struct Bits16 {
+  uint32_t bits[16];
+};
+inline Bits16 Philox4(const std::array<uint32_t, 4>& counter, std::array<uint32_t, 2> key) {
+  uint32_t c0[4], c1[4], c2[4], c3[4];
+  for (uint32_t l = 0; l < 4; ++l) {
+    c0[l] = counter[0] + l;
+    c1[l] = counter[1], c2[l] = counter[2], c3[l] = counter[3];
+  }
+  for (int round = 0; round < 10; ++round) {
+    for (int l = 0; l < 4; ++l) {
+      const uint64_t p0 = uint64_t{0xD2511F53} * c0[l], p1 = uint64_t{0xCD9E8D57} * c2[l];
+      c0[l] = static_cast<uint32_t>(p1 >> 32) ^ c1[l] ^ key[0];
+      c1[l] = static_cast<uint32_t>(p1);
+      c2[l] = static_cast<uint32_t>(p0 >> 32) ^ c3[l] ^ key[1];
+      c3[l] = static_cast<uint32_t>(p0);
+    }
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  Bits16 out;
+  for (int l = 0; l < 4; ++l) {
+    out.bits[4 * l] = c0[l];
+    out.bits[4 * l + 1] = c1[l];
+    out.bits[4 * l + 2] = c2[l];
+    out.bits[4 * l + 3] = c3[l];
+  }
+  return out;
 }
 
-// Key: the seed. Counter: block of the draw and hop, vertex, step.
-class Draws {
- public:
-  Draws(uint64_t seed, int64_t step, int hop, int32_t v)
-      : key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)},
-        counter_{static_cast<uint32_t>(hop) << 24, static_cast<uint32_t>(v),
-                 static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32)} {}
-
-  uint32_t Next() {
-    if (left_ == 0) {
-      bits_ = Philox4x32(counter_, key_);
-      ++counter_[0];
-      left_ = 4;
-    }
-    return bits_[4 - left_--];
-  }
-
- private:
-  const std::array<uint32_t, 2> key_;
-  std::array<uint32_t, 4> counter_;
-  std::array<uint32_t, 4> bits_ = {};
-  int left_ = 0;
-};
-
 // Floyd: `count` different places in [0, degree), each set equally likely. For each j a place in
-// [0, j], j itself where that is taken: j + 1 places, or the last ones come too seldom.
-inline void FloydPlaces(Draws draws, int32_t degree, int count, int32_t* places) {
-  for (int i = 0; i < count; ++i) {
-    const int32_t j = degree - count + i;
-    const auto place = static_cast<int32_t>(Below(draws.Next(), static_cast<uint32_t>(j) + 1));
-    places[i] = Contains(places, i, place) ? j : place;
+// [0, j], j itself where that is taken: j + 1 places, or the last ones come too seldom. Random
+// numbers have the seed as key and the block of the draw and hop, the vertex and the step as
+// counter.
+inline void FloydPlaces(uint64_t seed, int64_t step, int hop, int32_t v, int32_t degree, int count,
+                        int32_t* places) {
+  const std::array<uint32_t, 2> key{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
+  std::array<uint32_t, 4> counter{static_cast<uint32_t>(hop) << 24, static_cast<uint32_t>(v),
+                                  static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32)};
+  uint64_t seen = 0;  // a bit for each place that may be taken, 64 apart
+  for (int i = 0; i < count;) {
+    // One block is enough for the last four.
+    Bits16 random;
+    const int left = count - i;
+    if (left <= 4) {
+      const std::array<uint32_t, 4> last = Philox4x32(counter, key);
+      std::copy(last.begin(), last.end(), random.bits);
+    } else {
+      random = Philox4(counter, key);
+    }
+    counter[0] += 4;
+    for (int n = 0; n < 16 && i < count; ++n, ++i) {
+      const int32_t j = degree - count + i;
+      int32_t place = static_cast<int32_t>(Below(random.bits[n], static_cast<uint32_t>(j) + 1));
+      const uint64_t bit = uint64_t{1} << (place & 63);
+      if ((seen & bit) != 0 && std::find(places, places + i, place) != places + i) place = j;
+      seen |= uint64_t{1} << (place & 63);
+      places[i] = place;
+    }
   }
 }
 
@@ -71,7 +95,7 @@ void DrawNeighbours(const CsrGraph& graph, uint64_t seed, int64_t step, int hop,
     return;
   }
   chosen->resize(fanout);
-  FloydPlaces(Draws(seed, step, hop, v), static_cast<int32_t>(all.size()), fanout, chosen->data());
+  FloydPlaces(seed, step, hop, v, static_cast<int32_t>(all.size()), fanout, chosen->data());
   for (int32_t& place : *chosen) place = all[place];
 }
 
@@ -117,24 +141,38 @@ void NeighbourSampler::Hop(int64_t step, int hop, std::vector<int32_t>* known, G
   known->resize(targets + edges);
   int32_t* const known_data = known->data();
   int32_t count = targets;
-  for (int32_t i = 0; i < targets; ++i) {
-    const int32_t v = known_data[i];
-    const absl::Span<const int32_t> all = graph_->neighbours(v);
-    int32_t* const out = block->edges.data() + block->offsets[i];
-    const int32_t drawn = block->offsets[i + 1] - block->offsets[i];
-    if (drawn == static_cast<int32_t>(all.size())) {
-      std::copy(all.begin(), all.end(), out);
-    } else {
-      FloydPlaces(Draws(seed_, step, hop, v), static_cast<int32_t>(all.size()), drawn, out);
-      for (int32_t e = 0; e < drawn; ++e) out[e] = all[out[e]];
+  // Some vertices at a time: lists' numbers, and then places, come from anywhere in memory, and are
+  // asked for while the others of the group are drawn.
+  constexpr int32_t kGroup = 32;
+  for (int32_t begin = 0; begin < targets; begin += kGroup) {
+    const int32_t end = std::min(begin + kGroup, targets);
+    for (int32_t i = begin; i < end; ++i) {
+      const int32_t v = known_data[i];
+      const absl::Span<const int32_t> all = graph_->neighbours(v);
+      int32_t* const out = block->edges.data() + block->offsets[i];
+      const int32_t drawn = block->offsets[i + 1] - block->offsets[i];
+      if (drawn == static_cast<int32_t>(all.size())) {
+        for (int32_t e = 0; e < drawn; ++e) out[e] = e;
+      } else {
+        FloydPlaces(seed_, step, hop, v, static_cast<int32_t>(all.size()), drawn, out);
+      }
+      for (int32_t e = 0; e < drawn; ++e) __builtin_prefetch(&all[out[e]]);
     }
-    for (int32_t e = 0; e < drawn; ++e) {
-      const int32_t u = out[e];
+    for (int32_t i = begin; i < end; ++i) {
+      const int32_t* const all = graph_->neighbours(known_data[i]).data();
+      for (int32_t e = block->offsets[i]; e < block->offsets[i + 1]; ++e) {
+        int32_t& u = block->edges[e];
+        u = all[u];
+        __builtin_prefetch(&places_[u]);
+      }
+    }
+    for (int32_t e = block->offsets[begin]; e < block->offsets[end]; ++e) {
+      const int32_t u = block->edges[e];
       Place& place = places_[u];
       const bool fresh = place.stamp != stamp_;
       known_data[count] = u;  // stays where it is new
       if (fresh) place = {stamp_, count};
-      out[e] = place.place;
+      block->edges[e] = place.place;
       count += fresh ? 1 : 0;
     }
   }

@@ -10,6 +10,7 @@ namespace pipelab {
 namespace {
 
 constexpr int kColumnsOfWord = 4;
+constexpr double kAdded = 0.1;  // of naive Bayes, to each count
 
 int LargestClass(const GraphData& data) {
   std::vector<int64_t> counts(data.classes);
@@ -97,7 +98,8 @@ double NeighbourAccuracy(const GraphData& data) {
 
 double NaiveBayesAccuracy(const TextGraph& text, const GraphData& data) {
   const size_t words = text.words.size(), classes = text.classes.size();
-  std::vector<double> counts(words * classes, 1), sums(classes, static_cast<double>(words));
+  std::vector<double> counts(words * classes, kAdded);
+  std::vector<double> sums(classes, kAdded * static_cast<double>(words));
   std::vector<double> prior(classes);
   for (int32_t v : data.train) {
     const int32_t label = data.labels_V[v];

@@ -48,7 +48,7 @@ double LargestClassAccuracy(const GraphData& data);
 // By the label that most training neighbours have (the smaller one of equal ones); the largest class
 // for who has none.
 double NeighbourAccuracy(const GraphData& data);
-// Multinomial naive Bayes of the words, with one count added to each (McCallum and Nigam, 1998).
+// Multinomial naive Bayes of the words, with a tenth of a count added to each (McCallum and Nigam, 1998).
 double NaiveBayesAccuracy(const TextGraph& text, const GraphData& data);
 
 }  // namespace pipelab

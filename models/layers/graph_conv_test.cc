@@ -22,7 +22,7 @@ constexpr int64_t kIn = 6, kOut = 8;
 
 GraphBlock TestBlock() {
   const GraphData data = GenerateGraph({PowerLawDegrees(60, 1.5, 1, 12, 2)}, 3);
-  NeighbourSampler sampler(&data.graph, {4}, 1);
+  NeighbourSampler sampler(&data.graph, {4}, 2);
   return sampler.Sample(0, {3, 7, 20, 41, 59}).blocks[0];
 }
 
