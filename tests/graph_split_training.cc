@@ -91,6 +91,7 @@ std::unique_ptr<Backend> MakeBackend(const SplitTrainingCase& c, Arena* arena) {
 
 GraphTrainerOptions Options() {
   GraphTrainerOptions options;
+  options.data = &Data();
   options.batch = kBatch;
   options.optimizer.adam.learning_rate = 0.003f;
   return options;
@@ -105,7 +106,7 @@ Run OneDevice(const SplitTrainingCase& c) {
   Run run;
   for (int step = 0; step < c.steps; ++step) {
     const GraphSample sample = sampler.Sample(step, Batch(step));
-    run.losses.push_back(trainer->Step(WholePart(sample, Data()), nullptr).value());
+    run.losses.push_back(trainer->Step(WholePart(sample), nullptr).value());
     if (step == 0) AddLogits(sample.blocks.back(), trainer->logits(), &run.first);
     // Of a weight's gradient: a term for each row of a product.
     run.terms = std::max<int64_t>(run.terms, sample.blocks[0].num_sources());
@@ -148,7 +149,7 @@ void RunMember(const SplitTrainingCase& c, Communicator* communicator, Run* run)
     ASSERT_TRUE(sample.ok()) << sample.status();
     EXPECT_EQ(group.traffic() - before, SampleBytes(*sample, c.members));
     const Bytes sampled = group.traffic();
-    const auto loss = trainer->Step(SplitPart(*sample, Data()), &*sample);
+    const auto loss = trainer->Step(SplitPart(*sample), &*sample);
     ASSERT_TRUE(loss.ok()) << loss.status();
     EXPECT_EQ(group.traffic() - sampled - sums,
               Predicted(*sample, communicator->rank(), Data().width, 16));

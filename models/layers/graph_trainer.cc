@@ -17,15 +17,6 @@
 namespace pipelab {
 namespace {
 
-std::vector<float> RowsOf(const std::vector<int32_t>& vertices, const GraphData& data) {
-  std::vector<float> rows(vertices.size() * data.width);
-  for (size_t i = 0; i < vertices.size(); ++i) {
-    const auto row = data.rows_VW.begin() + int64_t{vertices[i]} * data.width;
-    std::copy(row, row + data.width, rows.begin() + static_cast<int64_t>(i) * data.width);
-  }
-  return rows;
-}
-
 std::vector<int32_t> LabelsOf(const GraphBlock& last, const GraphData& data) {
   std::vector<int32_t> labels;
   for (int32_t t = 0; t < last.num_targets; ++t) labels.push_back(data.labels_V[last.sources[t]]);
@@ -38,23 +29,34 @@ Tensor Zeros(const ParameterSpec& p, MemoryKind kind, Backend* backend) {
 
 }  // namespace
 
-GraphPart WholePart(const GraphSample& sample, const GraphData& data) {
-  return {sample.blocks, RowsOf(sample.blocks.front().sources, data),
-          LabelsOf(sample.blocks.back(), data)};
+GraphPart WholePart(const GraphSample& sample) {
+  return {sample.blocks, sample.blocks.front().sources};
 }
 
-GraphPart SplitPart(const SplitSample& sample, const GraphData& data) {
+GraphPart SplitPart(const SplitSample& sample) {
   GraphPart part;
   for (const SplitBlock& split : sample.blocks) part.blocks.push_back(split.block);
-  part.rows = RowsOf(sample.inputs, data);
-  part.labels = LabelsOf(part.blocks.back(), data);
+  part.inputs = sample.inputs;
   return part;
+}
+
+Tensor GraphTrainer::LoadRows(const std::vector<int32_t>& vertices) const {
+  const int64_t width = options_.data->width;
+  Tensor rows = backend_->Allocate({static_cast<int64_t>(vertices.size()), width});
+  FillOnHost<float>(rows, [&](absl::Span<float> to) {
+    for (size_t i = 0; i < vertices.size(); ++i) {
+      const float* const row = options_.data->rows_VW.data() + vertices[i] * width;
+      std::copy_n(row, width, to.data() + static_cast<int64_t>(i) * width);
+    }
+  });
+  return rows;
 }
 
 absl::StatusOr<std::unique_ptr<GraphTrainer>> GraphTrainer::Create(
     const ModelGraph& graph, Backend* backend, TensorPeers* group,
     const GraphTrainerOptions& options) {
   PIPELAB_RETURN_IF_ERROR(CheckOptimizer(options.optimizer));
+  if (options.data == nullptr) return absl::InvalidArgumentError("a graph's training needs data");
   for (size_t i = 1; i < graph.layers.size(); ++i) {
     if (graph.layers[i].inputs == std::vector<int>{static_cast<int>(i) - 1}) continue;
     return absl::InvalidArgumentError(absl::StrCat(
@@ -117,10 +119,11 @@ absl::StatusOr<double> GraphTrainer::Step(const GraphPart& part, const SplitSamp
   for (const GraphBlock& block : part.blocks) blocks.push_back(MakeGraphIndex(block, backend_));
   absl::optional<GraphPeers> peers;
   if (split != nullptr && group_ != nullptr) peers.emplace(*split, group_, backend_);
+  const std::vector<int32_t> labels = LabelsOf(part.blocks.back(), *options_.data);
   BatchView batch;
   batch.fields = {backend_->arena().Allocate(
-      DataType::kInt32, {static_cast<int64_t>(part.labels.size())}, MemoryKind::kActivation)};
-  SetHostIds(batch.fields[0], part.labels);
+      DataType::kInt32, {static_cast<int64_t>(labels.size())}, MemoryKind::kActivation)};
+  SetHostIds(batch.fields[0], labels);
   double loss = 0;
   logits_.clear();
   LayerContext ctx;
@@ -134,10 +137,7 @@ absl::StatusOr<double> GraphTrainer::Step(const GraphPart& part, const SplitSamp
   ctx.graph_peers = peers.has_value() ? &*peers : nullptr;
   ctx.loss_sum = &loss;
   ctx.predictions = &logits_;
-  const int64_t width = layers_.empty() ? 0 : values_[0].parameter.value.dim(0);
-  std::vector<Tensor> outputs = {backend_->Allocate(
-      {static_cast<int64_t>(part.rows.size()) / std::max<int64_t>(width, 1), width})};
-  SetHostValues(outputs[0], part.rows);
+  std::vector<Tensor> outputs = {LoadRows(part.inputs)};
   std::vector<LayerStash> stashes(n);
   for (int i = 0; i < n; ++i) {
     outputs.push_back(layers_[i]->Forward(ctx, {outputs[i]}, &stashes[i]));

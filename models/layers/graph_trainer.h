@@ -3,11 +3,11 @@
 //
 //   PIPELAB_ASSIGN_OR_RETURN(auto trainer, GraphTrainer::Create(graph, backend, &group, options));
 //   // split: a member's part of everybody's sample
-//   const GraphPart part = SplitPart(sample, data);
-//   PIPELAB_ASSIGN_OR_RETURN(const double loss, trainer->Step(part, &sample));
+//   PIPELAB_ASSIGN_OR_RETURN(const double loss, trainer->Step(SplitPart(sample), &sample));
 //   // data-parallel or alone: a sample of the member's own
-//   trainer->Step(WholePart(sample, data), nullptr);
+//   trainer->Step(WholePart(sample), nullptr);
 //
+// A step loads the rows of the part's inputs from the graph's data, each once.
 // Weights are replicas: they start by name, gradients are summed over members in their order, and
 // each member steps. What a member computes with are the layers of a single device.
 #ifndef PIPELAB_MODELS_LAYERS_GRAPH_TRAINER_H_
@@ -32,13 +32,13 @@ namespace pipelab {
 // What a member computes in a step.
 struct GraphPart {
   std::vector<GraphBlock> blocks;
-  std::vector<float> rows;      // of its inputs, loaded
-  std::vector<int32_t> labels;  // of its targets
+  std::vector<int32_t> inputs;  // vertices whose rows it loads
 };
-GraphPart WholePart(const GraphSample& sample, const GraphData& data);
-GraphPart SplitPart(const SplitSample& sample, const GraphData& data);
+GraphPart WholePart(const GraphSample& sample);
+GraphPart SplitPart(const SplitSample& sample);
 
 struct GraphTrainerOptions {
+  const GraphData* data = nullptr;  // rows and labels
   uint64_t seed = 1;
   OptimizerOptions optimizer;
   int64_t batch = 1024;  // targets of a step, of all members
@@ -46,8 +46,7 @@ struct GraphTrainerOptions {
 
 class GraphTrainer {
  public:
-  // `group`: null where there is one member. It, the backend and the graph's specifications outlive
-  // the trainer. InvalidArgument: a graph that is no chain of data, layers and a loss.
+  // `group`: null where there is one member. It, the backend and the data outlive the trainer. InvalidArgument: a graph that is no chain of data, layers and a loss.
   static absl::StatusOr<std::unique_ptr<GraphTrainer>> Create(const ModelGraph& graph,
                                                               Backend* backend, TensorPeers* group,
                                                               const GraphTrainerOptions& options);
@@ -66,6 +65,7 @@ class GraphTrainer {
   GraphTrainer(Backend* backend, TensorPeers* group, const GraphTrainerOptions& options)
       : backend_(backend), group_(group), options_(options) {}
   absl::Status MakeLayers(const ModelGraph& graph);
+  Tensor LoadRows(const std::vector<int32_t>& vertices) const;
   void Update();
   double SumOfLosses(double own);
 
