@@ -115,12 +115,12 @@ Run OneDevice(const SplitTrainingCase& c) {
 }
 
 // What a member sends in a step but for sums: of rows forward, and of gradients.
-Bytes Predicted(const SplitSample& sample, int member, int64_t width, int64_t hidden) {
+Bytes Predicted(const SplitSample& sample, int64_t width, int64_t hidden) {
   Bytes bytes;
   for (size_t b = 0; b < sample.blocks.size(); ++b) {
     const RowShuffle& shuffle = sample.blocks[b].shuffle;
-    bytes += GoBytes(shuffle, member, b == 0 ? width : hidden);
-    if (b > 0) bytes += ReturnBytes(shuffle, member, hidden);
+    bytes += GoBytes(shuffle, b == 0 ? width : hidden);
+    if (b > 0) bytes += ReturnBytes(shuffle, hidden);
   }
   return bytes;
 }
@@ -151,8 +151,7 @@ void RunMember(const SplitTrainingCase& c, Communicator* communicator, Run* run)
     const Bytes sampled = group.traffic();
     const auto loss = trainer->Step(SplitPart(*sample), &*sample);
     ASSERT_TRUE(loss.ok()) << loss.status();
-    EXPECT_EQ(group.traffic() - sampled - sums,
-              Predicted(*sample, communicator->rank(), Data().width, 16));
+    EXPECT_EQ(group.traffic() - sampled - sums, Predicted(*sample, Data().width, 16));
     run->losses.push_back(*loss);
     if (step == 0) {
       AddLogits(sample->blocks.back().block, trainer->logits(), &run->first);

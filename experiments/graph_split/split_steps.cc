@@ -109,9 +109,8 @@ class Member {
     times->split_rows += static_cast<int64_t>(sample.inputs.size());
     for (size_t b = 0; b < sample.blocks.size(); ++b) {
       const RowShuffle& shuffle = sample.blocks[b].shuffle;
-      times->exchanged +=
-          GoBytes(shuffle, rank_, b == 0 ? shared_.data.width : shared_.size.hidden);
-      if (b > 0) times->exchanged += ReturnBytes(shuffle, rank_, shared_.size.hidden);
+      times->exchanged += GoBytes(shuffle, b == 0 ? shared_.data.width : shared_.size.hidden);
+      if (b > 0) times->exchanged += ReturnBytes(shuffle, shared_.size.hidden);
     }
     return Timed(split_.get(), SplitPart(sample), &sample, &times->split);
   }

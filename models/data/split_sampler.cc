@@ -8,16 +8,9 @@
 #include "glog/logging.h"
 
 namespace pipelab {
-namespace {
-
-int64_t Sum(const std::vector<int64_t>& rows) {
-  return std::accumulate(rows.begin(), rows.end(), int64_t{0});
+int64_t RowShuffle::came_rows() const {
+  return std::accumulate(from.begin(), from.end(), int64_t{0});
 }
-
-}  // namespace
-
-int64_t RowShuffle::sent_rows(int member) const { return Sum(to) - to[member]; }
-int64_t RowShuffle::came_rows(int member) const { return Sum(from) - from[member]; }
 
 SplitMember::SplitMember(const CsrGraph* graph, const VertexOwners* owners, int member, int members,
                          std::vector<int> fanouts, uint64_t seed)
@@ -82,22 +75,36 @@ const std::vector<std::vector<int32_t>>& SplitMember::Draw() {
     }
     block.offsets.push_back(block.num_edges());
   }
-  for (std::vector<int32_t>& ids : needed_) ids.clear();
-  std::vector<int32_t>& rank = split.shuffle.places;
-  for (int32_t u : block.sources) {
-    std::vector<int32_t>& ids = needed_[(*owners_)[u]];
-    rank.push_back(static_cast<int32_t>(ids.size()));
-    ids.push_back(u);
-  }
-  std::vector<int32_t> begin(members_ + 1);
-  for (int m = 0; m < members_; ++m) {
-    const auto count = static_cast<int32_t>(needed_[m].size());
-    split.shuffle.from.push_back(count);
-    begin[m + 1] = begin[m] + count;
-  }
-  for (size_t s = 0; s < rank.size(); ++s) rank[s] += begin[(*owners_)[block.sources[s]]];
-  sample_.asked[hop_] = split.shuffle.came_rows(member_);
+  SortByOwner(&split);
+  sample_.asked[hop_] = split.shuffle.came_rows();
   return needed_;
+}
+
+// Own sources first, then others' by member, each in the order in which they came. Targets are own
+// ones and stay in front.
+void SplitMember::SortByOwner(SplitBlock* split) {
+  GraphBlock& block = split->block;
+  for (std::vector<int32_t>& ids : needed_) ids.clear();
+  std::vector<int32_t> own;
+  for (int32_t u : block.sources) {
+    const int owner = (*owners_)[u];
+    (owner == member_ ? own : needed_[owner]).push_back(u);
+  }
+  split->shuffle.own = static_cast<int64_t>(own.size());
+  // Where each owner's begin, and then the next one's place.
+  std::vector<int32_t> next(members_);
+  int32_t begin = static_cast<int32_t>(own.size());
+  std::vector<int32_t> sorted = std::move(own);
+  for (int m = 0; m < members_; ++m) {
+    next[m] = m == member_ ? 0 : begin;
+    begin += static_cast<int32_t>(needed_[m].size());
+    split->shuffle.from.push_back(static_cast<int64_t>(needed_[m].size()));
+    sorted.insert(sorted.end(), needed_[m].begin(), needed_[m].end());
+  }
+  std::vector<int32_t> places;
+  for (int32_t u : block.sources) places.push_back(next[(*owners_)[u]]++);
+  for (int32_t& e : block.edges) e = places[e];
+  block.sources = std::move(sorted);
 }
 
 absl::Status SplitMember::Receive(const std::vector<std::vector<int32_t>>& came) {
@@ -105,15 +112,15 @@ absl::Status SplitMember::Receive(const std::vector<std::vector<int32_t>>& came)
   CHECK_EQ(came.size(), needed_.size());
   // Own sources come first, of which the targets so far are the first ones: a layer's targets are
   // its first sources.
-  frontier_ = needed_[member_];
+  const std::vector<int32_t>& sources = sample_.blocks[fanouts_.size() - 1 - hop_].block.sources;
+  frontier_.assign(sources.begin(), sources.begin() + shuffle.own);
   NewStamp();
   int32_t place;
   for (size_t i = 0; i < frontier_.size(); ++i) {
     IsNew(frontier_[i], static_cast<int32_t>(i), &place);
   }
   for (int m = 0; m < members_; ++m) {
-    const std::vector<int32_t>& ids = m == member_ ? needed_[m] : came[m];
-    for (int32_t v : ids) {
+    for (int32_t v : came[m]) {
       if (v < 0 || v >= graph_->num_vertices() || (*owners_)[v] != member_) {
         return absl::InvalidArgumentError(absl::StrCat("member ", m, " asks member ", member_,
                                                        " for vertex ", v,
@@ -122,7 +129,7 @@ absl::Status SplitMember::Receive(const std::vector<std::vector<int32_t>>& came)
       if (IsNew(v, static_cast<int32_t>(frontier_.size()), &place)) frontier_.push_back(v);
       shuffle.sent.push_back(place);
     }
-    shuffle.to.push_back(static_cast<int64_t>(ids.size()));
+    shuffle.to.push_back(static_cast<int64_t>(came[m].size()));
   }
   ++hop_;
   return absl::OkStatus();

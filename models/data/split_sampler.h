@@ -31,14 +31,16 @@ namespace pipelab {
 using VertexOwners = std::vector<uint8_t>;  // [vertex] the member that has it
 
 // How rows of a member's own vertices become those of its block's sources. Own rows are the
-// outputs of the block before, or of the first block the input rows of `SplitSample::inputs`.
+// outputs of the block before, or of the first block the input rows of `SplitSample::inputs`. A
+// block's sources are first those that the member owns, which are its first own rows too, then those
+// of member 0, of member 1, ...
 struct RowShuffle {
-  std::vector<int32_t> sent;      // own rows, those for member 0 first
-  std::vector<int64_t> to, from;  // [member] rows for it and from it, itself too
-  std::vector<int32_t> places;    // [source] among the rows that come, those of member 0 first
+  int64_t own = 0;                // sources that the member owns
+  std::vector<int32_t> sent;      // own rows that go to others, those for member 0 first
+  std::vector<int64_t> to, from;  // [member] rows for it and from it; 0 of itself
 
-  int64_t sent_rows(int member) const;  // to others
-  int64_t came_rows(int member) const;  // from others
+  int64_t sent_rows() const { return static_cast<int64_t>(sent.size()); }
+  int64_t came_rows() const;
 };
 
 struct SplitBlock {
@@ -61,7 +63,7 @@ class SplitMember {
   // The batch's vertices, all different (CHECKed), of which it takes its own.
   void Begin(int64_t step, absl::Span<const int32_t> batch);
   bool done() const { return hop_ == static_cast<int>(fanouts_.size()); }
-  // What this hop needs, by owner. Its own part is for itself and need not go anywhere.
+  // What this hop needs, by owner. Its own part is empty.
   const std::vector<std::vector<int32_t>>& Draw();
   // InvalidArgument for a vertex that this member does not own.
   absl::Status Receive(const std::vector<std::vector<int32_t>>& came);
@@ -75,6 +77,7 @@ class SplitMember {
   // The vertex's place, and whether it is new, in which case that is `next`.
   bool IsNew(int32_t v, int32_t next, int32_t* place);
   void NewStamp();
+  void SortByOwner(SplitBlock* split);
 
   const CsrGraph* const graph_;
   const VertexOwners* const owners_;
@@ -84,8 +87,8 @@ class SplitMember {
 
   int64_t step_ = 0;
   int hop_ = 0;
-  std::vector<int32_t> frontier_;  // own vertices, the next block's targets
-  std::vector<std::vector<int32_t>> needed_;
+  std::vector<int32_t> frontier_;             // own vertices, the next block's targets
+  std::vector<std::vector<int32_t>> needed_;  // of others
   SplitSample sample_;
   std::vector<Place> places_;  // [vertex]
   uint32_t stamp_ = 0;

@@ -17,19 +17,22 @@ Tensor Ids(const std::vector<int32_t>& ids, Backend* backend) {
   return tensor;
 }
 
-// Own row r is the sum of what comes back for it, in the order in which it was sent. Each own row
-// is sent at least once, to its owner, so there are no more targets than sources.
-GraphBlock Additions(const std::vector<int32_t>& sent) {
+// Own row r is the sum of its own gradient, which the first `own` rows have, and of what comes back
+// for it behind them, in the order in which it was sent. A row that is no source here was sent, so
+// there are no more targets than sources.
+GraphBlock Additions(const RowShuffle& s) {
+  std::vector<int32_t> rows(s.own);
+  std::iota(rows.begin(), rows.end(), 0);
+  rows.insert(rows.end(), s.sent.begin(), s.sent.end());
   GraphBlock block;
-  block.num_targets = sent.empty() ? 0 : *std::max_element(sent.begin(), sent.end()) + 1;
-  block.sources.resize(sent.size());
-  std::iota(block.sources.begin(), block.sources.end(), 0);
+  block.num_targets = rows.empty() ? 0 : *std::max_element(rows.begin(), rows.end()) + 1;
+  block.sources.resize(rows.size());
   block.offsets.resize(block.num_targets + 1);
-  for (int32_t r : sent) ++block.offsets[r + 1];
+  for (int32_t r : rows) ++block.offsets[r + 1];
   std::partial_sum(block.offsets.begin(), block.offsets.end(), block.offsets.begin());
   std::vector<int32_t> next(block.offsets.begin(), block.offsets.end() - 1);
-  block.edges.resize(sent.size());
-  for (size_t i = 0; i < sent.size(); ++i) block.edges[next[sent[i]]++] = static_cast<int32_t>(i);
+  block.edges.resize(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) block.edges[next[rows[i]]++] = static_cast<int32_t>(i);
   return block;
 }
 
@@ -43,58 +46,51 @@ GraphPeers::GraphPeers(const SplitSample& sample, TensorPeers* group, Backend* b
     : group_(group), backend_(backend) {
   for (const SplitBlock& split : sample.blocks) {
     const RowShuffle& s = split.shuffle;
-    std::vector<int32_t> back(s.places.size());
-    for (size_t i = 0; i < back.size(); ++i) back[s.places[i]] = static_cast<int32_t>(i);
-    shuffles_.push_back({s.to, s.from, Ids(s.sent, backend), Ids(s.places, backend),
-                         Ids(back, backend), MakeGraphIndex(Additions(s.sent), backend)});
+    shuffles_.push_back(
+        {s.own, s.to, s.from, Ids(s.sent, backend), MakeGraphIndex(Additions(s), backend)});
   }
 }
 
-Tensor GraphPeers::Exchange(const Tensor& rows_NC, const std::vector<int64_t>& to,
-                            const std::vector<int64_t>& from) const {
-  const int64_t columns = rows_NC.dim(1);
+void GraphPeers::Exchange(const Tensor& rows, const std::vector<int64_t>& to, const Tensor& came,
+                          const std::vector<int64_t>& from) const {
+  const int64_t columns = rows.dim(1);
   const auto numbers = [columns](std::vector<int64_t> of_rows) {
     for (int64_t& n : of_rows) n *= columns;
     return of_rows;
   };
-  Tensor came =
-      backend_->arena().Allocate(rows_NC.type(), {Sum(from), columns}, MemoryKind::kActivation);
-  group_->Exchange(rows_NC, numbers(to), came, numbers(from));
-  return came;
+  group_->Exchange(rows, numbers(to), came, numbers(from));
 }
 
 Tensor GraphPeers::Go(int block, const Tensor& own_RC) const {
   const Shuffle& s = shuffles_[block];
-  const int64_t columns = own_RC.dim(1);
-  Tensor out_NC = backend_->Allocate({s.sent_N.size(), columns});
+  const int64_t columns = own_RC.dim(1), sources = s.own + Sum(s.from);
+  const Tensor out_NC = backend_->Allocate({s.sent_N.size(), columns});
   if (out_NC.size() > 0) backend_->graphs().Gather(s.sent_N, own_RC, out_NC);
-  const Tensor came_SC = Exchange(out_NC, s.to, s.from);
-  out_NC = Tensor();
-  Tensor x_SC = backend_->Allocate({s.places_S.size(), columns});
-  if (x_SC.size() > 0) backend_->graphs().Gather(s.places_S, came_SC, x_SC);
+  Tensor x_SC = backend_->Allocate({sources, columns});
+  Exchange(out_NC, s.to, x_SC.Rows(s.own, sources), s.from);
+  if (s.own > 0) backend_->Copy(own_RC.Rows(0, s.own), x_SC.Rows(0, s.own));
   return x_SC;
 }
 
 Tensor GraphPeers::Return(int block, const Tensor& dx_SC) const {
   const Shuffle& s = shuffles_[block];
-  const int64_t columns = dx_SC.dim(1);
-  Tensor out_SC = backend_->Allocate(dx_SC.shape());
-  if (out_SC.size() > 0) backend_->graphs().Gather(s.back_S, dx_SC, out_SC);
-  const Tensor came_NC = Exchange(out_SC, s.from, s.to);
-  out_SC = Tensor();
+  const int64_t columns = dx_SC.dim(1), rows = s.own + Sum(s.to);
+  Tensor added_NC = backend_->Allocate({rows, columns});
+  Exchange(dx_SC.Rows(s.own, dx_SC.dim(0)), s.from, added_NC.Rows(s.own, rows), s.to);
+  if (s.own > 0) backend_->Copy(dx_SC.Rows(0, s.own), added_NC.Rows(0, s.own));
   Tensor own_RC = backend_->Allocate({s.additions.num_targets, columns});
   if (own_RC.size() > 0) {
-    backend_->graphs().Aggregate(s.additions, AggregateMode::kSum, came_NC, own_RC);
+    backend_->graphs().Aggregate(s.additions, AggregateMode::kSum, added_NC, own_RC);
   }
   return own_RC;
 }
 
-Bytes GoBytes(const RowShuffle& shuffle, int member, int64_t columns) {
-  return Bytes(4 * columns * shuffle.sent_rows(member));
+Bytes GoBytes(const RowShuffle& shuffle, int64_t columns) {
+  return Bytes(4 * columns * shuffle.sent_rows());
 }
 
-Bytes ReturnBytes(const RowShuffle& shuffle, int member, int64_t columns) {
-  return Bytes(4 * columns * shuffle.came_rows(member));
+Bytes ReturnBytes(const RowShuffle& shuffle, int64_t columns) {
+  return Bytes(4 * columns * shuffle.came_rows());
 }
 
 Bytes SampleBytes(const SplitSample& sample, int64_t members) {
@@ -112,11 +108,9 @@ absl::StatusOr<SplitSample> SampleWithPeers(int64_t step, absl::Span<const int32
     std::vector<int32_t> counts, ids;
     std::vector<int64_t> to, from;
     for (const std::vector<int32_t>& for_member : member->Draw()) {
-      // The own part stays.
-      const bool own = static_cast<int64_t>(counts.size()) == group->member();
-      counts.push_back(own ? 0 : static_cast<int32_t>(for_member.size()));
+      counts.push_back(static_cast<int32_t>(for_member.size()));
       to.push_back(counts.back());
-      if (!own) ids.insert(ids.end(), for_member.begin(), for_member.end());
+      ids.insert(ids.end(), for_member.begin(), for_member.end());
     }
     const Tensor came_counts = Ids(std::vector<int32_t>(members), backend);
     group->Exchange(Ids(counts, backend), one, came_counts, one);

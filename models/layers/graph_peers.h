@@ -10,8 +10,8 @@
 //
 // R own rows, of a block's targets on the layer before or of the sample's inputs; S sources. A layer
 // between them is the one of a single device: a vertex is computed from the same rows in the same
-// order. Return adds up what a vertex gets from members in their order, so results are the same
-// in every run; they round otherwise than one device's sum over all edges.
+// order. Return adds to a vertex's own gradient those of the other members in their order, so results
+// are the same in every run; they round otherwise than one device's sum over all edges.
 //
 // All members call all of this in one order. An error stays with the group (tensor_peers.h); then
 // no rows come.
@@ -42,14 +42,14 @@ class GraphPeers {
 
  private:
   struct Shuffle {
+    int64_t own = 0;
     std::vector<int64_t> to, from;
-    Tensor sent_N;            // own rows that go out, by member
-    Tensor places_S, back_S;  // a source's place among those that come, and the other way
-    GraphIndex additions;     // from what comes back to own rows
+    Tensor sent_N;         // own rows that go out, by member
+    GraphIndex additions;  // from own gradients and what comes back to own rows
   };
 
-  Tensor Exchange(const Tensor& rows_NC, const std::vector<int64_t>& to,
-                  const std::vector<int64_t>& from) const;
+  void Exchange(const Tensor& rows, const std::vector<int64_t>& to, const Tensor& came,
+                const std::vector<int64_t>& from) const;
 
   TensorPeers* const group_;
   Backend* const backend_;
@@ -58,8 +58,8 @@ class GraphPeers {
 
 // The bytes that a member sends to others for a block of float32 rows `columns` wide: Go's, and
 // Return's; and for a sample's ids with their counts.
-Bytes GoBytes(const RowShuffle& shuffle, int member, int64_t columns);
-Bytes ReturnBytes(const RowShuffle& shuffle, int member, int64_t columns);
+Bytes GoBytes(const RowShuffle& shuffle, int64_t columns);
+Bytes ReturnBytes(const RowShuffle& shuffle, int64_t columns);
 Bytes SampleBytes(const SplitSample& sample, int64_t members);
 
 // Draws with the other members, who do the same: two exchanges a hop, of counts and of ids.

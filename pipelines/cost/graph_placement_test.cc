@@ -149,7 +149,7 @@ TEST(GraphPlacement, BytesAreThoseOfTheShuffles) {
   const GraphStep step = Count(set_up);
   for (int l = 0; l < 3; ++l) {
     int64_t rows = 0;
-    for (int m = 0; m < 4; ++m) rows += samples[m].blocks[l].shuffle.sent_rows(m);
+    for (int m = 0; m < 4; ++m) rows += samples[m].blocks[l].shuffle.sent_rows();
     EXPECT_EQ(Sum(step.forward[l]), rows * (l == 0 ? 64 : 16) * 4);
     EXPECT_EQ(Sum(step.sampling[2 - l]), rows * 4);
     EXPECT_EQ(Sum(step.backward[l]), l == 0 ? 0 : rows * 16 * 4);
