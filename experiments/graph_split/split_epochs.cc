@@ -140,7 +140,7 @@ absl::StatusOr<GraphEpochs> SimulateGraphEpochs(const GraphEpochsSize& size) {
   PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec devices, LoadCluster("--cluster", size.devices));
   PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec host, LoadCluster("--host", size.host));
   const GraphMachine machine = {&devices, &host};
-  epochs.graphs = {OrkutShape(), Papers100MShape()};
+  epochs.graphs = {size.orkut, size.papers};
   PIPELAB_RETURN_IF_ERROR(
       AddRows(epochs.graphs[0], size.orkut_scale, machine, size.batches, &epochs));
   PIPELAB_RETURN_IF_ERROR(

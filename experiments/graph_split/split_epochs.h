@@ -28,6 +28,7 @@ inline constexpr char kRepeated[] = "hottest repeated";
 inline constexpr char kRandomOwners[] = "random owners";
 
 struct GraphEpochsSize {
+  RealGraph orkut = OrkutShape(), papers = Papers100MShape();
   int orkut_scale = 16, papers_scale = 128;
   int batches = 4;  // real batches that a step's counts are the mean of
   std::string devices = "p3.8xlarge", host = "p3.8xlarge-pcie";

@@ -238,7 +238,9 @@ std::vector<Claim> StepClaims(const std::vector<StepTimes>& times) {
     NotMade(&even, absl::StrFormat("split takes %.3f x at the widest, %d numbers",
                                    times.back().ratio(), times.back().width));
   } else {
-    Found(&even, Origin::kMeasured, static_cast<double>(from->width));
+    const bool narrowest = from == times.begin();
+    Found(&even, Origin::kMeasured, static_cast<double>(from->width),
+          absl::StrCat(narrowest ? "below " : "", from->width));
     MetIf(&even, from->width <= 512, "at most 512", "exchanges take longer than what is saved");
   }
   claims.push_back(std::move(even));
