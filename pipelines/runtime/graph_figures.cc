@@ -61,13 +61,14 @@ PreparationFigures FiguresOf(const Program& program, const Trace& trace) {
   int64_t begin = -1, end = 0, busy = 0, ready = 0;
   std::vector<int64_t> moved(program.schedule.num_micro_batches), taken(moved.size());
   for (const DeviceTrace& device : trace.devices) {
+    const bool other_trainer = begin >= 0;  // copies do the same
     for (const Span& span : device.spans) {
       if (IsPass(span, Stage::kMove, ActionKind::kForward)) {
         moved[span.action.micro_batch] = span.end_ns;
       }
       const bool trains = (span.op == OpCode::kCompute && span.action.stage == Stage::kTrain) ||
                           span.op == OpCode::kStep;
-      if (!trains) continue;
+      if (!trains || other_trainer) continue;
       if (IsPass(span, Stage::kTrain, ActionKind::kForward)) {
         taken[span.action.micro_batch] = span.begin_ns;
         if (begin < 0) begin = span.begin_ns;
