@@ -20,6 +20,8 @@ STUDIES = {
     "int4_inference": "//experiments/inference:int4_inference",
     "pipelined_decoding": "//experiments/inference:pipelined_decoding",
     "unreliable_peers": "//experiments/elastic:unreliable_peers",
+    "gnn_preparation": "//experiments/graphs:gnn_preparation",
+    "gnn_split": "//experiments/graph_split:gnn_split",
     "candle_uno_train": "//experiments/train:candle_uno_train",
     "dlrm_train": "//experiments/train:dlrm_train",
     "gpt_train": "//experiments/train:gpt_train",

@@ -33,6 +33,7 @@
 #include "kernels/embedding_kernels.h"
 #include "kernels/expert_kernels.h"
 #include "kernels/gate_kind.h"  // IWYU pragma: export
+#include "kernels/graph_kernels.h"
 #include "kernels/loss_kernels.h"
 #include "kernels/optimizer_kernels.h"
 #include "kernels/pooling_kernels.h"
@@ -75,6 +76,7 @@ class Backend {
   virtual ConvolutionKernels& convolution() = 0;
   virtual EmbeddingKernels& embedding() = 0;
   virtual ExpertKernels& experts() = 0;
+  virtual GraphKernels& graphs() = 0;
   virtual LossKernels& loss() = 0;
   virtual OptimizerKernels& optimizer() = 0;
   virtual PoolingKernels& pooling() = 0;

@@ -205,4 +205,17 @@ never_behind() {
 check "graphpipe is never behind piper by the step" never_behind
 check "a step without a model" on_piper 2 "--objective=step: requires --model, whose step is simulated" \
   --planner=piper --objective=step
+# Two triangles and an edge between them, over two devices.
+echo 'x 1' >triangles.bad
+printf '# triangles\n0 1\n1 2\n2 0\n3 4\n4 5\n5 3\n2 3\n' >triangles.txt
+triangles() {
+  "$pipelab" plan --graph=triangles.txt --devices=2 --parts_out=parts.txt >stdout 2>stderr || return 1
+  grep -qF '14.29 % of the edges between devices' stdout || { cat stdout; return 1; }
+  [[ $(head -3 parts.txt | sort -u | wc -l) == 1 && $(tail -3 parts.txt | sort -u | wc -l) == 1 ]]
+}
+check "a graph over devices" triangles
+check "a graph that is none" refused 1 '--graph=triangles.bad: line 1: "x": must be a vertex' \
+  plan --graph=triangles.bad
+check "a partition that is none" refused 2 '--partition="edge" is unknown' \
+  plan --graph=triangles.txt --partition=edge
 exit $((failures > 0))

@@ -106,6 +106,13 @@ def pipelab_repositories():
         targets = {"png": "-lpng"},
     )
 
+    system_library(
+        name = "metis",
+        apt = "libmetis-dev",
+        probe_headers = ["metis.h"],
+        targets = {"metis": "-lmetis"},
+    )
+
     # gRPC between processes that come and go; its Abseil is Debian's, as ours.
     system_library(
         name = "com_github_grpc_grpc",

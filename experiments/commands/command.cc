@@ -123,12 +123,15 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
        "evaluate --flags=run.sh --cluster=dgx-h100 --devices=16",
        {"flags", "toml", "cluster", "launches", "devices", "reserve", "top", "json_out"},
        &EvaluateCommand},
-      {"plan", "divides a network into stages by a planner, and says how good they are",
+      {"plan",
+       "divides a network into stages by a planner, or a graph over devices (--graph), and says "
+       "how "
+       "good that is",
        "plan --planner=graphpipe --model=mmt-small --cluster=summit-4gpu --devices=8 "
        "--micro_batch_size=2 --json_out=plan.json",
        Join({g.plan_problem,
-             {"planner", "time_limit", "stages", "stage_micro_batch_size", "objective",
-              "json_out"}}),
+             {"planner", "time_limit", "stages", "stage_micro_batch_size", "objective", "json_out",
+              "graph", "partition", "fanouts", "seed", "parts_out"}}),
        &PlanCommand},
       {"check_plan", "checks a plan and prints its objective and bounds",
        "check_plan --plan=plan.json --model=mmt-small --cluster=summit-4gpu --devices=8 "

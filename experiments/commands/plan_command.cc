@@ -1,4 +1,4 @@
-// pipelab plan: what a planner makes of a network.
+// pipelab plan: what a planner makes of a network, or a partitioner of a graph.
 #include <cmath>
 #include <string>
 
@@ -12,6 +12,7 @@
 #include "absl/types/optional.h"
 #include "experiments/commands/best_plan.h"
 #include "experiments/commands/command.h"
+#include "experiments/commands/graph_parts.h"
 #include "experiments/commands/output.h"
 #include "experiments/commands/plan_problem_flags.h"
 #include "experiments/commands/plan_timeline.h"
@@ -21,6 +22,7 @@
 #include "tools/base/status_macros.h"
 #include "tools/base/text_columns.h"
 
+ABSL_DECLARE_FLAG(std::string, graph);     // graph_parts.cc
 ABSL_DECLARE_FLAG(std::string, model);     // run_flags.cc
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 ABSL_FLAG(std::string, planner, "best",
@@ -154,6 +156,7 @@ absl::StatusOr<std::string> Text(const Plan& plan, const PlanProblem& problem) {
 
 absl::Status PlanCommand(const Words& words) {
   PIPELAB_RETURN_IF_ERROR(CheckOptionsAlone(words, "plan"));
+  if (!absl::GetFlag(FLAGS_graph).empty()) return PlanGraphParts();
   PlannerOptions options;
   PIPELAB_ASSIGN_OR_RETURN(options.time_limit, TimeLimit());
   options.stages = absl::GetFlag(FLAGS_stages);

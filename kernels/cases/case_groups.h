@@ -15,6 +15,7 @@ void AddBatchNormCases(CaseSize size, std::vector<KernelCase>* cases);
 void AddConvolutionCases(CaseSize size, std::vector<KernelCase>* cases);
 void AddEmbeddingCases(CaseSize size, std::vector<KernelCase>* cases);
 void AddExpertCases(CaseSize size, std::vector<KernelCase>* cases);
+void AddGraphCases(CaseSize size, std::vector<KernelCase>* cases);
 void AddLossCases(CaseSize size, std::vector<KernelCase>* cases);
 void AddOptimizerCases(CaseSize size, std::vector<KernelCase>* cases);
 void AddPoolingCases(CaseSize size, std::vector<KernelCase>* cases);

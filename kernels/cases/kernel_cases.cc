@@ -321,6 +321,7 @@ std::vector<KernelCase> KernelCases(CaseSize size, DataType activations) {
   AddElementwise(size, &cases);
   AddEmbeddingCases(size, &cases);
   AddExpertCases(size, &cases);
+  AddGraphCases(size, &cases);
   AddLossCases(size, &cases);
   AddOptimizerCases(size, &cases);
   AddConvolutionCases(size, &cases);

@@ -38,6 +38,7 @@ class CpuBackend final : public Backend {
   ConvolutionKernels& convolution() override { return *convolution_; }
   EmbeddingKernels& embedding() override { return *embedding_; }
   ExpertKernels& experts() override { return *experts_; }
+  GraphKernels& graphs() override { return *graphs_; }
   LossKernels& loss() override { return *loss_; }
   OptimizerKernels& optimizer() override { return *optimizer_; }
   PoolingKernels& pooling() override { return *pooling_; }
@@ -186,6 +187,7 @@ class CpuBackend final : public Backend {
       cpu::MakeConvolutionKernels(&arena(), &clock_);
   const std::unique_ptr<EmbeddingKernels> embedding_ = cpu::MakeEmbeddingKernels();
   const std::unique_ptr<ExpertKernels> experts_ = cpu::MakeExpertKernels(&gemm_);
+  const std::unique_ptr<GraphKernels> graphs_ = cpu::MakeGraphKernels();
   const std::unique_ptr<LossKernels> loss_ = cpu::MakeLossKernels();
   const std::unique_ptr<OptimizerKernels> optimizer_ = cpu::MakeOptimizerKernels();
   const std::unique_ptr<PoolingKernels> pooling_ = cpu::MakePoolingKernels();

@@ -31,6 +31,7 @@ class CudaBackend final : public Backend {
   ConvolutionKernels& convolution() override { return *convolution_; }
   EmbeddingKernels& embedding() override { return *embedding_; }
   ExpertKernels& experts() override { return *experts_; }
+  GraphKernels& graphs() override { return *graphs_; }
   LossKernels& loss() override { return *loss_; }
   OptimizerKernels& optimizer() override { return *optimizer_; }
   PoolingKernels& pooling() override { return *pooling_; }
@@ -250,6 +251,7 @@ class CudaBackend final : public Backend {
       gpu::MakeConvolutionKernels(&arena(), device_.get());
   const std::unique_ptr<EmbeddingKernels> embedding_ = gpu::MakeEmbeddingKernels(device_.get());
   const std::unique_ptr<ExpertKernels> experts_ = gpu::MakeExpertKernels(device_.get());
+  const std::unique_ptr<GraphKernels> graphs_ = gpu::MakeGraphKernels(device_.get());
   const std::unique_ptr<LossKernels> loss_ = gpu::MakeLossKernels(device_.get());
   const std::unique_ptr<OptimizerKernels> optimizer_ = gpu::MakeOptimizerKernels(device_.get());
   const std::unique_ptr<PoolingKernels> pooling_ = gpu::MakePoolingKernels(device_.get());

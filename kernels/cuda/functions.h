@@ -145,6 +145,39 @@ template <class T>
 void Bag(Queue& queue, const int32_t* ids, int64_t bag, const T* table, int64_t rows, bool mean,
          int64_t m, int64_t c, T* y);
 
+// --- graphs.cu.cc: kernels/graph_kernels.h
+struct EdgePlaces {  // GraphIndex
+  int64_t sources, targets;
+  const int32_t *offsets, *edge_sources, *edge_targets, *back_offsets, *back_edges;
+};
+template <class T>
+void GatherRows(Queue& queue, const int32_t* ids, const T* x, int64_t rows, int64_t m, int64_t c,
+                T* y);  // NaNs for a number that is no row's
+template <class T>
+void DropRows(Queue& queue, const int32_t* ids, const DropoutNumbers& numbers, const T* x,
+              int64_t m, int64_t c, T* y);
+template <class T>
+void Aggregate(Queue& queue, const EdgePlaces& edges, bool mean, bool self, int64_t c, const T* x,
+               T* y);
+template <class T>
+void AggregateGradient(Queue& queue, const EdgePlaces& edges, bool mean, bool self, int64_t c,
+                       const T* dy, T* dx);
+void HeadProducts(Queue& queue, int64_t m, int64_t c, int64_t heads, const float* x, const float* w,
+                  float* y);
+void HeadProductsInputGradient(Queue& queue, int64_t m, int64_t c, int64_t heads, const float* dy,
+                               const float* w, float* dx);
+void HeadProductsWeightGradient(Queue& queue, int64_t m, int64_t c, int64_t heads, const float* x,
+                                const float* dy, float* dw);
+void EdgeSoftmax(Queue& queue, const EdgePlaces& edges, float slope, int64_t heads,
+                 const float* source, const float* target, float* a);
+void EdgeSoftmaxGradient(Queue& queue, const EdgePlaces& edges, float slope, int64_t heads,
+                         const float* source, const float* target, const float* a, float* da,
+                         float* dsource, float* dtarget);
+void Weighed(Queue& queue, const EdgePlaces& edges, int64_t c, int64_t heads, const float* a,
+             const float* x, float* y);
+void WeighedGradient(Queue& queue, const EdgePlaces& edges, int64_t count, int64_t c, int64_t heads,
+                     const float* a, const float* x, const float* dy, float* da, float* dx);
+
 // --- experts.cu.cc: kernels/expert_kernels.h
 template <class T>
 void Route(Queue& queue, const RouterShape& shape, const T* logits, float* weights,

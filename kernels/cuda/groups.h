@@ -50,6 +50,7 @@ std::unique_ptr<BatchNormKernels> MakeBatchNormKernels(Device* device);
 std::unique_ptr<ConvolutionKernels> MakeConvolutionKernels(Arena* arena, Device* device);
 std::unique_ptr<EmbeddingKernels> MakeEmbeddingKernels(Device* device);
 std::unique_ptr<ExpertKernels> MakeExpertKernels(Device* device);
+std::unique_ptr<GraphKernels> MakeGraphKernels(Device* device);
 std::unique_ptr<LossKernels> MakeLossKernels(Device* device);
 std::unique_ptr<OptimizerKernels> MakeOptimizerKernels(Device* device);
 std::unique_ptr<PoolingKernels> MakePoolingKernels(Device* device);

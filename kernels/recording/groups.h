@@ -13,6 +13,7 @@ std::unique_ptr<BatchNormKernels> RecordBatchNorm(BatchNormKernels* of, CallReco
 std::unique_ptr<ConvolutionKernels> RecordConvolution(ConvolutionKernels* of, CallRecord* record);
 std::unique_ptr<EmbeddingKernels> RecordEmbedding(EmbeddingKernels* of, CallRecord* record);
 std::unique_ptr<ExpertKernels> RecordExperts(ExpertKernels* of, CallRecord* record);
+std::unique_ptr<GraphKernels> RecordGraphs(GraphKernels* of, CallRecord* record);
 std::unique_ptr<QuantizedKernels> RecordQuantized(QuantizedKernels* of, CallRecord* record);
 std::unique_ptr<LossKernels> RecordLoss(LossKernels* of, CallRecord* record);
 std::unique_ptr<OptimizerKernels> RecordOptimizer(OptimizerKernels* of, CallRecord* record);

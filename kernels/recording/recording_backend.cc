@@ -49,6 +49,7 @@ RecordingBackend::RecordingBackend(std::unique_ptr<Backend> of)
       convolution_(RecordConvolution(&of_->convolution(), &record_)),
       embedding_(RecordEmbedding(&of_->embedding(), &record_)),
       experts_(RecordExperts(&of_->experts(), &record_)),
+      graphs_(RecordGraphs(&of_->graphs(), &record_)),
       quantized_(RecordQuantized(&of_->quantized(), &record_)),
       loss_(RecordLoss(&of_->loss(), &record_)),
       optimizer_(RecordOptimizer(&of_->optimizer(), &record_)),

@@ -67,6 +67,7 @@ class RecordingBackend final : public Backend {
   ConvolutionKernels& convolution() override { return *convolution_; }
   EmbeddingKernels& embedding() override { return *embedding_; }
   ExpertKernels& experts() override { return *experts_; }
+  GraphKernels& graphs() override { return *graphs_; }
   QuantizedKernels& quantized() override { return *quantized_; }
   LossKernels& loss() override { return *loss_; }
   OptimizerKernels& optimizer() override { return *optimizer_; }
@@ -115,6 +116,7 @@ class RecordingBackend final : public Backend {
   const std::unique_ptr<ConvolutionKernels> convolution_;
   const std::unique_ptr<EmbeddingKernels> embedding_;
   const std::unique_ptr<ExpertKernels> experts_;
+  const std::unique_ptr<GraphKernels> graphs_;
   const std::unique_ptr<QuantizedKernels> quantized_;
   const std::unique_ptr<LossKernels> loss_;
   const std::unique_ptr<OptimizerKernels> optimizer_;

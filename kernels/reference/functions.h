@@ -105,6 +105,25 @@ void ExpertProductInputGradient(Indices begins_G1, const MatmulSize& size, In dy
 void ExpertProductWeightGradient(Indices begins_G1, const MatmulSize& size, In x_RK, In dy_RN,
                                  Out dw_GKN);
 
+// graphs.cc: edges by target, from sources_E[e] for e in [offsets[t], offsets[t + 1])
+struct GraphEdges {
+  Indices offsets_T1, sources_E;
+};
+// Rows of C numbers; of H heads.
+void DropRows(Indices ids_M, const DropoutMask& mask, int64_t c, In x_MC, Out y_MC);
+void Aggregate(const GraphEdges& edges, AggregateMode mode, int64_t c, In x_SC, Out y_TC);
+void AggregateGradient(const GraphEdges& edges, AggregateMode mode, int64_t c, In dy_TC, Out dx_SC);
+void HeadProducts(int64_t c, int64_t heads, In x_MC, In w_C, Out y_MH);
+void HeadProductsInputGradient(int64_t c, int64_t heads, In dy_MH, In w_C, Out dx_MC);
+void HeadProductsWeightGradient(int64_t c, int64_t heads, In x_MC, In dy_MH, Out dw_C);
+void EdgeSoftmax(const GraphEdges& edges, double slope, int64_t heads, In source_SH, In target_TH,
+                 Out a_EH);
+void EdgeSoftmaxGradient(const GraphEdges& edges, double slope, int64_t heads, In source_SH,
+                         In target_TH, In a_EH, Out da_EH, Out dsource_SH, Out dtarget_TH);
+void Weighed(const GraphEdges& edges, int64_t c, int64_t heads, In a_EH, In x_SC, Out y_TC);
+void WeighedGradient(const GraphEdges& edges, int64_t c, int64_t heads, In a_EH, In x_SC, In dy_TC,
+                     Out da_EH, Out dx_SC);
+
 // convolution.cc
 void Convolution(const ConvolutionShape& shape, In x_NHWC, In w_HWIO, In b_O, Out y_NHWC);
 void ConvolutionInputGradient(const ConvolutionShape& shape, In dy_NHWC, In w_HWIO, Out dx_NHWC);

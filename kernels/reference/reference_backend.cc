@@ -22,6 +22,7 @@ class ReferenceBackend final : public Backend {
   ConvolutionKernels& convolution() override { return *convolution_; }
   EmbeddingKernels& embedding() override { return *embedding_; }
   ExpertKernels& experts() override { return *experts_; }
+  GraphKernels& graphs() override { return *graphs_; }
   LossKernels& loss() override { return *loss_; }
   OptimizerKernels& optimizer() override { return *optimizer_; }
   PoolingKernels& pooling() override { return *pooling_; }
@@ -137,6 +138,7 @@ class ReferenceBackend final : public Backend {
       reference::MakeConvolutionKernels(&arena());
   const std::unique_ptr<EmbeddingKernels> embedding_ = reference::MakeEmbeddingKernels();
   const std::unique_ptr<ExpertKernels> experts_ = reference::MakeExpertKernels();
+  const std::unique_ptr<GraphKernels> graphs_ = reference::MakeGraphKernels();
   const std::unique_ptr<LossKernels> loss_ = reference::MakeLossKernels();
   const std::unique_ptr<OptimizerKernels> optimizer_ = reference::MakeOptimizerKernels();
   const std::unique_ptr<PoolingKernels> pooling_ = reference::MakePoolingKernels();

@@ -19,7 +19,9 @@
 #include "models/data/movielens.h"
 #include "models/data/package_cache.h"
 #include "models/data/summaries.h"
+#include "models/data/theorem_graph.h"
 #include "models/data/translations.h"
+#include "models/data/wordnet_graph.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -61,6 +63,8 @@ absl::Status Main() {
   PIPELAB_RETURN_IF_ERROR(Show(One(LoadCox2), CaretPackage()));
   PIPELAB_RETURN_IF_ERROR(Show(One([](const std::string& dir) { return LoadCameraFrames(dir, 1); }),
                                CameraFramesPackage()));
+  PIPELAB_RETURN_IF_ERROR(Show(One(LoadTheoremGraph), MetamathPackage()));
+  PIPELAB_RETURN_IF_ERROR(Show(One(LoadWordNetGraph), WordNetPackage()));
   return Show(
       [](const std::vector<std::string>& dirs) { return LoadEmoji(dirs[0], dirs[1], dirs[2]); },
       EmojiFontPackage(), UnicodeDataPackage(), CldrPackage());

@@ -63,6 +63,16 @@ std::string Summary(const FrameStream& frames) {
       frames.size(), frames.width, frames.height, CopyError(frames));
 }
 
+std::string Summary(const TextGraph& graph) {
+  const GraphData data = ToGraphData(graph, 1);
+  return absl::StrFormat(
+      "%s: %d vertices, %d edges, %d classes, %d words\n"
+      "  accuracy held out: largest class %.1f %%, neighbours %.1f %%, naive Bayes %.1f %%\n",
+      graph.name, graph.graph.num_vertices(), graph.graph.num_edges(), graph.classes.size(),
+      graph.words.size(), 100 * LargestClassAccuracy(data), 100 * NeighbourAccuracy(data),
+      100 * NaiveBayesAccuracy(graph, data));
+}
+
 std::string Summary(const TranslationCorpus& corpus) {
   const TranslationOptions options;
   const TranslationSplit split = SplitTranslations(corpus);

@@ -16,6 +16,7 @@
 #include "models/data/images.h"
 #include "models/data/ratings.h"
 #include "models/data/text_corpus.h"
+#include "models/data/text_graph.h"
 #include "models/data/translations.h"
 
 namespace pipelab {
@@ -33,6 +34,9 @@ std::string Summary(const DescriptorTable& table);
 
 // Sizes, and the error of copying.
 std::string Summary(const FrameStream& frames);
+
+// Sizes, and the accuracy of the largest class, of neighbours' labels and of naive Bayes.
+std::string Summary(const TextGraph& graph);
 
 // Sizes; the share of the largest group, and the accuracy of the nearest group mean of the
 // pictures.

@@ -21,6 +21,7 @@
 #include "models/specs/gpt_head_spec.h"
 #include "models/specs/gpt_latent_attention_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
+#include "models/specs/graph_conv_spec.h"
 #include "models/specs/image_conv_spec.h"
 #include "models/specs/norm_spec.h"
 #include "models/specs/patch_embedding_spec.h"
@@ -47,6 +48,8 @@ constexpr Kind kKinds[] = {
     {kDense, MakeDense},
     {kElementLoss, MakeElementLoss},
     {kEmbeddingBag, MakeEmbeddingBag},
+    {kGatConv, MakeGatConv},
+    {kGinConv, MakeGinConv},
     {kGptAttention, MakeGptAttention},
     {kGptEmbedding, MakeGptEmbedding},
     {kGptExperts, MakeGptExperts},
@@ -58,6 +61,7 @@ constexpr Kind kKinds[] = {
     {kPatchEmbedding, MakePatchEmbedding},
     {kPool, MakePool},
     {kRelu, MakeRelu},
+    {kSageConv, MakeSageConv},
     {kSubsample, MakeSubsample},
     {kUpConv, MakeUpConv},
 };

@@ -62,6 +62,7 @@ struct CachedPass {
 
 struct LayerStash;
 class TensorPeers;  // tensor_peers.h
+class GraphPeers;   // graph_peers.h
 
 struct LayerContext {
   Backend* backend = nullptr;
@@ -83,6 +84,12 @@ struct LayerContext {
   TensorPeers* context = nullptr;
   // That have other shares of the layers' experts, in the order of shares; null: all are here.
   TensorPeers* experts = nullptr;
+  // The micro-batch's blocks of a graph, the first of which the first layer computes: a layer on a
+  // graph knows its own one (models/specs/graph_conv_spec.h), whose sources are its input's rows and
+  // whose targets are its output's.
+  absl::Span<const GraphIndex> graph;
+  // That have the other vertices of these blocks; null: all are here.
+  GraphPeers* graph_peers = nullptr;
   // That have the other rows of the micro-batch, where batch normalisation is to use the statistics
   // of all of them; null: of the rows that are here.
   TensorPeers* copies = nullptr;

@@ -23,6 +23,8 @@ std::unique_ptr<Layer> MakeDataInput(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeDense(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeElementLoss(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeEmbeddingBag(const LayerSpec& spec);
+std::unique_ptr<Layer> MakeGatConv(const LayerSpec& spec);
+std::unique_ptr<Layer> MakeGinConv(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeGptAttention(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeGptEmbedding(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeGptExperts(const LayerSpec& spec);
@@ -34,6 +36,7 @@ std::unique_ptr<Layer> MakeNorm(const LayerSpec& spec);
 std::unique_ptr<Layer> MakePatchEmbedding(const LayerSpec& spec);
 std::unique_ptr<Layer> MakePool(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeRelu(const LayerSpec& spec);
+std::unique_ptr<Layer> MakeSageConv(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeSubsample(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeUpConv(const LayerSpec& spec);
 

@@ -176,8 +176,8 @@ TEST(Catalog, EveryClusterIsWholeAndConnected) {
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
   for (const char* name :
        {"dgx-a100", "dgx-b200", "dgx-h100", "dgx-h200", "dgx1-v100", "gb200-nvl72", "mi300x",
-        "p100-pcie", "p40-pcie", "p3.16xlarge", "preemptible-t4", "rtx4090-box", "summit",
-        "summit-4gpu", "template", "tpu-v2", "tpu-v3"}) {
+        "p100-pcie", "p40-pcie", "p3.16xlarge", "p3.8xlarge", "p3.8xlarge-pcie", "preemptible-t4",
+        "rtx4090-box", "summit", "summit-4gpu", "template", "tpu-v2", "tpu-v3"}) {
     EXPECT_THAT(names, testing::Contains(name));
   }
   for (const std::string& name : names) {
@@ -216,14 +216,16 @@ TEST(Catalog, EveryClusterIsWholeAndConnected) {
 TEST(Catalog, MachinesOfV100sAgree) {
   const auto load = [](const char* name) { return LoadCluster("--cluster", name).value(); };
   const ClusterSpec dgx1 = load("dgx1-v100"), p3 = load("p3.16xlarge"), summit = load("summit"),
-                    four = load("summit-4gpu");
-  for (const ClusterSpec& other : {p3, summit, four}) {
+                    four = load("summit-4gpu"), quad = load("p3.8xlarge"),
+                    pcie = load("p3.8xlarge-pcie");
+  for (const ClusterSpec& other : {p3, summit, four, quad, pcie}) {
     SCOPED_TRACE(other.name);
     ClusterSpec same = dgx1;
     same.device = other.device;
     same.device.name = dgx1.device.name;
     same.device.memory = dgx1.device.memory;
     EXPECT_EQ(ClusterToJson(same), ClusterToJson(dgx1));
+    if (other.name == pcie.name) continue;  // no NVLink
     EXPECT_EQ(other.levels[0].connection.latency.value, dgx1.levels[0].connection.latency.value);
   }
   const auto bandwidth = [](const ClusterSpec& c, int level, double links) {
@@ -239,6 +241,7 @@ TEST(Catalog, MachinesOfV100sAgree) {
     EXPECT_EQ(ring(*cube, 0, 4), link);
     EXPECT_EQ(ring(*cube, 1, 6), link);
   }
+  EXPECT_EQ(bandwidth(quad, 0, 1), link);
   for (const ClusterSpec* bricks : {&summit, &four}) EXPECT_EQ(bandwidth(*bricks, 0, 2), link);
   EXPECT_EQ(ring(summit, 0, 4), link);
   EXPECT_EQ(bandwidth(summit, 1, 1), bandwidth(four, 1, 1));

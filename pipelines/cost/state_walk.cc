@@ -71,6 +71,7 @@ StateWalk::StateWalk(const CostTable& costs, const Program& program, int device)
     for (int stage = 0; stage < s.num_stages(); ++stage) {
       const std::vector<int>& group = s.placement.groups[r][stage];
       if (std::find(group.begin(), group.end(), device) == group.end()) continue;
+      if (r > 0 && s.IsOneCopy(stage)) continue;
       Copy& copy = copies_[{r, stage}];
       copy.state = StateOfCopy(costs, program, {device, r, stage});
       Add(copy.state.always, &now_);

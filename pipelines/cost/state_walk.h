@@ -77,7 +77,10 @@ class StateWalk {
     bool in_run = false;  // its gradients are
   };
 
-  Copy& CopyOf(const Instruction& i) { return copies_.at({i.replica, i.action.stage}); }
+  Copy& CopyOf(const Instruction& i) {
+    const int stage = i.action.stage;
+    return copies_.at({program_.schedule.IsOneCopy(stage) ? 0 : i.replica, stage});
+  }
   void AddOlder(const Action& a, int versions);
 
   const CostTable& costs_;

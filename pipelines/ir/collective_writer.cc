@@ -75,7 +75,8 @@ std::vector<StageCopy> CollectiveWriter::CopiesOf(const std::vector<int>& stages
   const Placement& placement = schedule().placement;
   std::vector<StageCopy> copies;
   for (int stage : stages) {
-    for (int r = 0; r < placement.num_replicas(); ++r) {
+    const int replicas = schedule().IsOneCopy(stage) ? 1 : placement.num_replicas();
+    for (int r = 0; r < replicas && !schedule().Prepares(stage); ++r) {
       for (int d : placement.groups[r][stage]) copies.push_back({d, r, stage});
     }
   }

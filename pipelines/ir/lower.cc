@@ -177,7 +177,9 @@ class Lowering {
 
   // A step of a stage on a device steps every replica of it there.
   void AddSteps(int d, const Action& step) {
-    for (int r = 0; r < program_.schedule.placement.num_replicas(); ++r) {
+    const Schedule& s = program_.schedule;
+    const int replicas = s.IsOneCopy(step.stage) ? 1 : s.placement.num_replicas();
+    for (int r = 0; r < replicas; ++r) {
       if (Holds(d, r, step.stage)) Append(d, OpCode::kStep, r, step, -1);
     }
   }

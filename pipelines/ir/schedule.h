@@ -123,6 +123,12 @@ struct Schedule {
   // Inference: every action is a forward, which keeps nothing, and weights are all the state there
   // is. Edges bring no gradients, whatever their lag.
   bool forward_only = false;
+  // [stage] 1: it prepares what another stage trains on (samples, gathers, moves): forwards alone,
+  // which keep nothing, no parameters, and edges that bring no gradients. Replicas are then workers
+  // that take micro-batches in turn: the stages that are trained have the same devices in all of
+  // them, and one copy of their parameters there (IsOneCopy). Empty: none (Kaler et al., "SALIENT",
+  // MLSys 2022).
+  std::vector<uint8_t> prepares;
   // Not 0: stages that learn locally run numbers of passes of their own, micro_batches_of_stage
   // being these numbers and all micro-batches of one size, and take them from a buffer of the last
   // `replay` outputs of the stage before (Belilovsky et al., "Decoupled greedy learning", ICML
@@ -132,12 +138,17 @@ struct Schedule {
   // other stages, and not at the end: what Lower does unless it is told otherwise.
   bool eager_reductions = false;
   // [micro-batch] Where edges carry: the earlier micro-batch whose output it takes along them; -1:
-  // none. No two take the same. Micro-batches are then passes of a decoding, of costs and shapes of
-  // their own, which each stage runs in their order.
+  // none. No two take the same, and it is of the same replica. Micro-batches are then passes of a
+  // decoding, or batches that are prepared, of costs and shapes of their own, which each stage runs
+  // in their order. An edge that carries to a stage that prepares limits how far it runs ahead.
   std::vector<int32_t> carried;
 
   int num_stages() const { return stages.num_stages(); }
   int num_devices() const { return placement.num_devices; }
+  bool Prepares(int stage) const { return !prepares.empty() && prepares[stage] != 0; }
+  // Whether all replicas have the same copy of the stage's parameters; replica 0 answers for it.
+  bool IsOneCopy(int stage) const { return !prepares.empty() && prepares[stage] == 0; }
+  bool HasForwardsAlone(int stage) const { return forward_only || Prepares(stage); }
   int MicroBatches(int stage) const {
     return micro_batches_of_stage.empty() ? num_micro_batches : micro_batches_of_stage[stage];
   }

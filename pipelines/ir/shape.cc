@@ -177,13 +177,21 @@ absl::Status CheckCarried(const Schedule& s) {
   const bool any = carries != s.stages.edges.end();
   if (!any && s.carried.empty()) return absl::OkStatus();
   if (!any) return Invalid("micro-batches take what is carried, and no edge carries");
-  if (!s.forward_only || s.num_slices > 1 || !s.micro_batches_of_stage.empty()) {
-    return Invalid("edge ", carries->from, "-", carries->to,
-                   " carries: it is for forwards alone, of whole micro-batches of one size");
+  for (const StageGraph::Edge& e : s.stages.edges) {
+    const bool alone = s.forward_only || (e.carries && s.Prepares(e.to));
+    if ((e.carries && !alone) || s.num_slices > 1 || !s.micro_batches_of_stage.empty()) {
+      return Invalid("edge ", carries->from, "-", carries->to,
+                     " carries: it is for forwards alone, of whole micro-batches of one size");
+    }
+    if (e.carries && s.GroupSize(e.from) != s.GroupSize(e.to)) {
+      return Invalid("edges carry between stages of as many devices");
+    }
   }
-  if (s.placement.num_replicas() > 1) return Invalid("edges carry within one replica");
-  for (int stage = 0; stage < s.num_stages(); ++stage) {
-    if (s.GroupSize(stage) > 1) return Invalid("edges carry between stages of one device");
+  if (s.forward_only) {
+    if (s.placement.num_replicas() > 1) return Invalid("edges carry within one replica");
+    for (int stage = 0; stage < s.num_stages(); ++stage) {
+      if (s.GroupSize(stage) > 1) return Invalid("edges carry between stages of one device");
+    }
   }
   if (static_cast<int64_t>(s.carried.size()) != s.num_micro_batches) {
     return Invalid(s.carried.size(), " micro-batches say what is carried to them, of ",
@@ -198,6 +206,40 @@ absl::Status CheckCarried(const Schedule& s) {
                      " made; it must be an earlier one");
     }
     if (taken[source]++ > 0) return Invalid("two micro-batches take what ", source, " made");
+    const std::vector<int>& replica = s.placement.replica_of_micro_batch;
+    if (replica[source] != replica[m]) {
+      return Invalid("micro-batch ", m, " of replica ", replica[m], " takes what ", source,
+                     " made, of replica ", replica[source]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Workers in front of stages that are trained in one place.
+absl::Status CheckPrepares(const Schedule& s) {
+  if (s.prepares.empty()) return absl::OkStatus();
+  if (static_cast<int>(s.prepares.size()) != s.num_stages()) {
+    return Invalid(s.prepares.size(), " stages say whether they prepare, of ", s.num_stages());
+  }
+  if (s.forward_only || s.replay > 0 || s.num_slices > 1 || !s.micro_batches_of_stage.empty()) {
+    return Invalid("stages that prepare are for training, with whole micro-batches of one size");
+  }
+  for (const StageGraph::Edge& e : s.stages.edges) {
+    if (s.Prepares(e.to) && !s.Prepares(e.from) && !e.carries) {
+      return Invalid("edge ", e.from, "-", e.to,
+                     ": a stage that prepares takes outputs of a trained",
+                     " one of an earlier micro-batch alone");
+    }
+    const bool prepares = s.Prepares(e.from) || s.Prepares(e.to);
+    if (!prepares || e.lag == StageGraph::kNoGradient) continue;
+    return Invalid("edge ", e.from, "-", e.to, " of a stage that prepares must bring no gradient");
+  }
+  for (int stage = 0; stage < s.num_stages(); ++stage) {
+    for (const auto& groups : s.placement.groups) {
+      if (s.Prepares(stage) || groups[stage] == s.placement.groups[0][stage]) continue;
+      return Invalid("stage ", stage, " is trained for all replicas and must have the same devices",
+                     " in each");
+    }
   }
   return absl::OkStatus();
 }
@@ -240,6 +282,7 @@ absl::Status CheckShape(const Schedule& schedule) {
   PIPELAB_RETURN_IF_ERROR(CheckPlacement(schedule));
   PIPELAB_RETURN_IF_ERROR(CheckMicroBatches(schedule));
   PIPELAB_RETURN_IF_ERROR(CheckForwardOnly(schedule));
+  PIPELAB_RETURN_IF_ERROR(CheckPrepares(schedule));
   PIPELAB_RETURN_IF_ERROR(CheckReplay(schedule));
   PIPELAB_RETURN_IF_ERROR(CheckCarried(schedule));
   return CheckLags(schedule);

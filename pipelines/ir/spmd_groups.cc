@@ -51,7 +51,7 @@ absl::Status CheckOwnSteps(const Schedule& s, const LoweringOptions& options) {
                      ": the schedule has its own steps (S), which need whole "
                      "parameters"));
   }
-  if (s.placement.num_replicas() > 1) {
+  if (s.placement.num_replicas() > 1 && s.prepares.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the schedule has ", s.placement.num_replicas(),
                      " replicas and its own steps (S), which would not sum their gradients"));

@@ -62,6 +62,7 @@ class Parser {
     s_.num_slices = static_cast<int>(slices_);
     s_.placement.num_devices = static_cast<int>(devices_);
     PIPELAB_RETURN_IF_ERROR(ForwardOnly());
+    PIPELAB_RETURN_IF_ERROR(Prepares());
     PIPELAB_RETURN_IF_ERROR(Replay());
     PIPELAB_RETURN_IF_ERROR(StageMicroBatches());
     PIPELAB_RETURN_IF_ERROR(Edges());
@@ -104,6 +105,16 @@ class Parser {
     in_.SkipEmptyLines();
     s_.forward_only = in_.Take("forward_only");
     return s_.forward_only ? in_.EndLine() : absl::OkStatus();
+  }
+
+  absl::Status Prepares() {
+    in_.SkipEmptyLines();
+    if (!in_.Take("prepares")) return absl::OkStatus();
+    for (in_.SkipBlanks(); !in_.AtLineEnd(); in_.SkipBlanks()) {
+      PIPELAB_ASSIGN_OR_RETURN(const int64_t p, in_.Number(1, "1 for each stage that prepares"));
+      s_.prepares.push_back(static_cast<uint8_t>(p));
+    }
+    return in_.EndLine();
   }
 
   absl::Status Replay() {
@@ -149,8 +160,9 @@ class Parser {
                                in_.Number(stages_ - 1, "a stage, as in 0-1, or chain"));
       PIPELAB_RETURN_IF_ERROR(in_.Expect("-"));
       PIPELAB_ASSIGN_OR_RETURN(const int64_t to, in_.Number(stages_ - 1, "a stage, as in 0-1"));
-      const bool carries = in_.Take(":carries");
+      bool carries = in_.Take(":carries");
       PIPELAB_ASSIGN_OR_RETURN(const int lag, carries ? 0 : Lag());
+      carries = carries || in_.Take(":carries");
       edges.push_back({static_cast<int>(from), static_cast<int>(to), lag, carries});
     }
     s_.stages = StageGraph::FromEdges(static_cast<int>(stages_), std::move(edges));
@@ -256,6 +268,11 @@ std::string ToText(const Schedule& s) {
                                  "\nmicro_batches ", s.num_micro_batches, "\nslices ", s.num_slices,
                                  "\nstages ", s.num_stages(), "\n");
   if (s.forward_only) absl::StrAppend(&out, "forward_only\n");
+  if (!s.prepares.empty()) {
+    absl::StrAppend(&out, "prepares");
+    for (const uint8_t p : s.prepares) absl::StrAppend(&out, " ", p);
+    absl::StrAppend(&out, "\n");
+  }
   if (s.replay > 0) absl::StrAppend(&out, "replay ", s.replay, "\n");
   if (!s.micro_batches_of_stage.empty()) {
     absl::StrAppend(&out, "stage_micro_batches ", absl::StrJoin(s.micro_batches_of_stage, " "),

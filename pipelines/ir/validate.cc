@@ -37,7 +37,12 @@ class ActionChecker {
     for (const std::vector<Action>& list : s_.order) actions += static_cast<int64_t>(list.size());
     // Each cell needs a forward and, but in inference, a backward: this bounds the table by the
     // size of the input, but lets small schedules have an exact message about what is missing.
-    const int64_t cells = cell_.size(), least = s_.forward_only ? cells : 2 * cells;
+    const int64_t cells = cell_.size();
+    int64_t least = cells;
+    for (int stage = 0; stage < s_.num_stages(); ++stage) {
+      if (s_.HasForwardsAlone(stage)) continue;
+      least += int64_t{s_.MicroBatches(stage)} * s_.num_slices;
+    }
     if (least > actions + kSpareCells) {
       return Invalid("the order has ", actions, " actions; ", s_.num_stages(), " stages, ",
                      s_.num_micro_batches, " micro-batches and ", s_.num_slices,
@@ -66,6 +71,7 @@ class ActionChecker {
 
   absl::Status CheckDevice(int d) {
     std::fill(made_.begin(), made_.end(), 0);
+    std::fill(last_pass_.begin(), last_pass_.end(), 0);
     const std::vector<Action>& list = s_.order[d];
     for (int64_t i = 0; i < static_cast<int64_t>(list.size()); ++i) {
       const Action& a = list[i];
@@ -73,8 +79,10 @@ class ActionChecker {
         return InvalidAt(d, i, ToString(a), ": stage ", a.stage, " does not exist; there are ",
                          s_.num_stages(), " stages");
       }
-      if (s_.forward_only && a.kind != ActionKind::kForward) {
-        return InvalidAt(d, i, ToString(a), ": a schedule of forwards alone has F only");
+      if (s_.HasForwardsAlone(a.stage) && a.kind != ActionKind::kForward) {
+        return InvalidAt(d, i, ToString(a),
+                         s_.forward_only ? ": a schedule of forwards alone has F only"
+                                         : ": a stage that prepares has F only");
       }
       if (a.kind == ActionKind::kStep) {
         PIPELAB_RETURN_IF_ERROR(CheckStep(d, i, a));
@@ -145,7 +153,7 @@ class ActionChecker {
           const Seen* seen = &seen_[Cell(stage, m, slice)];
           const auto count = [&](ActionKind k) { return int{seen[static_cast<int>(k)].members}; };
           const int fused = count(ActionKind::kBackward);
-          const int split = s_.forward_only ? 0 : members - fused;
+          const int split = s_.HasForwardsAlone(stage) ? 0 : members - fused;
           const bool complete = count(ActionKind::kForward) == members &&
                                 (fused == 0 || split == 0) &&
                                 count(ActionKind::kBackwardInput) == split &&
@@ -244,7 +252,7 @@ class ActionChecker {
   std::vector<Seen> seen_;        // [cell][kind]
   std::vector<int> made_;         // [stage] newest weight version so far in the device's list
   std::vector<char> recomputed_;  // [stage]
-  std::vector<int> last_pass_;    // [stage] where passes are in order: the last forward
+  std::vector<int> last_pass_;    // [stage] where passes are in order: the device's last forward
   bool has_steps_ = false;
 };
 

@@ -34,8 +34,10 @@ InstructionCostTable::InstructionCostTable(const Program& program, const CostTab
     }
   }
   // As much as a forward that recomputes leaves, an inference's does while it runs.
-  const std::vector<bool> recomputed =
-      s.forward_only ? std::vector<bool>(num_stages_, true) : s.RecomputedStages();
+  std::vector<bool> recomputed = s.RecomputedStages();
+  for (int stage = 0; stage < num_stages_; ++stage) {
+    if (s.HasForwardsAlone(stage)) recomputed[stage] = true;
+  }
   for (int r = 0; r < s.placement.num_replicas(); ++r) {
     for (int stage = 0; stage < num_stages_; ++stage) {
       const std::vector<int>& group = s.placement.groups[r][stage];
@@ -91,6 +93,7 @@ InstructionCost InstructionCostTable::WithLags(InstructionCost cost, const Instr
 // What is carried is taken in some passes and made in some.
 InstructionCost InstructionCostTable::WithCarried(InstructionCost cost, const Action& a) const {
   const Schedule& s = program_.schedule;
+  if (a.kind != ActionKind::kForward) return cost;
   const auto bytes = [&](int edge, int micro_batch) {
     return costs_.EdgeBytesOf(edge, costs_.slices.empty() ? 0 : micro_batch).value();
   };
@@ -156,7 +159,7 @@ InstructionCostTable::StageInstructionCosts InstructionCostTable::CostsOfStage(
   // `in` of a forward is on the device already (received, or handed over) and is then kept; a
   // backward turns what was kept and output gradients into input gradients.
   set(ActionKind::kForward, recomputed ? m.forward_drop_peak : m.forward_peak,
-      s.forward_only ? 0 : in + (recomputed ? dropped : kept), out - in);
+      s.HasForwardsAlone(stage) ? 0 : in + (recomputed ? dropped : kept), out - in);
   set(ActionKind::kRecompute, m.recompute_peak, kept - dropped, 0);
   set(ActionKind::kBackward, m.backward_peak, carried - (kept + in), in_back - out_back);
   set(ActionKind::kBackwardInput, m.backward_input_peak, for_weight + carried - (kept + in),

@@ -42,7 +42,7 @@ sources=(
   kernels/cuda/*.cu.cc
   kernels/cuda/{device,block_store,graph_cache,work_list,cuda_device,cuda_blocks,cuda_graph,cublas_products,cudnn_convolutions,devices,device_speed,speed_main,bf16_block,case_runner}.cc
   kernels/cuda/*_kernels.cc kernels/cuda/cuda_backend.cc
-  kernels/{attention_checks,image_checks,shape_checks}.cc
+  kernels/*_checks.cc kernels/int4_weights.cc
   kernels/tensor/{arena,storage,tensor,host_values}.cc
   kernels/reference/*.cc
   kernels/cases/*_cases.cc kernels/cases/{attention_roundings,kernel_case,image_shapes}.cc

@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/graphs.h"
+#include "kernels/cpu/groups.h"
+#include "kernels/shape_checks.h"
+
+namespace pipelab {
+namespace cpu {
+namespace {
+
+int64_t Columns(const Tensor& x) { return RowsOf(x).columns; }
+
+class CpuGraphKernels final : public GraphKernels {
+ public:
+  void DoGather(const Tensor& ids_M, const Tensor& x_VC, const Tensor& y_MC) override {
+    GatherRows(ids_M.i32().data(), ids_M.size(), Columns(y_MC), Data(x_VC), Data(y_MC));
+  }
+  void DoDropRows(const Tensor& ids_M, const DropoutMask& mask, const Tensor& x_MC,
+                  const Tensor& y_MC) override {
+    const int64_t c = Columns(x_MC);
+    for (int64_t i = 0; i < ids_M.size(); ++i) {
+      DropoutMask of_row = mask;
+      of_row.offset += static_cast<uint64_t>(ids_M.i32()[i]) * c;
+      DropoutForward(nullptr, Data(x_MC) + i * c, of_row, c, Data(y_MC) + i * c);
+    }
+  }
+  void DoAggregate(const GraphIndex& index, AggregateMode mode, const Tensor& x_SC,
+                   const Tensor& y_TC) override {
+    AggregateForward(EdgesOf(index), mode, Columns(x_SC), Data(x_SC), Data(y_TC));
+  }
+  void DoAggregateGradient(const GraphIndex& index, AggregateMode mode, const Tensor& dy_TC,
+                           const Tensor& dx_SC) override {
+    AggregateBackward(EdgesOf(index), mode, Columns(dx_SC), Data(dy_TC), Data(dx_SC));
+  }
+  void DoHeadProducts(const Tensor& x_MC, const Tensor& w_C, const Tensor& y_MH) override {
+    const int64_t size = Columns(x_MC) / Columns(y_MH), c = Columns(x_MC);
+    for (int64_t i = 0; i < y_MH.size(); ++i) {
+      Data(y_MH)[i] = Product(Data(x_MC) + i * size, Data(w_C) + i * size % c, size);
+    }
+  }
+  void DoHeadProductsInputGradient(const Tensor& dy_MH, const Tensor& w_C,
+                                   const Tensor& dx_MC) override {
+    const int64_t size = Columns(dx_MC) / Columns(dy_MH), c = Columns(dx_MC);
+    for (int64_t i = 0; i < dy_MH.size(); ++i) {
+      AddScaled(Data(dy_MH)[i], Data(w_C) + i * size % c, size, Data(dx_MC) + i * size);
+    }
+  }
+  void DoHeadProductsWeightGradient(const Tensor& x_MC, const Tensor& dy_MH,
+                                    const Tensor& dw_C) override {
+    const int64_t size = Columns(x_MC) / Columns(dy_MH), c = Columns(x_MC);
+    for (int64_t i = 0; i < dy_MH.size(); ++i) {
+      AddScaled(Data(dy_MH)[i], Data(x_MC) + i * size, size, Data(dw_C) + i * size % c);
+    }
+  }
+  void DoEdgeSoftmax(const GraphIndex& index, float slope, const Tensor& source_SH,
+                     const Tensor& target_TH, const Tensor& a_EH) override {
+    EdgeSoftmaxForward(EdgesOf(index), slope, Columns(a_EH), Data(source_SH), Data(target_TH),
+                       Data(a_EH));
+  }
+  void DoEdgeSoftmaxGradient(const GraphIndex& index, float slope, const Tensor& source_SH,
+                             const Tensor& target_TH, const Tensor& a_EH, const Tensor& da_EH,
+                             const Tensor& dsource_SH, const Tensor& dtarget_TH) override {
+    const EdgePlaces edges = EdgesOf(index);
+    EdgeSoftmaxBackward(edges, slope, Columns(a_EH), Data(source_SH), Data(target_TH), Data(a_EH),
+                        Data(da_EH), Data(dtarget_TH));
+    SumsOfSources(edges, Columns(a_EH), Data(da_EH), Data(dsource_SH));
+  }
+  void DoWeighed(const GraphIndex& index, const Tensor& a_EH, const Tensor& x_SC,
+                 const Tensor& y_TC) override {
+    WeighedForward(EdgesOf(index), Columns(x_SC), Columns(a_EH), Data(a_EH), Data(x_SC),
+                   Data(y_TC));
+  }
+  void DoWeighedGradient(const GraphIndex& index, const Tensor& a_EH, const Tensor& x_SC,
+                         const Tensor& dy_TC, const Tensor& da_EH, const Tensor& dx_SC) override {
+    WeighedBackward(EdgesOf(index), Columns(x_SC), Columns(a_EH), Data(a_EH), Data(x_SC),
+                    Data(dy_TC), Data(da_EH), Data(dx_SC));
+  }
+
+ private:
+  static EdgePlaces EdgesOf(const GraphIndex& index) {
+    const auto at = [](const Tensor& x) { return x.i32().data(); };
+    return {index.num_sources,     index.num_targets,   at(index.offsets_T1),
+            at(index.sources_E),   at(index.targets_E), at(index.back_offsets_S1),
+            at(index.back_edges_E)};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<GraphKernels> MakeGraphKernels() { return std::make_unique<CpuGraphKernels>(); }
+
+}  // namespace cpu
+}  // namespace pipelab

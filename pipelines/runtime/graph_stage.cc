@@ -1,0 +1,150 @@
+#include "pipelines/runtime/graph_stage.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/tensor/host_values.h"
+#include "models/layers/factory.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+
+absl::StatusOr<std::vector<Tensor>> PreparationModule::Forward(const Action& a,
+                                                               std::vector<Tensor> inputs, bool) {
+  if (inputs.size() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(ToString(a), " takes one tensor"));
+  }
+  Tensor out = arena_->Allocate(DataType::kInt32, {words_out_}, MemoryKind::kActivation);
+  Prepare(a.micro_batch, inputs[0], out);
+  return std::vector<Tensor>{std::move(out)};
+}
+
+void SampleStage::Prepare(int batch, const Tensor&, const Tensor& out) {
+  const int64_t step = *first_step_ + batch;
+  batches_->Index(sampler_.Sample(step, batches_->Targets(step, member_)), out.i32());
+}
+
+void GatherStage::Prepare(int, const Tensor& in, const Tensor& out) {
+  const int64_t words = ReadLayout(in.i32()).index_words;
+  std::copy_n(in.i32().begin(), words, out.i32().begin());
+  batches_->GatherRows(out.i32());
+}
+
+void MoveStage::Prepare(int, const Tensor& in, const Tensor& out) {
+  const int64_t words = ReadLayout(in.i32()).words;
+  SetHostIds(out.Rows(0, words), in.i32().subspan(0, words));
+}
+
+GraphTrainStage::GraphTrainStage(const ModelGraph& graph, const GraphBatches* batches,
+                                 Backend* backend, const GraphTrainOptions& options,
+                                 const std::vector<int>& layers)
+    : batches_(batches),
+      backend_(backend),
+      seed_(options.seed),
+      parameters_(graph, layers, options.optimizer, backend, options.seed) {}
+
+absl::StatusOr<std::unique_ptr<GraphTrainStage>> GraphTrainStage::Create(
+    const ModelGraph& graph, const GraphBatches* batches, Backend* backend,
+    const GraphTrainOptions& options) {
+  std::vector<int> numbers(graph.layers.size() - 1);
+  std::iota(numbers.begin(), numbers.end(), 1);
+  std::unique_ptr<GraphTrainStage> stage(
+      new GraphTrainStage(graph, batches, backend, options, numbers));
+  for (int i : numbers) {
+    PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<Layer> layer, MakeLayer(graph.layers[i]));
+    layer->SetParameters(stage->parameters_.OfLayer(i));
+    stage->layers_.push_back(std::move(layer));
+  }
+  return stage;
+}
+
+LayerContext GraphTrainStage::ContextOf(const Batch& batch) const {
+  LayerContext ctx;
+  ctx.backend = backend_;
+  ctx.step = batch.step;
+  ctx.samples = 1;
+  ctx.seed = seed_;
+  ctx.loss_scale = 1.0f / static_cast<float>(batches_->options().batch);
+  ctx.batch = &batch.labels;
+  ctx.graph = batch.tensors.blocks;
+  return ctx;
+}
+
+absl::StatusOr<std::vector<Tensor>> GraphTrainStage::Forward(const Action& a,
+                                                             std::vector<Tensor> inputs, bool) {
+  Batch& batch = in_flight_[a.micro_batch];
+  batch = Batch();
+  batch.words = std::move(inputs[0]);
+  batch.tensors = ViewBatch(batch.words);
+  batch.labels.fields = {batch.tensors.labels_T};
+  batch.stashes.resize(layers_.size());
+  batch.step = steps_;
+  LayerContext ctx = ContextOf(batch);
+  double loss = 0;
+  ctx.loss_sum = &loss;
+  Tensor x = batch.tensors.rows_SW;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    batch.inputs.push_back(std::move(x));
+    x = layers_[i]->Forward(ctx, {batch.inputs.back()}, &batch.stashes[i]);
+  }
+  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  losses_[a.micro_batch] = loss;
+  // The word that lets a worker go on says nothing.
+  return std::vector<Tensor>{
+      backend_->arena().Allocate(DataType::kInt32, {1}, MemoryKind::kActivation)};
+}
+
+absl::StatusOr<std::vector<Tensor>> GraphTrainStage::Backward(const Action& a,
+                                                              std::vector<Tensor>) {
+  const auto it = in_flight_.find(a.micro_batch);
+  if (a.kind != ActionKind::kBackward) return WholePasses();
+  if (it == in_flight_.end()) {
+    return absl::FailedPreconditionError(absl::StrCat(ToString(a), " has no forward before it"));
+  }
+  Batch& batch = it->second;
+  const LayerContext ctx = ContextOf(batch);
+  parameters_.PrepareGradients();
+  Tensor dy;
+  for (size_t i = layers_.size(); i-- > 0;) {
+    const absl::Span<const Tensor> x = absl::MakeConstSpan(&batch.inputs[i], 1);
+    std::vector<Tensor> dx = layers_[i]->BackwardInput(ctx, x, std::move(dy), &batch.stashes[i]);
+    layers_[i]->BackwardWeight(ctx, x, &batch.stashes[i]);
+    batch.inputs[i] = Tensor();
+    dy = std::move(dx[0]);
+  }
+  parameters_.GradientsAdded();
+  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  in_flight_.erase(it);
+  return std::vector<Tensor>(1);  // rows are data
+}
+
+absl::Status GraphTrainStage::Step(const Action&) {
+  parameters_.Step(++steps_);
+  return backend_->Finish();
+}
+
+absl::StatusOr<std::vector<float>> GraphTrainStage::Evaluate(const std::vector<GraphIndex>& blocks,
+                                                             const Tensor& rows_SW) {
+  std::vector<float> logits;
+  Batch batch;
+  batch.tensors.blocks = blocks;
+  const Tensor labels = backend_->arena().Allocate(DataType::kInt32, {blocks.back().num_targets},
+                                                   MemoryKind::kActivation);
+  SetHostIds(labels, std::vector<int32_t>(blocks.back().num_targets));  // its loss is not read
+  batch.labels.fields = {labels};
+  LayerContext ctx = ContextOf(batch);
+  double loss = 0;
+  ctx.loss_sum = &loss;
+  ctx.training = false;
+  ctx.predictions = &logits;
+  Tensor x = rows_SW;
+  for (const auto& layer : layers_) {
+    LayerStash stash;
+    x = layer->Forward(ctx, {x}, &stash);
+  }
+  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  return logits;
+}
+
+}  // namespace pipelab

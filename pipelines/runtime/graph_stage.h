@@ -1,0 +1,175 @@
+// The stages of a graph network's training (pipelines/schedules/preparation.h): samples, rows and
+// moves of batches, and the network.
+//
+//   const GraphBatches batches(&data, {.batch = 1024});
+//   SampleStage sample(&batches, /*member=*/0, &first_step, &arena);
+//   PIPELAB_ASSIGN_OR_RETURN(auto train, GraphTrainStage::Create(graph, &batches, backend, {}));
+//   ... an Executor calls them, or a loop ...
+//   train->losses();                          // by batch
+//
+// A batch is one tensor of 4-byte words (models/data/graph_batch.h), with room for the largest. It
+// is a pure function of the training step, so whoever prepares it prepares the same.
+#ifndef PIPELAB_PIPELINES_RUNTIME_GRAPH_STAGE_H_
+#define PIPELAB_PIPELINES_RUNTIME_GRAPH_STAGE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/backend.h"
+#include "models/data/graph_batch.h"
+#include "models/graph/layer_spec.h"
+#include "models/layers/graph_index.h"
+#include "models/layers/layer.h"
+#include "models/layers/optimizer.h"
+#include "pipelines/runtime/stage_module.h"
+#include "pipelines/runtime/stage_parameters.h"
+
+namespace pipelab {
+
+// Forwards alone, one tensor of words in and one out.
+class PreparationModule : public StageModule {
+ public:
+  absl::StatusOr<std::vector<Tensor>> Forward(const Action& a, std::vector<Tensor> inputs,
+                                              bool drop) override;
+  TensorSpec InputSpec(int, int) const override { return {DataType::kInt32, {words_in_}}; }
+  TensorSpec OutputSpec(int, int) const override { return {DataType::kInt32, {words_out_}}; }
+  absl::Status Recompute(const Action&) override { return ForwardsAlone(); }
+  absl::StatusOr<std::vector<Tensor>> Backward(const Action&, std::vector<Tensor>) override {
+    return ForwardsAlone();
+  }
+  absl::Status BackwardWeight(const Action&) override { return ForwardsAlone(); }
+  absl::Status Step(const Action&) override { return ForwardsAlone(); }
+  absl::StatusOr<Tensor> Gradients(absl::string_view) override { return ForwardsAlone(); }
+
+ protected:
+  PreparationModule(Arena* arena, int64_t words_in, int64_t words_out)
+      : arena_(arena), words_in_(words_in), words_out_(words_out) {}
+
+ private:
+  static absl::Status ForwardsAlone() {
+    return absl::UnimplementedError("a stage that prepares has forwards alone");
+  }
+  virtual void Prepare(int batch, const Tensor& in, const Tensor& out) = 0;
+
+  Arena* const arena_;
+  const int64_t words_in_, words_out_;
+};
+
+// Takes the trainer's word, which lets it begin.
+class SampleStage final : public PreparationModule {
+ public:
+  // The step of a batch is *first_step more than its number.
+  SampleStage(const GraphBatches* batches, int member, const int64_t* first_step, Arena* arena)
+      : PreparationModule(arena, 1, batches->index_words()),
+        batches_(batches),
+        member_(member),
+        first_step_(first_step),
+        sampler_(&batches->data().graph, batches->options().fanouts, batches->options().seed) {}
+
+ private:
+  void Prepare(int batch, const Tensor& in, const Tensor& out) override;
+
+  const GraphBatches* const batches_;
+  const int member_;
+  const int64_t* const first_step_;
+  NeighbourSampler sampler_;
+};
+
+class GatherStage final : public PreparationModule {
+ public:
+  GatherStage(const GraphBatches* batches, Arena* arena)
+      : PreparationModule(arena, batches->index_words(), batches->batch_words()),
+        batches_(batches) {}
+
+ private:
+  void Prepare(int batch, const Tensor& in, const Tensor& out) override;
+
+  const GraphBatches* const batches_;
+};
+
+// To the trainer's memory: `arena` is of that.
+class MoveStage final : public PreparationModule {
+ public:
+  MoveStage(const GraphBatches* batches, Arena* arena)
+      : PreparationModule(arena, batches->batch_words(), batches->batch_words()) {}
+
+ private:
+  void Prepare(int batch, const Tensor& in, const Tensor& out) override;
+};
+
+struct GraphTrainOptions {
+  OptimizerOptions optimizer = OptimizerOptions::Adam();
+  uint64_t seed = 1;  // of weights and dropout
+};
+
+// All layers of the network but the rows. Each batch has a forward, a backward and a step.
+class GraphTrainStage final : public StageModule {
+ public:
+  // `graph` is BuildGraphNetwork's; it is not needed afterwards. `batches` and `backend` must
+  // outlive the stage.
+  static absl::StatusOr<std::unique_ptr<GraphTrainStage>> Create(const ModelGraph& graph,
+                                                                 const GraphBatches* batches,
+                                                                 Backend* backend,
+                                                                 const GraphTrainOptions& options);
+
+  absl::StatusOr<std::vector<Tensor>> Forward(const Action& a, std::vector<Tensor> inputs,
+                                              bool drop) override;
+  absl::StatusOr<std::vector<Tensor>> Backward(const Action& a,
+                                               std::vector<Tensor> output_gradients) override;
+  absl::Status Step(const Action& a) override;
+  absl::Status Recompute(const Action&) override { return WholePasses(); }
+  absl::Status BackwardWeight(const Action&) override { return WholePasses(); }
+  absl::StatusOr<Tensor> Gradients(absl::string_view parameter) override {
+    return parameters_.Gradients(parameter);
+  }
+  TensorSpec InputSpec(int, int) const override {
+    return {DataType::kInt32, {batches_->batch_words()}};
+  }
+  TensorSpec OutputSpec(int, int) const override { return {DataType::kInt32, {1}}; }
+  int64_t library_ns() const override { return backend_->library_ns(); }
+
+  // [batch of the run] The sum over this copy's targets, of their last forward.
+  const std::map<int, double>& losses() const { return losses_; }
+  int64_t steps() const { return steps_; }
+  StageParameters& parameters() { return parameters_; }
+
+  // Logits [targets, classes] of a sample and its rows, without dropout.
+  absl::StatusOr<std::vector<float>> Evaluate(const std::vector<GraphIndex>& blocks,
+                                              const Tensor& rows_SW);
+
+ private:
+  struct Batch {
+    Tensor words;
+    GraphTensors tensors;
+    BatchView labels;
+    std::vector<Tensor> inputs;  // [layer]
+    std::vector<LayerStash> stashes;
+    int64_t step = 0;
+  };
+
+  GraphTrainStage(const ModelGraph& graph, const GraphBatches* batches, Backend* backend,
+                  const GraphTrainOptions& options, const std::vector<int>& layers);
+  static absl::Status WholePasses() {
+    return absl::UnimplementedError("a graph network's stage has whole passes alone");
+  }
+  LayerContext ContextOf(const Batch& batch) const;
+
+  const GraphBatches* const batches_;
+  Backend* const backend_;
+  const uint64_t seed_;
+  StageParameters parameters_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+  std::map<int, Batch> in_flight_;
+  std::map<int, double> losses_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_RUNTIME_GRAPH_STAGE_H_

@@ -1,0 +1,154 @@
+#include "pipelines/runtime/graph_training.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/device.h"
+#include "models/data/graph_store.h"
+#include "pipelines/sim/simulate.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using ::testing::HasSubstr;
+
+const GraphData& SmallGraph() {
+  static const auto* const data = new GraphData([] {
+    GeneratedGraph shape;
+    shape.degrees_V = PowerLawDegrees(600, 1.7, 2, 60, 1);
+    shape.classes = 5;
+    shape.width = 12;
+    shape.noise = 1.5;
+    return GenerateGraph(shape, 2);
+  }());
+  return *data;
+}
+
+GraphTrainingOptions Small(int workers, int depth, GraphConvKind kind = GraphConvKind::kSage) {
+  GraphTrainingOptions options;
+  options.sizes.workers = workers;
+  options.sizes.depth = depth;
+  options.batches.batch = 64;
+  options.batches.fanouts = {5, 3};
+  options.model.kind = kind;
+  options.model.hidden = 16;
+  options.model.heads = kind == GraphConvKind::kGat ? 2 : 1;
+  options.train.optimizer.adam.learning_rate = 0.01f;
+  return options;
+}
+
+std::vector<double> Losses(const GraphTrainingOptions& options, int epochs) {
+  auto training = GraphTraining::Create(&SmallGraph(), options);
+  EXPECT_THAT(training, IsOk());
+  std::vector<double> losses;
+  for (int e = 0; e < epochs && training.ok(); ++e) {
+    const auto epoch = (*training)->RunEpoch();
+    EXPECT_THAT(epoch, IsOk());
+    if (!epoch.ok()) break;
+    losses.insert(losses.end(), epoch->losses.begin(), epoch->losses.end());
+  }
+  return losses;
+}
+
+TEST(GraphTraining, LossesAreTheSerialLoopsBits) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> serial,
+                               SerialGraphLosses(&SmallGraph(), Small(0, 1), 2));
+  ASSERT_EQ(serial.size(), 14u);
+  EXPECT_LT(serial.back(), 0.9 * serial.front());
+  for (int workers : {0, 1, 2, 4}) {
+    for (int depth : {1, 2, 3, 8}) {
+      for (bool engine : {false, true}) {
+        if (workers == 0 && (engine || depth > 1)) continue;
+        GraphTrainingOptions options = Small(workers, depth);
+        options.sizes.copy_engine = engine;
+        EXPECT_EQ(Losses(options, 2), serial) << workers << " workers, depth " << depth;
+      }
+    }
+  }
+}
+
+TEST(GraphTraining, EveryKindOfLayerAndCopies) {
+  for (GraphConvKind kind : {GraphConvKind::kSage, GraphConvKind::kGin, GraphConvKind::kGat}) {
+    for (int copies : {1, 2}) {
+      GraphTrainingOptions options = Small(2, 2, kind);
+      options.sizes.copies = copies;
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> serial,
+                                   SerialGraphLosses(&SmallGraph(), options, 1));
+      EXPECT_EQ(Losses(options, 1), serial) << copies << " copies";
+    }
+  }
+}
+
+// Kernels of a GPU as loops, on a device whose memory the host may not touch.
+TEST(GraphTraining, OnADevice) {
+  const ComputeDevices devices([](int count) -> absl::StatusOr<std::vector<ComputeDevice>> {
+    std::vector<ComputeDevice> all;
+    for (int i = 0; i < count; ++i) {
+      std::shared_ptr<gpu::Device> device = gpu::MakeEmulatedDevice();
+      all.push_back({device, [device](Arena* arena) {
+                       return MakeCudaBackend(arena, device, DataType::kFloat32);
+                     }});
+    }
+    return all;
+  });
+  for (GraphConvKind kind : {GraphConvKind::kSage, GraphConvKind::kGat}) {
+    GraphTrainingOptions options = Small(2, 2, kind);
+    const std::vector<double> on_host = Losses(options, 1);
+    options.trainers = &devices;
+    const std::vector<double> there = Losses(options, 1);
+    ASSERT_EQ(there.size(), on_host.size());
+    for (size_t i = 0; i < there.size(); ++i) EXPECT_NEAR(there[i], on_host[i], 1e-4);
+  }
+}
+
+TEST(GraphTraining, LearnsAndSampledInferenceIsNearlyWholeInference) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, GraphTraining::Create(&SmallGraph(), Small(1, 2)));
+  for (int e = 0; e < 15; ++e) ASSERT_THAT(training->RunEpoch(), IsOk());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const double sampled,
+                               training->Accuracy(SmallGraph().test, {60, 60}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const double whole,
+                               training->Accuracy(SmallGraph().test, {kAllNeighbours}));
+  EXPECT_GT(whole, 0.7);
+  EXPECT_EQ(sampled, whole);  // no vertex has more than 60 neighbours
+}
+
+// What a measured epoch's times give in the simulator: its program ends, and no later than all
+// work in line.
+TEST(GraphTraining, AMeasuredEpochIsSimulated) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, GraphTraining::Create(&SmallGraph(), Small(2, 2)));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const GraphEpoch epoch, training->RunEpoch());
+  const std::vector<BatchSeconds> seconds = SecondsOf(training->program(), epoch.trace);
+  double prepare = 0, train = 0;
+  for (const BatchSeconds& s : seconds) {
+    EXPECT_GT(s.sample, 0);
+    EXPECT_GT(s.gather, 0);
+    EXPECT_GT(s.backward, 0);
+    prepare += s.prepare();
+    train += s.train();
+  }
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Trace trace,
+      Simulate(training->program(), PreparationCosts(training->program().schedule, seconds)));
+  const PreparationFigures figures = FiguresOf(training->program(), trace);
+  EXPECT_GE(figures.epoch * 1.0001, train);
+  EXPECT_LE(figures.epoch, 1.0001 * (prepare + train));
+  EXPECT_LT(figures.waiting, 1);
+  EXPECT_LE(figures.queue, 4);
+}
+
+TEST(GraphTraining, FaultsAreNamed) {
+  GraphTrainingOptions options = Small(1, 1);
+  options.batches.batch = 1000;
+  EXPECT_THAT(GraphTraining::Create(&SmallGraph(), options).status().message(),
+              HasSubstr("--batch=1000: must be at most"));
+  options = Small(1, 0);
+  EXPECT_THAT(GraphTraining::Create(&SmallGraph(), options).status().message(),
+              HasSubstr("--depth=0"));
+}
+
+}  // namespace
+}  // namespace pipelab

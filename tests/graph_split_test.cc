@@ -1,0 +1,36 @@
+// Graph networks split over vertices, in one process.
+#include "gtest/gtest.h"
+#include "kernels/comm/transport.h"
+#include "tests/graph_split_training.h"
+
+namespace pipelab {
+namespace {
+
+class GraphSplit : public testing::TestWithParam<GraphConvKind> {};
+
+TEST_P(GraphSplit, ActivationsAndLossesAreOneDevices) {
+  for (int members : {1, 2, 4, 8}) {
+    const auto transport = MakeInProcessTransport({});
+    SplitTrainingCase c;
+    c.kind = GetParam();
+    c.members = members;
+    ExpectSplitAsOneDevice(transport.get(), c);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, GraphSplit,
+                         testing::Values(GraphConvKind::kSage, GraphConvKind::kGin,
+                                         GraphConvKind::kGat));
+
+TEST(GraphSplitCpu, ActivationsAndLossesAreOneDevices) {
+  for (int members : {2, 4}) {
+    const auto transport = MakeInProcessTransport({});
+    SplitTrainingCase c;
+    c.members = members;
+    c.cpu = true;
+    ExpectSplitAsOneDevice(transport.get(), c);
+  }
+}
+
+}  // namespace
+}  // namespace pipelab
