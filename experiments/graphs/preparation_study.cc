@@ -90,7 +90,7 @@ absl::StatusOr<OverlapRun> MeasureOverlap(const GraphData& data, const Preparati
 }
 
 absl::StatusOr<LearnedGraph> Learn(const TextGraph& text, const PreparationStudySize& size) {
-  const GraphData data = ToGraphData(text, 128);
+  const GraphData data = ToGraphData(text, size.width);
   LearnedGraph learned;
   learned.data = text.name;
   learned.largest_class = LargestClassAccuracy(data);
