@@ -25,7 +25,7 @@ ABSL_FLAG(int, repeats, 3, "of each timed epoch");
 ABSL_FLAG(int, batch, 1024, "targets of a step");
 ABSL_FLAG(int, hidden, 256, "width of the network");
 ABSL_FLAG(int, width, 128, "of a vertex's row");
-ABSL_FLAG(double, dropout, 0.5, "of the network");
+ABSL_FLAG(double, dropout, 0.2, "of the network");
 ABSL_FLAG(bool, synthetic, false, "a generated graph in the place of the real ones");
 
 namespace pipelab {
