@@ -24,6 +24,8 @@ ABSL_FLAG(int, steps, 0, "of an epoch that is timed; 0: all");
 ABSL_FLAG(int, repeats, 3, "of each timed epoch");
 ABSL_FLAG(int, batch, 1024, "targets of a step");
 ABSL_FLAG(int, hidden, 256, "width of the network");
+ABSL_FLAG(int, width, 128, "of a vertex's row");
+ABSL_FLAG(double, dropout, 0.2, "of the network");
 ABSL_FLAG(bool, synthetic, false, "a generated graph in the place of the real ones");
 
 namespace pipelab {
@@ -66,6 +68,8 @@ absl::Status Run(StudyRun* study) {
   size.repeats = absl::GetFlag(FLAGS_repeats);
   size.batch = absl::GetFlag(FLAGS_batch);
   size.hidden = absl::GetFlag(FLAGS_hidden);
+  size.width = absl::GetFlag(FLAGS_width);
+  size.dropout = absl::GetFlag(FLAGS_dropout);
   PIPELAB_RETURN_IF_ERROR(CheckRange("--epochs", size.epochs, 1, 1000));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--repeats", size.repeats, 1, 100));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--steps", size.steps, 0, 10000));
@@ -74,7 +78,7 @@ absl::Status Run(StudyRun* study) {
   Report& report = study->report();
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<PaperEpoch> paper, PaperEpochs());
   PIPELAB_ASSIGN_OR_RETURN(const OverlapRun overlap,
-                           MeasureOverlap(ToGraphData(graphs[0], 128), size));
+                           MeasureOverlap(ToGraphData(graphs[0], size.width), size));
   std::vector<LearnedGraph> learned;
   std::vector<Series> curves;
   for (const TextGraph& graph : graphs) {

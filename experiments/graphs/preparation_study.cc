@@ -1,7 +1,9 @@
 #include "experiments/graphs/preparation_study.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -22,18 +24,48 @@ struct TimedRun {
   PreparationFigures figures;
 };
 
-// The epoch of the median time; all begin from the same weights' bits, and the first one warms up.
-absl::StatusOr<std::vector<TimedRun>> Time(GraphTraining* training, int repeats) {
-  std::vector<TimedRun> runs;
-  for (int i = 0; i <= repeats; ++i) {
-    TimedRun run;
-    PIPELAB_ASSIGN_OR_RETURN(run.epoch, training->RunEpoch());
-    run.figures = FiguresOf(training->program(), run.epoch.trace);
-    if (i > 0) runs.push_back(std::move(run));
+// [run] The epoch of the median time. Rows take turns, so that what slows the machine down for a
+// while slows all of them; the first epoch of each warms up. All begin with the same weights.
+struct Runs {
+  std::vector<std::unique_ptr<GraphTraining>> trainings;
+  std::vector<std::vector<TimedRun>> timed;
+};
+
+absl::StatusOr<Runs> TimeInTurns(const GraphData& data, const PreparationStudySize& size) {
+  Runs runs;
+  for (const auto& [workers, depth] : kRuns) {
+    GraphTrainingOptions options = TrainingOf(size);
+    options.steps_of_epoch = size.steps;
+    options.sizes.workers = workers;
+    options.sizes.depth = depth;
+    PIPELAB_ASSIGN_OR_RETURN(runs.trainings.emplace_back(), GraphTraining::Create(&data, options));
   }
-  std::sort(runs.begin(), runs.end(),
-            [](const TimedRun& a, const TimedRun& b) { return a.figures.epoch < b.figures.epoch; });
+  runs.timed.resize(runs.trainings.size());
+  for (int i = 0; i <= size.repeats; ++i) {
+    for (size_t r = 0; r < runs.trainings.size(); ++r) {
+      TimedRun run;
+      PIPELAB_ASSIGN_OR_RETURN(run.epoch, runs.trainings[r]->RunEpoch());
+      run.figures = FiguresOf(runs.trainings[r]->program(), run.epoch.trace);
+      if (i > 0) runs.timed[r].push_back(std::move(run));
+    }
+  }
   return runs;
+}
+
+const TimedRun& MedianOf(std::vector<TimedRun>* runs) {
+  const auto middle = runs->begin() + static_cast<int64_t>(runs->size() / 2);
+  std::nth_element(runs->begin(), middle, runs->end(), [](const TimedRun& a, const TimedRun& b) {
+    return a.figures.epoch < b.figures.epoch;
+  });
+  return *middle;
+}
+
+std::vector<double> LossesOf(const std::vector<TimedRun>& runs) {
+  std::vector<double> losses;
+  for (const TimedRun& run : runs) {
+    losses.insert(losses.end(), run.epoch.losses.begin(), run.epoch.losses.end());
+  }
+  return losses;
 }
 
 }  // namespace
@@ -51,31 +83,20 @@ GraphTrainingOptions TrainingOf(const PreparationStudySize& size) {
 absl::StatusOr<OverlapRun> MeasureOverlap(const GraphData& data, const PreparationStudySize& size) {
   OverlapRun all;
   all.data = data.name;
+  PIPELAB_ASSIGN_OR_RETURN(Runs runs, TimeInTurns(data, size));
+  const std::vector<double> losses = LossesOf(runs.timed[0]);
   std::vector<BatchSeconds> in_line;
-  std::vector<double> losses;
-  for (const auto& [workers, depth] : kRuns) {
-    GraphTrainingOptions options = TrainingOf(size);
-    options.steps_of_epoch = size.steps;
-    options.sizes.workers = workers;
-    options.sizes.depth = depth;
-    PIPELAB_ASSIGN_OR_RETURN(auto training, GraphTraining::Create(&data, options));
-    PIPELAB_ASSIGN_OR_RETURN(std::vector<TimedRun> runs, Time(training.get(), size.repeats));
-    const TimedRun& median = runs[runs.size() / 2];
-    const Program& program = training->program();
-    std::vector<double> sorted;
-    for (const TimedRun& run : runs) {
-      sorted.insert(sorted.end(), run.epoch.losses.begin(), run.epoch.losses.end());
-    }
-    std::sort(sorted.begin(), sorted.end());
-    if (workers == 0) {
-      losses = sorted;
+  for (size_t r = 0; r < runs.trainings.size(); ++r) {
+    all.equal_losses = all.equal_losses && LossesOf(runs.timed[r]) == losses;
+    const TimedRun& median = MedianOf(&runs.timed[r]);
+    const Program& program = runs.trainings[r]->program();
+    if (r == 0) {
       in_line = SecondsOf(program, median.epoch.trace);
       for (const BatchSeconds& s : in_line) all.prepare += s.prepare(), all.train += s.train();
     }
-    all.equal_losses = all.equal_losses && sorted == losses;
     OverlapRun::Row row;
-    row.workers = workers;
-    row.depth = depth;
+    row.workers = kRuns[r].first;
+    row.depth = kRuns[r].second;
     row.measured = median.figures.epoch;
     row.waiting = median.figures.waiting;
     row.queue = median.figures.queue;
@@ -90,7 +111,7 @@ absl::StatusOr<OverlapRun> MeasureOverlap(const GraphData& data, const Preparati
 }
 
 absl::StatusOr<LearnedGraph> Learn(const TextGraph& text, const PreparationStudySize& size) {
-  const GraphData data = ToGraphData(text, 128);
+  const GraphData data = ToGraphData(text, size.width);
   LearnedGraph learned;
   learned.data = text.name;
   learned.largest_class = LargestClassAccuracy(data);

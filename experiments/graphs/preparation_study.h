@@ -20,8 +20,9 @@ namespace pipelab {
 struct PreparationStudySize {
   int64_t batch = 1024;
   int64_t hidden = 256;
+  int width = 128;        // of a vertex's row
   double rate = 0.003;  // Adam's
-  double dropout = 0.5;
+  double dropout = 0.2;
   int epochs = 12;  // of a network
   int steps = 0;    // of an epoch that is timed; 0: all
   int repeats = 3;  // of each timed epoch, of which the median counts

@@ -67,7 +67,7 @@ GraphData ToGraphData(const TextGraph& text, int width) {
     }
     double squares = 0;
     for (int k = 0; k < width; ++k) squares += double{row[k]} * row[k];
-    const auto scale = static_cast<float>(squares > 0 ? 1 / std::sqrt(squares) : 0);
+    const auto scale = static_cast<float>(squares > 0 ? std::sqrt(width / squares) : 0);
     for (int k = 0; k < width; ++k) row[k] *= scale;
   }
   SplitVertices(1, &data);

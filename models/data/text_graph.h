@@ -39,7 +39,7 @@ class NameNumbers {
 
 // A vertex's row is its bag of words, hashed (Weinberger et al., "Feature hashing for large scale
 // multitask learning", ICML 2009): a word adds or subtracts log(1 + count) log(vertices / vertices
-// that have it) at four columns, all by its own text; then the row has length 1. A fifth is held
+// that have it) at four columns, all by its own text; then squares are 1 on average. A fifth is held
 // out, by seed 1.
 GraphData ToGraphData(const TextGraph& text, int width);
 
