@@ -25,7 +25,6 @@ namespace pipelab {
 namespace {
 
 constexpr int32_t kVertices = 900;
-constexpr int kBatch = 48;
 constexpr uint64_t kSeed = 3;
 
 const GraphData& Data() {
@@ -43,9 +42,9 @@ const std::vector<int>& Fanouts() {
   return fanouts;
 }
 
-std::vector<int32_t> Batch(int64_t step) {
+std::vector<int32_t> Batch(const SplitTrainingCase& c, int64_t step) {
   std::vector<int32_t> batch;
-  for (int i = 0; i < kBatch; ++i) {
+  for (int i = 0; i < c.batch; ++i) {
     batch.push_back(static_cast<int32_t>((17 * i + 101 * step + 5) % kVertices));
   }
   return batch;
@@ -89,10 +88,10 @@ std::unique_ptr<Backend> MakeBackend(const SplitTrainingCase& c, Arena* arena) {
   return c.cpu ? MakeCpuBackend(arena) : MakeReferenceBackend(arena);
 }
 
-GraphTrainerOptions Options() {
+GraphTrainerOptions Options(const SplitTrainingCase& c) {
   GraphTrainerOptions options;
   options.data = &Data();
-  options.batch = kBatch;
+  options.batch = c.batch;
   options.optimizer.adam.learning_rate = 0.003f;
   return options;
 }
@@ -101,11 +100,11 @@ Run OneDevice(const SplitTrainingCase& c) {
   Arena arena;
   const auto backend = MakeBackend(c, &arena);
   const ModelGraph network = Network(c.kind);
-  auto trainer = GraphTrainer::Create(network, backend.get(), nullptr, Options()).value();
+  auto trainer = GraphTrainer::Create(network, backend.get(), nullptr, Options(c)).value();
   NeighbourSampler sampler(&Data().graph, Fanouts(), kSeed);
   Run run;
   for (int step = 0; step < c.steps; ++step) {
-    const GraphSample sample = sampler.Sample(step, Batch(step));
+    const GraphSample sample = sampler.Sample(step, Batch(c, step));
     run.losses.push_back(trainer->Step(WholePart(sample), nullptr).value());
     if (step == 0) AddLogits(sample.blocks.back(), trainer->logits(), &run.first);
     // Of a weight's gradient: a term for each row of a product.
@@ -135,7 +134,7 @@ void RunMember(const SplitTrainingCase& c, Communicator* communicator, Run* run)
   const VertexOwners owners = Owners(c.members);
   SplitMember member(&Data().graph, &owners, communicator->rank(), c.members, Fanouts(), kSeed);
   const ModelGraph network = Network(c.kind);
-  auto trainer = GraphTrainer::Create(network, backend.get(), &group, Options()).value();
+  auto trainer = GraphTrainer::Create(network, backend.get(), &group, Options(c)).value();
   Bytes sums;
   for (const LayerSpec& layer : network.layers) {
     for (const ParameterSpec& p : layer.parameters) {
@@ -145,7 +144,7 @@ void RunMember(const SplitTrainingCase& c, Communicator* communicator, Run* run)
   sums += RingTraffic(Bytes(12), c.members, /*all_reduce=*/true);  // the loss
   for (int step = 0; step < c.steps; ++step) {
     const Bytes before = group.traffic();
-    const auto sample = SampleWithPeers(step, Batch(step), &member, &group, backend.get());
+    const auto sample = SampleWithPeers(step, Batch(c, step), &member, &group, backend.get());
     ASSERT_TRUE(sample.ok()) << sample.status();
     EXPECT_EQ(group.traffic() - before, SampleBytes(*sample, c.members));
     const Bytes sampled = group.traffic();

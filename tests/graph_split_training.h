@@ -10,6 +10,7 @@ namespace pipelab {
 struct SplitTrainingCase {
   GraphConvKind kind = GraphConvKind::kSage;
   int members = 2, steps = 5;
+  int batch = 48;    // of fewer targets than members some have none
   bool cpu = false;  // its backend; else the reference
 };
 

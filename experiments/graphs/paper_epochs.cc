@@ -155,8 +155,8 @@ std::vector<Claim> PaperClaims(const std::vector<PaperEpoch>& epochs) {
     claims.push_back(std::move(c));
   };
   const char* const blocked =
-      "the paper's trainer waits for 372 ms of sampling that twenty workers could hide, for a "
-      "reason that it does not give";
+      "the paper's trainer waits for 372 ms of sampling on ogbn-products, which twenty workers "
+      "could hide; why is not known";
   add("salient.arxiv", "an epoch of ogbn-arxiv on one GPU", epochs[0], 0.10, blocked);
   add("salient.products", "an epoch of ogbn-products on one GPU", epochs[1], 0.10, blocked);
   add("salient.gpus16", "an epoch of papers100M on 16 GPUs", epochs[3], 0.15,

@@ -193,18 +193,20 @@ std::vector<Claim> OverlapClaims(const OverlapRun& run) {
   epoch.unit = "x";
   Found(&epoch, Origin::kMeasured, row.measured / longer);
   MetIf(&epoch, row.measured <= 1.08 * longer, "at most 1.08 x",
-        "worker and trainer share a machine that others use, too");
+        "the trainer's own passes take longer beside a worker, with whom they share caches and "
+        "memory");
   claims.push_back(std::move(epoch));
   Claim waiting = OwnClaim("gnn.waiting", "share of the epoch that the trainer waits");
   waiting.unit = "%";
   Found(&waiting, Origin::kMeasured, ToPercent(row.waiting));
   MetIf(&waiting, row.waiting <= 0.05, "at most 5 %",
-        "worker and trainer share a machine that others use, too");
+        "the worker has too little of the machine to keep up");
   claims.push_back(std::move(waiting));
   Claim replayed = OwnClaim("gnn.replayed", "replayed epoch over the simulated one");
   replayed.unit = "x";
   Found(&replayed, Origin::kReplayed, row.replayed / row.simulated);
-  MetWithin(&replayed, 0.9, 1.1, "stages take other times beside others than in line");
+  MetWithin(&replayed, 0.9, 1.1,
+            "the trainer's own passes take longer beside a worker than in line");
   claims.push_back(std::move(replayed));
   Claim bits = OwnClaim("gnn.bits", "losses with any workers and queues are those in line");
   MetIf(&bits, run.equal_losses, "the same bits", "losses differ");

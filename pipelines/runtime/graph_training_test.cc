@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/comm/process_group.h"
+#include "kernels/comm/thread_processes.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/device.h"
 #include "models/data/graph_store.h"
@@ -81,6 +83,23 @@ TEST(GraphTraining, EveryKindOfLayerAndCopies) {
       EXPECT_EQ(Losses(options, 1), serial) << copies << " copies";
     }
   }
+}
+
+// A copy in each process, with workers of its own; losses are shares, summed in the order of copies.
+TEST(GraphTraining, InSeveralProcesses) {
+  GraphTrainingOptions options = Small(1, 2);
+  options.sizes.copies = 2;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> serial,
+                               SerialGraphLosses(&SmallGraph(), options, 1));
+  std::vector<std::vector<double>> shares(2);
+  RunAsProcesses(2, [&](Transport& transport) {
+    GraphTrainingOptions own = options;
+    own.transport = &transport;
+    shares[transport.processes()->rank()] = Losses(own, 1);
+  });
+  ASSERT_EQ(shares[0].size(), serial.size());
+  ASSERT_EQ(shares[1].size(), serial.size());
+  for (size_t i = 0; i < serial.size(); ++i) EXPECT_EQ(shares[0][i] + shares[1][i], serial[i]) << i;
 }
 
 // Kernels of a GPU as loops, on a device whose memory the host may not touch.
