@@ -40,7 +40,7 @@ struct GraphData {
   std::string name;  // "theorems", "wordnet", "generated"
   CsrGraph graph;
   int width = 0;                  // numbers of a vertex
-  std::vector<float> rows_VW;     // bags of words, hashed: HashedBag (graph_features.h)
+  std::vector<float> rows_VW;     // of a text: its words, hashed (text_graph.h)
   std::vector<int32_t> labels_V;  // [0, classes)
   int classes = 0;
   std::vector<int32_t> train, test;  // vertices, ascending: SplitVertices
