@@ -1,6 +1,7 @@
 #include "pipelines/synthesis/beam.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -39,7 +40,8 @@ class Beam {
 
   Words Run() {
     states_ = {rules_.Start()};
-    for (int64_t level = 0; level < passes_; ++level) {
+    if (options_.begin_as != nullptr) Begin(*options_.begin_as);
+    for (int64_t level = static_cast<int64_t>(steps_.size()); level < passes_; ++level) {
       if (options_.stop && level % 64 == 0 && options_.stop()) return {};
       MakeChildren();
       if (children_.empty()) return {};
@@ -49,6 +51,26 @@ class Beam {
   }
 
  private:
+  void Begin(const Words& words) {
+    WordEvaluator evaluator(p_);
+    if (evaluator.Makespan(words) == kNever) return;
+    std::vector<std::tuple<int64_t, int, size_t>> order;
+    for (int d = 0; d < p_.devices; ++d) {
+      for (size_t i = 0; i < words[d].size(); ++i) {
+        const int64_t begin = evaluator.Begins(d)[i];
+        if (begin < options_.begin_until) order.push_back({begin, d, i});
+      }
+    }
+    std::sort(order.begin(), order.end());
+    for (const auto& [begin, d, i] : order) {
+      const Symbol symbol = words[d][i];
+      // A pass that takes no time may stand before what it waits for; the rest is then searched.
+      if (rules_.Arrival(states_[0], symbol) == kNever || rules_.IsFull(states_[0], symbol)) return;
+      rules_.Apply(d, symbol, &states_[0]);
+      steps_.push_back({{0, static_cast<int16_t>(d), symbol}});
+    }
+  }
+
   void MakeChildren() {
     children_.clear();
     for (size_t i = 0; i < states_.size(); ++i) {

@@ -108,10 +108,7 @@ PartialOrders::Outcome PartialOrders::Next(const State& s, Decision* decision) c
       if ((RuledOut(s, d) >> pass.bit & 1) != 0) continue;
       const int64_t arrival = Arrival(s, symbol);
       if (arrival == kNever || !Fits(s, d, pass)) continue;
-      if (pass.next >= 0 &&
-          s[counts_ + symbol] - s[counts_ + pass.next] >= window_) {
-        continue;
-      }
+      if (IsFull(s, symbol)) continue;
       const int64_t begin = std::max(s[d], arrival);
       if (begin >= Deadline(s, d)) continue;
       if (begin >= decision->begin) continue;
@@ -130,7 +127,7 @@ PartialOrders::Outcome PartialOrders::Next(const State& s, Decision* decision) c
       if ((RuledOut(s, d) >> pass.bit & 1) != 0) continue;
       const int64_t arrival = Arrival(s, symbol);
       if (arrival == kNever || !Fits(s, d, pass)) continue;
-      if (pass.next >= 0 && s[counts_ + symbol] - s[counts_ + pass.next] >= window_) continue;
+      if (IsFull(s, symbol)) continue;
       const int64_t begin = std::max(s[d], arrival);
       if (round == 0 && begin == decision->begin) {
         decision->symbols.push_back(symbol);

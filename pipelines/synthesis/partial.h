@@ -63,6 +63,11 @@ class PartialOrders {
   int64_t RuledOut(const State& s, int device) const { return s[2 * D_ + device]; }
   // When the next pass of the kind can begin but for its device; kNever: it is not known.
   int64_t Arrival(const State& s, Symbol symbol) const;
+  // Whether its results that wait for the next stage are as many as the window.
+  bool IsFull(const State& s, Symbol symbol) const {
+    const int next = passes_[symbol].next;
+    return next >= 0 && s[counts_ + symbol] - s[counts_ + next] >= window_;
+  }
   // Arrivals of results that nobody has taken, from the time on.
   void AppendTimes(const State& s, int64_t from, std::vector<int64_t>* times) const;
   const std::vector<Symbol>& SymbolsOf(int device) const { return symbols_of_[device]; }

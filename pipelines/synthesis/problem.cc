@@ -1,6 +1,7 @@
 #include "pipelines/synthesis/problem.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -36,6 +37,21 @@ absl::Status CheckTimes(const SynthesisProblem& p) {
   }
   if (all < kMostTime) return absl::OkStatus();
   return absl::InvalidArgumentError("synthesis: times are too long to be counted in nanoseconds");
+}
+
+// Messages of two devices take one time, as on a link.
+absl::Status CheckHops(const SynthesisProblem& p) {
+  std::map<std::pair<int, int>, int64_t> hops;
+  for (int s = 0; s + 1 < p.stages(); ++s) {
+    const auto pair = std::minmax(p.device_of_stage[s], p.device_of_stage[s + 1]);
+    if (pair.first == pair.second) continue;
+    const auto [found, is_new] = hops.insert({pair, p.lengths.hop[s]});
+    if (is_new || found->second == p.lengths.hop[s]) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "synthesis: messages between devices ", pair.first, " and ", pair.second, " take ",
+        found->second, " ns and ", p.lengths.hop[s], " ns; must be one time"));
+  }
+  return absl::OkStatus();
 }
 
 // One micro-batch of each stage, with nothing of the others there.
@@ -123,6 +139,7 @@ absl::Status CheckProblem(const SynthesisProblem& p) {
         absl::StrCat("synthesis: a stage on device ", device, "; there are ", p.devices));
   }
   PIPELAB_RETURN_IF_ERROR(CheckTimes(p));
+  PIPELAB_RETURN_IF_ERROR(CheckHops(p));
   const OrderLimits& limits = p.limits;
   const bool has_uses = limits.forward.size() == stages && limits.backward_input.size() == stages &&
                         limits.backward_weight.size() == stages;

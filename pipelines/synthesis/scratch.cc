@@ -6,6 +6,7 @@
 #include "pipelines/synthesis/bound.h"
 #include "pipelines/synthesis/evaluate.h"
 #include "pipelines/synthesis/exact.h"
+
 using namespace pipelab;
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 int main(int, char** argv) {
@@ -21,7 +22,7 @@ int main(int, char** argv) {
   Bound b = BestBound(p, &h);
   printf("bound %ld %s  %.3f s\n", (long)b.value, ToText(b).c_str(), Now() - t);
   WordEvaluator e(p);
-  int64_t best = kNever;
+  int64_t best = kNever; Words start;
   for (const char* name : {"1f1b", "zb_h1", "zb_h2", "zb1p", "zb2p", "zbv", "v_half", "v_min", "interleaved_zb1p", "dualpipev", "interleaved", "hanayo"}) {
     SchemeParams sp; sp.devices = P; sp.micro_batches = M;
     for (int64_t x : p.lengths.forward) sp.times.forward.push_back(Nanoseconds(x));
@@ -35,7 +36,7 @@ int main(int, char** argv) {
     bool fits = true;
     for (int d = 0; d < P; ++d) fits &= IsWordOf(p, d, (*w)[d]);
     printf("%s %ld %s\n", name, (long)e.Makespan(*w), fits ? "fits" : "-");
-    if (fits) best = std::min(best, e.Makespan(*w));
+    if (fits) { if (e.Makespan(*w) < best) start = *w; best = std::min(best, e.Makespan(*w)); }
   }
   for (int width : {1, 8, 64, 256}) {
     BeamOptions o; o.width = width;
@@ -46,10 +47,10 @@ int main(int, char** argv) {
     bool fits = true;
     for (int d = 0; d < P; ++d) fits &= IsWordOf(p, d, w[d]);
     int64_t l = e.Makespan(w);
+    if (l < best) start = w;
     best = std::min(best, l);
     printf("beam %d: %ld %s gap %.2f %%  %.2f s\n", width, (long)l, fits ? "ok" : "BAD", 100.0 * (l - b.value) / l, dt);
   }
-  Words w0; 
   if (nodes) {
     ExactOptions o; o.shorter_than = best; o.most_nodes = nodes; t = Now();
     auto r = SearchExactly(p, h, o);
