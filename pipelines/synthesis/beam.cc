@@ -38,7 +38,7 @@ class Beam {
     unit_ = work / static_cast<double>(passes_);
   }
 
-  Words Run() {
+  OrderWords Run() {
     states_ = {rules_.Start()};
     if (options_.begin_as != nullptr) Begin(*options_.begin_as);
     for (int64_t level = static_cast<int64_t>(steps_.size()); level < passes_; ++level) {
@@ -51,9 +51,9 @@ class Beam {
   }
 
  private:
-  void Begin(const Words& words) {
+  void Begin(const OrderWords& words) {
     WordEvaluator evaluator(p_);
-    if (evaluator.Makespan(words) == kNever) return;
+    if (evaluator.Makespan(words) == kNoMakespan) return;
     std::vector<std::tuple<int64_t, int, size_t>> order;
     for (int d = 0; d < p_.devices; ++d) {
       for (size_t i = 0; i < words[d].size(); ++i) {
@@ -65,7 +65,7 @@ class Beam {
     for (const auto& [begin, d, i] : order) {
       const Symbol symbol = words[d][i];
       // A pass that takes no time may stand before what it waits for; the rest is then searched.
-      if (rules_.Arrival(states_[0], symbol) == kNever || rules_.IsFull(states_[0], symbol)) return;
+      if (rules_.Arrival(states_[0], symbol) == kNoMakespan || rules_.IsFull(states_[0], symbol)) return;
       rules_.Apply(d, symbol, &states_[0]);
       steps_.push_back({{0, static_cast<int16_t>(d), symbol}});
     }
@@ -144,16 +144,16 @@ class Beam {
     return hash;
   }
 
-  Words WordsOfBest() const {
+  OrderWords WordsOfBest() const {
     int best = 0;
-    int64_t least = kNever;
+    int64_t least = kNoMakespan;
     for (size_t i = 0; i < states_.size(); ++i) {
       const int64_t end = rules_.LowerBound(states_[i]);
       if (end >= least) continue;
       least = end;
       best = static_cast<int>(i);
     }
-    Words words(p_.devices);
+    OrderWords words(p_.devices);
     for (size_t level = steps_.size(); level-- > 0;) {
       const Step& step = steps_[level][best];
       words[step.device].push_back(step.symbol);
@@ -179,7 +179,7 @@ class Beam {
 
 }  // namespace
 
-Words BeamSearch(const SynthesisProblem& p, const Heads& heads, const BeamOptions& options) {
+OrderWords BeamSearch(const SynthesisProblem& p, const Heads& heads, const BeamOptions& options) {
   return Beam(p, heads, options).Run();
 }
 

@@ -3,7 +3,7 @@
 //
 //   BeamOptions options;
 //   options.width = 64;
-//   Words words = BeamSearch(problem, heads, options);   // empty: all ways ended in a lock
+//   OrderWords words = BeamSearch(problem, heads, options);   // empty: all ways ended in a lock
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_BEAM_H_
 #define PIPELAB_PIPELINES_SYNTHESIS_BEAM_H_
 
@@ -22,12 +22,12 @@ struct BeamOptions {
   double noise = 0;          // shares of a pass that it may be worth
   int window = 16;           // PartialOrders::Options
   // Begin as this order does, up to the time (ns): a large neighbourhood of it (Shaw 1998).
-  const Words* begin_as = nullptr;
+  const OrderWords* begin_as = nullptr;
   int64_t begin_until = 0;
   std::function<bool()> stop;
 };
 
-Words BeamSearch(const SynthesisProblem& problem, const Heads& heads, const BeamOptions& options);
+OrderWords BeamSearch(const SynthesisProblem& problem, const Heads& heads, const BeamOptions& options);
 
 }  // namespace pipelab
 

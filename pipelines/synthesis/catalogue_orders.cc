@@ -53,7 +53,7 @@ std::vector<CatalogueOrder> CatalogueOrders(const SynthesisProblem& p) {
       for (const SchemeParams& params : Variants(scheme, sizes)) {
         const absl::StatusOr<Schedule> schedule = MakeSchedule(scheme.name, params);
         if (!schedule.ok()) continue;
-        absl::StatusOr<Words> words = WordsOf(p, *schedule);
+        absl::StatusOr<OrderWords> words = WordsOf(p, *schedule);
         if (!words.ok()) continue;
         bool fits = true;
         for (int d = 0; d < p.devices; ++d) fits = fits && IsWordOf(p, d, (*words)[d]);

@@ -81,7 +81,9 @@ CheckGraph::CheckGraph(const SynthesisProblem& p, bool memory) : p_(p) {
 std::vector<int64_t> CheckGraph::Earliest(const std::vector<std::vector<Edge>>& before,
                                           const std::vector<int>& order) const {
   const size_t nodes = before.size();
-  std::vector<std::vector<bool>> over(nodes);  // [node][other] must be over before it begins
+  constexpr size_t kBits = 64;
+  const size_t words = (nodes + kBits - 1) / kBits;
+  std::vector<std::vector<uint64_t>> over(nodes);  // [node] a bit for each that must be over before
   std::vector<int> readers(nodes, 0);
   for (const auto& edges : before) {
     for (const Edge& edge : edges) ++readers[edge.first];
@@ -89,29 +91,27 @@ std::vector<int64_t> CheckGraph::Earliest(const std::vector<std::vector<Edge>>& 
   std::vector<std::vector<int>> of_device(p_.devices);  // in the order of their begins
   std::vector<int64_t> earliest(nodes, 0);
   for (const int node : order) {
-    std::vector<bool>& all = over[node];
-    all.assign(nodes, false);
+    std::vector<uint64_t>& all = over[node];
+    all.assign(words, 0);
     int64_t begin = 0;
     for (const auto& [other, delay] : before[node]) {
       begin = std::max(begin, earliest[other] + length_[other] + delay);
-      const std::vector<bool>& others = over[other];
-      for (size_t i = 0; i < nodes; ++i) {
-        if (others[i]) all[i] = true;
-      }
-      all[other] = true;
-      if (--readers[other] == 0) std::vector<bool>().swap(over[other]);
+      const std::vector<uint64_t>& others = over[other];
+      for (size_t i = 0; i < words; ++i) all[i] |= others[i];
+      all[other / kBits] |= uint64_t{1} << other % kBits;
+      if (--readers[other] == 0) std::vector<uint64_t>().swap(over[other]);
     }
     int64_t busy = 0;
     std::vector<int>& mates = of_device[device_[node]];
     for (const int mate : mates) {
-      if (all[mate]) busy = std::max(busy, earliest[mate]) + length_[mate];
+      if ((all[mate / kBits] >> mate % kBits & 1) != 0) busy = std::max(busy, earliest[mate]) + length_[mate];
     }
     earliest[node] = std::max(begin, busy);
     const auto place = std::upper_bound(mates.begin(), mates.end(), node, [&](int a, int b) {
       return earliest[a] < earliest[b];
     });
     mates.insert(place, node);
-    if (readers[node] == 0) std::vector<bool>().swap(over[node]);
+    if (readers[node] == 0) std::vector<uint64_t>().swap(over[node]);
   }
   return earliest;
 }

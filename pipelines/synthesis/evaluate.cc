@@ -32,9 +32,9 @@ WordEvaluator::WordEvaluator(const SynthesisProblem& p)
   ready_.reserve(size_t{2} * p.stages() * p.micro_batches + p.devices);
 }
 
-int64_t WordEvaluator::Makespan(const Words& words) {
+int64_t WordEvaluator::Makespan(const OrderWords& words) {
   const int devices = static_cast<int>(words.size());
-  std::fill(arrivals_.begin(), arrivals_.end(), kNever);
+  std::fill(arrivals_.begin(), arrivals_.end(), kNoMakespan);
   std::fill_n(arrivals_.begin(), micro_batches_, 0);  // the first stage's forwards
   for (size_t w = 2; w < passes_.size(); w += 3) {
     std::fill_n(arrivals_.begin() + static_cast<int64_t>(w) * micro_batches_, micro_batches_, 0);
@@ -59,7 +59,7 @@ int64_t WordEvaluator::Makespan(const Words& words) {
       const Pass& pass = passes_[symbol];
       const int64_t m = counts_[symbol];
       const int64_t arrival = arrivals_[symbol * int64_t{micro_batches_} + m];
-      if (arrival == kNever) break;
+      if (arrival == kNoMakespan) break;
       const int64_t begin = std::max(free, arrival - pass.after_arrival);
       begins_[d][i] = begin;
       free = begin + pass.length;
@@ -72,10 +72,10 @@ int64_t WordEvaluator::Makespan(const Words& words) {
     at_[d] = i;
     free_[d] = free;
   }
-  return left > 0 ? kNever : *std::max_element(free_.begin(), free_.end());
+  return left > 0 ? kNoMakespan : *std::max_element(free_.begin(), free_.end());
 }
 
-std::vector<WordPlace> WordEvaluator::CriticalPath(const Words& words) const {
+std::vector<WordPlace> WordEvaluator::CriticalPath(const OrderWords& words) const {
   std::vector<std::vector<int32_t>> places(passes_.size());  // [symbol][micro-batch] index
   int64_t end = -1;
   WordPlace at;

@@ -1,7 +1,7 @@
 // How long words take, fast enough to be asked a hundred thousand times.
 //
 //   WordEvaluator evaluator(problem);
-//   const int64_t makespan = evaluator.Makespan(words);   // ns; kNever: they wait for each other
+//   const int64_t makespan = evaluator.Makespan(words);   // ns; kNoMakespan: they wait for each other
 //   evaluator.Begins(d)[i];                               // of the last words: when the pass began
 //
 // Equal to Simulate of the schedule on the same times, with messages that nothing delays. O(passes);
@@ -17,7 +17,7 @@
 
 namespace pipelab {
 
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max() / 4;
+constexpr int64_t kNoMakespan = std::numeric_limits<int64_t>::max() / 4;
 
 // A pass in words.
 struct WordPlace {
@@ -28,11 +28,11 @@ class WordEvaluator {
  public:
   explicit WordEvaluator(const SynthesisProblem& problem);
 
-  int64_t Makespan(const Words& words);
+  int64_t Makespan(const OrderWords& words);
   const std::vector<int64_t>& Begins(int device) const { return begins_[device]; }
   // Of the last words, which end: passes that follow one another without a pause from the first
   // time to the last, in order; what each waits for is the one before it.
-  std::vector<WordPlace> CriticalPath(const Words& words) const;
+  std::vector<WordPlace> CriticalPath(const OrderWords& words) const;
 
  private:
   struct Pass {

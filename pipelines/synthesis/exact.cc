@@ -117,7 +117,7 @@ class Search {
   const SynthesisProblem& p_;
   const ExactOptions& options_;
   const PartialOrders rules_;
-  Words words_;
+  OrderWords words_;
   ExactResult result_;
   std::unordered_map<std::string, std::vector<std::vector<int64_t>>> closed_;
   size_t bytes_ = 0;

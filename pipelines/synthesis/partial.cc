@@ -74,19 +74,19 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
 
 PartialOrders::State PartialOrders::Start() const {
   State state(arrivals_ + int64_t{3} * S_ * window_, 0);
-  for (int d = 0; d < D_; ++d) state[3 * D_ + d] = kNever;
+  for (int d = 0; d < D_; ++d) state[3 * D_ + d] = kNoMakespan;
   return state;
 }
 
 int64_t PartialOrders::Arrival(const State& s, Symbol symbol) const {
   const int64_t m = s[counts_ + symbol];
-  if (m == M_) return kNever;
+  if (m == M_) return kNoMakespan;
   const int kind = KindOf(symbol), stage = StageOf(symbol);
-  if (kind == kPassW) return m < s[counts_ + symbol - 1] ? 0 : kNever;
+  if (kind == kPassW) return m < s[counts_ + symbol - 1] ? 0 : kNoMakespan;
   if (kind == kPassF && stage == 0) return 0;
   const int from = kind == kPassF ? symbol - 3 : stage + 1 == S_ ? symbol - 1 : symbol + 3;
-  if (m >= s[counts_ + from]) return kNever;
-  if (kind == kPassI && m >= s[counts_ + symbol - 1]) return kNever;
+  if (m >= s[counts_ + from]) return kNoMakespan;
+  if (kind == kPassI && m >= s[counts_ + symbol - 1]) return kNoMakespan;
   return s[Slot(symbol, m)];
 }
 
@@ -99,7 +99,7 @@ bool PartialOrders::Fits(const State& s, int device, const Pass& pass) const {
 }
 
 PartialOrders::Outcome PartialOrders::Next(const State& s, Decision* decision) const {
-  decision->begin = kNever;
+  decision->begin = kNoMakespan;
   bool done = true;
   for (int d = 0; d < D_; ++d) {
     for (const Symbol symbol : symbols_of_[d]) {
@@ -107,7 +107,7 @@ PartialOrders::Outcome PartialOrders::Next(const State& s, Decision* decision) c
       if (s[counts_ + symbol] < M_) done = false;
       if ((RuledOut(s, d) >> pass.bit & 1) != 0) continue;
       const int64_t arrival = Arrival(s, symbol);
-      if (arrival == kNever || !Fits(s, d, pass)) continue;
+      if (arrival == kNoMakespan || !Fits(s, d, pass)) continue;
       if (IsFull(s, symbol)) continue;
       const int64_t begin = std::max(s[d], arrival);
       if (begin >= Deadline(s, d)) continue;
@@ -116,17 +116,17 @@ PartialOrders::Outcome PartialOrders::Next(const State& s, Decision* decision) c
       decision->device = d;
     }
   }
-  if (decision->begin == kNever) return done ? Outcome::kDone : Outcome::kClosed;
+  if (decision->begin == kNoMakespan) return done ? Outcome::kDone : Outcome::kClosed;
   const int d = decision->device;
   decision->symbols.clear();
   decision->later.clear();
-  int64_t end = kNever;
+  int64_t end = kNoMakespan;
   for (int round = 0; round < 2; ++round) {
     for (const Symbol symbol : symbols_of_[d]) {
       const Pass& pass = passes_[symbol];
       if ((RuledOut(s, d) >> pass.bit & 1) != 0) continue;
       const int64_t arrival = Arrival(s, symbol);
-      if (arrival == kNever || !Fits(s, d, pass)) continue;
+      if (arrival == kNoMakespan || !Fits(s, d, pass)) continue;
       if (IsFull(s, symbol)) continue;
       const int64_t begin = std::max(s[d], arrival);
       if (round == 0 && begin == decision->begin) {
@@ -149,7 +149,7 @@ void PartialOrders::Apply(int d, Symbol symbol, State* state, Undo* undo) const 
   s[d] = begin + pass.length;
   s[D_ + d] += pass.change;
   s[2 * D_ + d] = 0;
-  s[3 * D_ + d] = kNever;
+  s[3 * D_ + d] = kNoMakespan;
   ++s[counts_ + symbol];
   if (pass.next < 0) return;
   const int64_t at = Slot(static_cast<Symbol>(pass.next), m);
@@ -189,7 +189,7 @@ int64_t PartialOrders::LowerBound(const State& s, int* device, int64_t* sum) con
   int where = -1;
   const auto look = [&](Symbol symbol, int64_t begin) {
     const int64_t m = s[counts_ + symbol];
-    if (m == M_) return kNever;
+    if (m == M_) return kNoMakespan;
     begin = std::max({begin, s[p_.device_of_stage[StageOf(symbol)]], heads_.head[symbol * M_ + m]});
     best = std::max(best, begin + passes_[symbol].length + heads_.tail[symbol * M_ + m]);
     return begin;
@@ -197,7 +197,7 @@ int64_t PartialOrders::LowerBound(const State& s, int* device, int64_t* sum) con
   for (int stage = 0; stage < S_; ++stage) {
     const Symbol f = SymbolOf(stage, kPassF);
     int64_t begin = Arrival(s, f);
-    if (begin == kNever && stage > 0 && s[counts_ + f] < M_) {
+    if (begin == kNoMakespan && stage > 0 && s[counts_ + f] < M_) {
       begin = next_f[stage - 1] + passes_[f - 3].length + passes_[f - 3].hop;
     }
     next_f[stage] = look(f, begin);
@@ -221,7 +221,7 @@ int64_t PartialOrders::LowerBound(const State& s, int* device, int64_t* sum) con
     next_i[stage] = look(i, begin);
   }
   for (int d = 0; d < D_; ++d) {
-    int64_t begin = kNever;
+    int64_t begin = kNoMakespan;
     for (const Symbol symbol : symbols_of_[d]) {
       if (s[counts_ + symbol] == M_) continue;
       const int stage = StageOf(symbol);
@@ -232,7 +232,7 @@ int64_t PartialOrders::LowerBound(const State& s, int* device, int64_t* sum) con
                       : next_i[stage] + passes_[symbol - 1].length;
       begin = std::min(begin, b);
     }
-    if (begin == kNever) {
+    if (begin == kNoMakespan) {
       all += s[d];
       best = std::max(best, s[d]);
       continue;

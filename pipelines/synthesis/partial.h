@@ -61,7 +61,7 @@ class PartialOrders {
   int64_t Count(const State& s, Symbol symbol) const { return s[counts_ + symbol]; }
   int64_t Free(const State& s, int device) const { return s[device]; }
   int64_t RuledOut(const State& s, int device) const { return s[2 * D_ + device]; }
-  // When the next pass of the kind can begin but for its device; kNever: it is not known.
+  // When the next pass of the kind can begin but for its device; kNoMakespan: it is not known.
   int64_t Arrival(const State& s, Symbol symbol) const;
   // Whether its results that wait for the next stage are as many as the window.
   bool IsFull(const State& s, Symbol symbol) const {

@@ -179,7 +179,7 @@ bool IsWordOf(const SynthesisProblem& p, int device, const std::vector<Symbol>& 
   return FitsMemory(p, device, word);
 }
 
-Schedule ScheduleOf(const SynthesisProblem& p, const Words& words) {
+Schedule ScheduleOf(const SynthesisProblem& p, const OrderWords& words) {
   Schedule schedule;
   schedule.name = "synthesized";
   schedule.stages = StageGraph::Chain(p.stages());
@@ -200,7 +200,7 @@ Schedule ScheduleOf(const SynthesisProblem& p, const Words& words) {
   return schedule;
 }
 
-absl::StatusOr<Words> WordsOf(const SynthesisProblem& p, const Schedule& schedule) {
+absl::StatusOr<OrderWords> WordsOf(const SynthesisProblem& p, const Schedule& schedule) {
   const auto error = [](absl::string_view why) {
     return absl::InvalidArgumentError(absl::StrCat("synthesis: the schedule ", why));
   };
@@ -216,7 +216,7 @@ absl::StatusOr<Words> WordsOf(const SynthesisProblem& p, const Schedule& schedul
       return error("has its stages on other devices");
     }
   }
-  Words words(p.devices);
+  OrderWords words(p.devices);
   std::vector<int> next(size_t{3} * p.stages(), 0);
   for (int d = 0; d < p.devices; ++d) {
     const auto add = [&](int stage, int kind, int micro_batch) {

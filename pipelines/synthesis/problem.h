@@ -4,7 +4,7 @@
 //   SynthesisProblem problem = UnitProblem(/*devices=*/4, /*micro_batches=*/8, {0, 1, 2, 3});
 //   problem.limits.free.assign(4, Bytes(4));        // four activations a device
 //   PIPELAB_RETURN_IF_ERROR(CheckProblem(problem));
-//   Words words = ...;                              // synthesize.h finds them
+//   OrderWords words = ...;                              // synthesize.h finds them
 //   Schedule schedule = ScheduleOf(problem, words);
 //
 // Micro-batches are alike. Given any schedule, let each stage give its n-th forward, input gradient
@@ -29,7 +29,7 @@ namespace pipelab {
 // A symbol of a word: 3 * stage + kind.
 using Symbol = uint16_t;
 enum PassKind : uint8_t { kPassF, kPassI, kPassW };
-using Words = std::vector<std::vector<Symbol>>;  // [device]
+using OrderWords = std::vector<std::vector<Symbol>>;  // [device]
 
 inline int StageOf(Symbol symbol) { return symbol / 3; }
 inline int KindOf(Symbol symbol) { return symbol % 3; }
@@ -74,10 +74,10 @@ absl::Status CheckProblem(const SynthesisProblem& problem);
 bool IsWordOf(const SynthesisProblem& problem, int device, const std::vector<Symbol>& word);
 bool FitsMemory(const SynthesisProblem& problem, int device, const std::vector<Symbol>& word);
 
-Schedule ScheduleOf(const SynthesisProblem& problem, const Words& words);
+Schedule ScheduleOf(const SynthesisProblem& problem, const OrderWords& words);
 // Of a schedule over the same stages and devices, one replica; a B is I and W of a problem that
 // splits backwards. InvalidArgument where the problem cannot say it.
-absl::StatusOr<Words> WordsOf(const SynthesisProblem& problem, const Schedule& schedule);
+absl::StatusOr<OrderWords> WordsOf(const SynthesisProblem& problem, const Schedule& schedule);
 
 }  // namespace pipelab
 

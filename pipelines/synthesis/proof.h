@@ -25,7 +25,7 @@ constexpr char kProofStuck = 's';      // nothing can begin
 constexpr char kProofDone = 'e';       // an order, and not shorter
 
 struct Proof {
-  Words words;
+  OrderWords words;
   int64_t makespan = 0;  // ns
   Bound bound;
   std::string log;  // empty: the bound is all that is proven

@@ -22,7 +22,7 @@ int main(int, char** argv) {
   Bound b = BestBound(p, &h);
   printf("bound %ld %s  %.3f s\n", (long)b.value, ToText(b).c_str(), Now() - t);
   WordEvaluator e(p);
-  int64_t best = kNever; Words start;
+  int64_t best = kNoMakespan; OrderWords start;
   for (const char* name : {"1f1b", "zb_h1", "zb_h2", "zb1p", "zb2p", "zbv", "v_half", "v_min", "interleaved_zb1p", "dualpipev", "interleaved", "hanayo"}) {
     SchemeParams sp; sp.devices = P; sp.micro_batches = M;
     for (int64_t x : p.lengths.forward) sp.times.forward.push_back(Nanoseconds(x));
@@ -41,7 +41,7 @@ int main(int, char** argv) {
   for (int width : {1, 8, 64, 256}) {
     BeamOptions o; o.width = width;
     t = Now();
-    Words w = BeamSearch(p, h, o);
+    OrderWords w = BeamSearch(p, h, o);
     double dt = Now() - t;
     if (w.empty()) { printf("beam %d stuck %.2f\n", width, dt); continue; }
     bool fits = true;

@@ -80,8 +80,8 @@ int64_t ShortestOfAll(const SynthesisProblem& p) {
     AllWords(p, d, &word, &words[d]);
   }
   WordEvaluator evaluator(p);
-  int64_t least = kNever;
-  Words chosen(p.devices);
+  int64_t least = kNoMakespan;
+  OrderWords chosen(p.devices);
   const std::function<void(int)> choose = [&](int d) {
     if (d == p.devices) {
       least = std::min(least, evaluator.Makespan(chosen));
@@ -116,11 +116,11 @@ TEST(ExactSearch, IsBruteForce) {
       const int64_t least = ShortestOfAll(p);
       const Heads heads = ComputeHeads(p, /*memory=*/true);
       ExactOptions options;
-      options.shorter_than = kNever;
+      options.shorter_than = kNoMakespan;
       const ExactResult found = SearchExactly(p, heads, options);
       ASSERT_TRUE(found.complete);
       EXPECT_EQ(found.makespan, least) << seed << " on " << shape.devices;
-      if (least == kNever) continue;
+      if (least == kNoMakespan) continue;
       ++feasible;
       const Bound bound = BestBound(p);
       EXPECT_LE(bound.value, least) << seed << " " << ToText(bound);
@@ -141,7 +141,7 @@ TEST(WordEvaluator, IsTheMakespanOfTheSchedule) {
     p.limits.free.assign(4, Bytes(1000));
     p.split_backward = true;
     const Heads heads = ComputeHeads(p, true);
-    const Words words = BeamSearch(p, heads, {});
+    const OrderWords words = BeamSearch(p, heads, {});
     ASSERT_FALSE(words.empty());
     const int64_t makespan = WordEvaluator(p).Makespan(words);
     SynthesisProblem plain = p;  // Makespan knows no R
@@ -160,7 +160,7 @@ TEST(WordEvaluator, IsTheMakespanOfTheSchedule) {
 
 TEST(WordEvaluator, ACriticalPathHasNoPauses) {
   const SynthesisProblem p = RandomProblem(3, 4, 9, LoopedDevices(4, 1));
-  const Words words = BeamSearch(p, ComputeHeads(p, true), {});
+  const OrderWords words = BeamSearch(p, ComputeHeads(p, true), {});
   WordEvaluator evaluator(p);
   const int64_t makespan = evaluator.Makespan(words);
   const std::vector<WordPlace> path = evaluator.CriticalPath(words);
@@ -171,11 +171,11 @@ TEST(WordEvaluator, ACriticalPathHasNoPauses) {
             makespan);
 }
 
-// Words that wait for each other have no makespan.
+// OrderWords that wait for each other have no makespan.
 TEST(WordEvaluator, SeesALock) {
   const SynthesisProblem p = UnitProblem(2, 1, {0, 1, 0, 1});
-  const Words words = {{6, 0, 7, 8, 1, 2}, {3, 9, 10, 11, 4, 5}};
-  EXPECT_EQ(WordEvaluator(p).Makespan(words), kNever);
+  const OrderWords words = {{6, 0, 7, 8, 1, 2}, {3, 9, 10, 11, 4, 5}};
+  EXPECT_EQ(WordEvaluator(p).Makespan(words), kNoMakespan);
 }
 
 // Closed forms: with room for P micro-batches zero bubble's 3 M + P - 1 is the shortest.

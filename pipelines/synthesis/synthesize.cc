@@ -28,7 +28,7 @@ class Synthesizer {
         evaluator_(p),
         random_(options.seed, "synthesis"),
         end_(absl::Now() + options.time_limit) {
-    result_.proof.makespan = kNever;
+    result_.proof.makespan = kNoMakespan;
   }
 
   absl::StatusOr<Synthesis> Run() {
@@ -65,7 +65,7 @@ class Synthesizer {
   }
   bool Over() { return result_.proof.optimal() || Stopped(); }
 
-  void Take(const Words& words, const std::string& found_by) {
+  void Take(const OrderWords& words, const std::string& found_by) {
     for (int d = 0; d < p_.devices; ++d) {
       if (words.empty() || !IsWordOf(p_, d, words[d])) return;
     }
@@ -80,7 +80,7 @@ class Synthesizer {
   }
 
   void Beam(BeamOptions beam, const std::string& name) {
-    if (result_.proof.makespan < kNever) beam.shorter_than = result_.proof.makespan;
+    if (result_.proof.makespan < kNoMakespan) beam.shorter_than = result_.proof.makespan;
     beam.stop = [this] { return Stopped(); };
     Take(BeamSearch(p_, heads_, beam), name);
   }
@@ -93,7 +93,7 @@ class Synthesizer {
     beam.noise = 1 << round % 4;
     beam.window = round % 5 == 4 ? 4 : 16;
     const bool part = round % 4 != 0 && !result_.proof.words.empty();
-    const Words best = result_.proof.words;
+    const OrderWords best = result_.proof.words;
     if (part) {
       beam.begin_as = &best;
       beam.begin_until = static_cast<int64_t>(random_.Uniform(2 * round + 1) *

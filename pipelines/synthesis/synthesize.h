@@ -41,7 +41,7 @@ struct SynthesisOptions {
 
 struct CatalogueOrder {
   std::string scheme;  // with what was varied: "interleaved_zb1p group_size=8"
-  Words words;
+  OrderWords words;
   int64_t makespan = 0;  // ns
 };
 
