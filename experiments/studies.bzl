@@ -20,6 +20,7 @@ STUDIES = {
     "int4_inference": "//experiments/inference:int4_inference",
     "pipelined_decoding": "//experiments/inference:pipelined_decoding",
     "unreliable_peers": "//experiments/elastic:unreliable_peers",
+    "synthesis": "//experiments/synthesis:synthesis",
     "candle_uno_train": "//experiments/train:candle_uno_train",
     "dlrm_train": "//experiments/train:dlrm_train",
     "gpt_train": "//experiments/train:gpt_train",
