@@ -96,7 +96,7 @@ absl::Status SetFreedoms(StepSynthesisOptions* options) {
     } else if (word == "placement") {
       options->placement = true;
     } else if (word == "stages") {
-      options->most_virtual_stages = 2;
+      options->most_virtual_stages = 4;
     } else {
       return absl::InvalidArgumentError(
           absl::StrCat("--freedoms=", text, ": '", word, "' is none of split, placement, stages"));

@@ -15,6 +15,7 @@
 ABSL_FLAG(int, most_devices, 16, "of the grid of equal times");
 ABSL_FLAG(int, cases, 20, "unequal cases, at most 20");
 ABSL_FLAG(int, rounds, 6, "of beams, for each problem");
+ABSL_FLAG(int, widest, 256, "beam");
 ABSL_FLAG(bool, large, true, "P = 32, M = 128, too");
 
 namespace pipelab {
@@ -25,10 +26,12 @@ absl::Status Run(StudyRun* study) {
   size.most_devices = absl::GetFlag(FLAGS_most_devices);
   size.cases = absl::GetFlag(FLAGS_cases);
   size.rounds = absl::GetFlag(FLAGS_rounds);
+  size.widest = absl::GetFlag(FLAGS_widest);
   size.large = absl::GetFlag(FLAGS_large);
   PIPELAB_RETURN_IF_ERROR(CheckRange("--most_devices", size.most_devices, 2, 64));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--cases", size.cases, 1, 20));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--rounds", size.rounds, 0, 10000));
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--widest", size.widest, 1, 100000));
   PIPELAB_RETURN_IF_ERROR(study->Begin());
   PIPELAB_ASSIGN_OR_RETURN(const SynthesisStudy found, RunSynthesisStudy(size));
   for (Table& table : SynthesisTables(found)) study->report().AddTable(std::move(table));

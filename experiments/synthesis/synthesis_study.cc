@@ -45,6 +45,7 @@ absl::StatusOr<SynthesizedRow> Solve(const Instance& i, const SynthesisStudySize
   SynthesisOptions options;
   options.time_limit = absl::Seconds(limit_s);
   options.rounds = size.rounds;
+  options.widest = size.widest;
   options.exact_nodes = size.exact_nodes;
   PIPELAB_ASSIGN_OR_RETURN(const Synthesis found, Synthesize(p, options));
   PIPELAB_RETURN_IF_ERROR(CheckProof(p, found.proof));
@@ -197,7 +198,7 @@ absl::StatusOr<SynthesisStudy> RunSynthesisStudy(const SynthesisStudySize& size)
   if (size.large) {
     PIPELAB_RETURN_IF_ERROR(AddRows(OneSize(32, 128), size, size.large_limit_s, &study.large));
   }
-  PIPELAB_ASSIGN_OR_RETURN(study.unequal, RunUnequalCases(size.cases, size.rounds));
+  PIPELAB_ASSIGN_OR_RETURN(study.unequal, RunUnequalCases(size));
   return study;
 }
 

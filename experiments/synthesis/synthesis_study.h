@@ -24,7 +24,8 @@ struct SynthesisStudySize {
   int most_devices = 16;         // of the grid of equal times: 2, 4, 8, ... of them
   int most_small = 8;            // micro-batches of small sizes
   bool large = true;             // P = 32, M = 128
-  int rounds = 6, cases = 20;    // of beams; of unequal cases
+  int rounds = 6, cases = 20;    // of varied beams; of unequal cases
+  int widest = 256;              // beam
   int64_t exact_nodes = 1 << 21;  // of an exact search
   double small_limit_s = 60, large_limit_s = 300;
 };
@@ -60,8 +61,8 @@ absl::StatusOr<SynthesisStudy> RunSynthesisStudy(const SynthesisStudySize& size)
 std::vector<Table> SynthesisTables(const SynthesisStudy& study);
 std::vector<Claim> SynthesisClaims(const SynthesisStudy& study);
 
-// Of the models, some at each size: the first `cases` of 20.
-absl::StatusOr<std::vector<UnequalRow>> RunUnequalCases(int cases, int rounds);
+// Steps of models: the first `cases` of 20.
+absl::StatusOr<std::vector<UnequalRow>> RunUnequalCases(const SynthesisStudySize& size);
 
 }  // namespace pipelab
 

@@ -35,12 +35,13 @@ std::vector<UnequalCase> Cases() {
   return cases;
 }
 
-absl::StatusOr<UnequalRow> Run(const UnequalCase& c, int rounds) {
+absl::StatusOr<UnequalRow> Run(const UnequalCase& c, const SynthesisStudySize& size) {
   PIPELAB_ASSIGN_OR_RETURN(const auto on, ModelOnCluster::Load(c.model, "dgx-h100", "bf16"));
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig config, ParseStepConfig("", c.config));
   StepCache cache(on->step());
   StepSynthesisOptions options;
-  options.search.rounds = rounds;
+  options.search.rounds = size.rounds;
+  options.search.widest = size.widest;
   options.search.time_limit = absl::Seconds(60);
   if (c.slow >= 0) {
     options.speeds.assign(config.pipeline, 1);
@@ -62,11 +63,11 @@ absl::StatusOr<UnequalRow> Run(const UnequalCase& c, int rounds) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<UnequalRow>> RunUnequalCases(int cases, int rounds) {
+absl::StatusOr<std::vector<UnequalRow>> RunUnequalCases(const SynthesisStudySize& size) {
   std::vector<UnequalRow> rows;
   const std::vector<UnequalCase> all = Cases();
-  for (size_t i = 0; i < all.size() && static_cast<int>(i) < cases; ++i) {
-    absl::StatusOr<UnequalRow> row = Run(all[i], rounds);
+  for (size_t i = 0; i < all.size() && static_cast<int>(i) < size.cases; ++i) {
+    absl::StatusOr<UnequalRow> row = Run(all[i], size);
     if (!row.ok()) {
       return absl::Status(row.status().code(), absl::StrCat(all[i].model, " ", all[i].config, ": ",
                                                             row.status().message()));

@@ -20,7 +20,8 @@ namespace pipelab {
 namespace {
 
 constexpr char kName[] = "synthesized";
-constexpr int kFineStages = 4;  // a device, where runs of them are balanced
+constexpr int kFineStages[] = {4, 8};  // a device, where runs of them are balanced
+constexpr int kMostRuns = 3;           // a device
 
 // Some valid order, to price the placement with.
 Schedule AnyOrder(const StepConfig& c, const std::vector<int>& device_of_stage) {
@@ -165,18 +166,19 @@ class StepSynthesizer {
       return absl::InvalidArgumentError("synthesize: memory must be above 0");
     }
     PIPELAB_RETURN_IF_ERROR(FindPlacements());
-    // A quick look at each; then the better half again, and the best for what is left.
+    // A quick look at each; then the best for what is left.
     absl::Status status = absl::OkStatus();
-    const size_t all = problems_.size();
-    for (size_t i = 0; i < all; ++i) {
+    for (size_t i = 0; i < problems_.size(); ++i) {
       SynthesisOptions quick = options_.search;
-      quick.time_limit = Left() / (2.0 * static_cast<double>(all - i));
+      quick.time_limit = Left() / (1.0 + static_cast<double>(problems_.size() - i));
       quick.rounds = std::min(quick.rounds, 2);
+      quick.widest = std::min(quick.widest, 8);
       quick.exact_nodes = std::min<int64_t>(quick.exact_nodes, 20000);
       const absl::Status tried = Try(i, quick);
       if (!tried.ok()) {
         result_.refused.push_back(absl::StrCat(problems_[i].first, ": ", tried.message()));
         if (status.ok()) status = tried;
+        if (problems_[i].second.split_backward) AddWhole(i);
       }
     }
     if (result_.placed.empty()) return status;
@@ -219,17 +221,21 @@ class StepSynthesizer {
   }
 
   void Add(const std::string& name, const std::vector<int>& devices, absl::Status* status) {
-    for (const bool split : {true, false}) {
-      if (split && !options_.split_backward) continue;
-      absl::StatusOr<SynthesisProblem> p =
-          ProblemOfStep(cache_, config_, devices, split, options_);
-      if (p.ok()) {
-        problems_.push_back({absl::StrCat(name, split ? "" : ", whole backwards"), *std::move(p)});
-      } else {
-        result_.refused.push_back(absl::StrCat(name, ": ", p.status().message()));
-        if (status->ok()) *status = p.status();
-      }
+    const bool split = options_.split_backward;
+    absl::StatusOr<SynthesisProblem> p = ProblemOfStep(cache_, config_, devices, split, options_);
+    if (p.ok()) {
+      problems_.push_back({name, *std::move(p)});
+      return;
     }
+    result_.refused.push_back(absl::StrCat(name, ": ", p.status().message()));
+    if (status->ok()) *status = p.status();
+  }
+  // What is left between I and W takes memory that whole backwards do not.
+  void AddWhole(size_t i) {
+    absl::StatusOr<SynthesisProblem> p = ProblemOfStep(
+        cache_, config_, problems_[i].second.device_of_stage, /*split_backward=*/false, options_);
+    if (!p.ok()) return;
+    problems_.push_back({absl::StrCat(problems_[i].first, ", whole backwards"), *std::move(p)});
   }
 
   // Runs of finer stages.
@@ -237,20 +243,21 @@ class StepSynthesizer {
     const int P = config_.pipeline;
     StepSynthesisOptions full_speed = options_;
     full_speed.speeds.clear();
-    const absl::StatusOr<SynthesisProblem> fine =
-        ProblemOfStep(cache_, config_, LoopedDevices(P, kFineStages), true, full_speed);
-    if (!fine.ok()) return;  // fewer blocks than that
-    std::vector<int64_t> work;
-    for (int s = 0; s < fine->stages(); ++s) {
-      work.push_back(0);
-      for (int kind = 0; kind < 3; ++kind) work.back() += fine->Length(SymbolOf(s, kind));
-    }
     std::vector<double> speeds = options_.speeds;
     speeds.resize(P, 1);
-    absl::Status ignored = absl::OkStatus();
-    for (int V = 1; V <= std::min(2, std::max(1, options_.most_virtual_stages)); ++V) {
-      Add(absl::StrCat("balanced runs, ", V, " a device"),
-          BalancedDevices(work, speeds, ZigZagDevices(P, V)), &ignored);
+    for (const int per_device : kFineStages) {
+      const absl::StatusOr<SynthesisProblem> fine =
+          ProblemOfStep(cache_, config_, LoopedDevices(P, per_device), true, full_speed);
+      if (!fine.ok()) return;  // fewer blocks than that
+      std::vector<int64_t> work(fine->stages(), 0);
+      for (int s = 0; s < fine->stages(); ++s) {
+        for (int kind = 0; kind < 3; ++kind) work[s] += fine->Length(SymbolOf(s, kind));
+      }
+      absl::Status ignored = absl::OkStatus();
+      for (int runs = 1; runs <= std::min(kMostRuns, options_.most_virtual_stages); ++runs) {
+        Add(absl::StrCat(runs, runs == 1 ? " run" : " runs", " of ", P * per_device, " stages"),
+            BalancedDevices(work, speeds, ZigZagDevices(P, runs)), &ignored);
+      }
     }
   }
 

@@ -35,7 +35,7 @@ struct StepSynthesisOptions {
   std::vector<double> speeds;   // [pipeline device] of its usual speed; empty: 1
   bool split_backward = true;   // backwards may be split
   bool placement = true;        // stages may be placed otherwise than looped
-  int most_virtual_stages = 2;  // stages a device, on average, at most
+  int most_virtual_stages = 4;  // stages that a device has of a pipeline, at most
 };
 
 struct PlacedSynthesis {

@@ -40,9 +40,10 @@ class Synthesizer {
       result_.catalogue = std::move(orders[0]);
       Take(result_.catalogue.words, result_.catalogue.scheme);
     }
-    for (size_t round = 0; round < std::size(kWidths) && !Over(); ++round) {
+    for (const int width : kWidths) {
+      if (width > options_.widest || Over()) break;
       BeamOptions beam;
-      beam.width = kWidths[round];
+      beam.width = width;
       Beam(beam, absl::StrCat("beam of ", beam.width));
     }
     Exact();
@@ -88,7 +89,7 @@ class Synthesizer {
   // Noise from the begin, or from a time of the best order on.
   void Vary(int round) {
     BeamOptions beam;
-    beam.width = kWidths[1 + round % 3];
+    beam.width = std::min(kWidths[1 + round % 3], options_.widest);
     beam.seed = random_.Bits(2 * round);
     beam.noise = 1 << round % 4;
     beam.window = round % 5 == 4 ? 4 : 16;

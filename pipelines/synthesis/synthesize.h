@@ -32,7 +32,8 @@ struct SynthesisProgress {
 
 struct SynthesisOptions {
   absl::Duration time_limit = absl::InfiniteDuration();
-  int rounds = 12;              // of beams; a time limit ends them early
+  int rounds = 12;               // of varied beams; a time limit ends them early
+  int widest = 256;              // beam
   int64_t exact_nodes = 300000;  // of the exact search
   uint64_t seed = 1;
   std::function<void(const SynthesisProgress&)> progress;  // each time the order becomes shorter
