@@ -1,6 +1,7 @@
 // tools/bazel run //experiments:synthesis
 //
 // Synthesized schedules against the catalogue, their bounds, and on four devices here.
+#include <cstdint>
 #include <utility>
 
 #include "absl/flags/flag.h"
@@ -16,6 +17,7 @@ ABSL_FLAG(int, most_devices, 16, "of the grid of equal times");
 ABSL_FLAG(int, cases, 20, "unequal cases, at most 20");
 ABSL_FLAG(int, rounds, 6, "of beams, for each problem");
 ABSL_FLAG(int, widest, 256, "beam");
+ABSL_FLAG(int64_t, exact_nodes, 1 << 21, "of an exact search");
 ABSL_FLAG(bool, large, true, "P = 32, M = 128, too");
 
 namespace pipelab {
@@ -27,10 +29,12 @@ absl::Status Run(StudyRun* study) {
   size.cases = absl::GetFlag(FLAGS_cases);
   size.rounds = absl::GetFlag(FLAGS_rounds);
   size.widest = absl::GetFlag(FLAGS_widest);
+  size.exact_nodes = absl::GetFlag(FLAGS_exact_nodes);
   size.large = absl::GetFlag(FLAGS_large);
   PIPELAB_RETURN_IF_ERROR(CheckRange("--most_devices", size.most_devices, 2, 64));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--cases", size.cases, 1, 20));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--rounds", size.rounds, 0, 10000));
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--exact_nodes", size.exact_nodes, 0, 1 << 26));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--widest", size.widest, 1, 100000));
   PIPELAB_RETURN_IF_ERROR(study->Begin());
   PIPELAB_ASSIGN_OR_RETURN(const SynthesisStudy found, RunSynthesisStudy(size));
@@ -52,7 +56,7 @@ int main(int argc, char** argv) {
   info.summary =
       "The best order for given times and memory: against the catalogue, against lower bounds, for "
       "models with unequal stages or devices, and run on four devices here.";
-  info.quick = {{"most_devices", "8"}, {"rounds", "3"}, {"large", "false"}};
-  info.quick_leaves_out = "P = 16, P = 32 and half of the rounds";
+  info.quick = {{"most_devices", "8"}, {"rounds", "2"}, {"widest", "64"}, {"exact_nodes", "200000"}, {"large", "false"}};
+  info.quick_leaves_out = "P = 16, P = 32, wide beams and long exact searches";
   return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
 }

@@ -130,7 +130,7 @@ double MedianGap(const std::vector<SynthesizedRow>& rows) {
 Table RowsTable(const std::string& name, const std::string& title,
                 const std::vector<SynthesizedRow>& rows) {
   Table t(name, title);
-  for (const char* key : {"P", "M", "stages", "times", "memory"}) t.AddKey(key);
+  for (const char* key : {"devices", "micro_batches", "stages", "times", "memory"}) t.AddKey(key);
   const auto column = [&t](const char* metric, const char* heading, const char* unit, int decimals) {
     t.AddColumn({.metric = metric,
                  .title = heading,
