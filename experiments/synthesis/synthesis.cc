@@ -18,6 +18,7 @@ ABSL_FLAG(int, cases, 20, "unequal cases, at most 20");
 ABSL_FLAG(int, rounds, 6, "of beams, for each problem");
 ABSL_FLAG(int, widest, 256, "beam");
 ABSL_FLAG(int64_t, exact_nodes, 1 << 21, "of an exact search");
+ABSL_FLAG(int, case_limit_s, 60, "seconds for an unequal case");
 ABSL_FLAG(bool, large, true, "P = 32, M = 128, too");
 
 namespace pipelab {
@@ -30,11 +31,13 @@ absl::Status Run(StudyRun* study) {
   size.rounds = absl::GetFlag(FLAGS_rounds);
   size.widest = absl::GetFlag(FLAGS_widest);
   size.exact_nodes = absl::GetFlag(FLAGS_exact_nodes);
+  size.unequal_limit_s = absl::GetFlag(FLAGS_case_limit_s);
   size.large = absl::GetFlag(FLAGS_large);
   PIPELAB_RETURN_IF_ERROR(CheckRange("--most_devices", size.most_devices, 2, 64));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--cases", size.cases, 1, 20));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--rounds", size.rounds, 0, 10000));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--exact_nodes", size.exact_nodes, 0, 1 << 26));
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--case_limit_s", absl::GetFlag(FLAGS_case_limit_s), 1, 3600));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--widest", size.widest, 1, 100000));
   PIPELAB_RETURN_IF_ERROR(study->Begin());
   PIPELAB_ASSIGN_OR_RETURN(const SynthesisStudy found, RunSynthesisStudy(size));
@@ -56,7 +59,7 @@ int main(int argc, char** argv) {
   info.summary =
       "The best order for given times and memory: against the catalogue, against lower bounds, for "
       "models with unequal stages or devices, and run on four devices here.";
-  info.quick = {{"most_devices", "8"}, {"rounds", "2"}, {"widest", "64"}, {"exact_nodes", "200000"}, {"large", "false"}};
+  info.quick = {{"most_devices", "8"}, {"rounds", "2"}, {"widest", "64"}, {"case_limit_s", "10"}, {"exact_nodes", "200000"}, {"large", "false"}};
   info.quick_leaves_out = "P = 16, P = 32, wide beams and long exact searches";
   return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
 }

@@ -169,8 +169,11 @@ Table UnequalTable(const std::vector<UnequalRow>& rows) {
   column("synthesized", "step, synthesized", "ms");
   column("gain", "shorter by", "%");
   for (const UnequalRow& r : rows) {
-    t.AddRow({Label(r.name), Simulated(r.catalogue_ms).WithNote(r.scheme),
-              Simulated(r.step_ms).WithNote(r.placement), Simulated(ToPercent(r.gain()))});
+    const Cell none = Missing("no schedule of the catalogue fits");
+    t.AddRow({Label(r.name),
+              r.scheme.empty() ? none : Simulated(r.catalogue_ms).WithNote(r.scheme),
+              Simulated(r.step_ms).WithNote(r.placement),
+              r.scheme.empty() ? none : Simulated(ToPercent(r.gain()))});
   }
   return t;
 }
@@ -248,12 +251,15 @@ std::vector<Claim> SynthesisClaims(const SynthesisStudy& study) {
               &claims);
 
   std::vector<double> gains;
-  for (const UnequalRow& r : study.unequal) gains.push_back(ToPercent(r.gain()));
+  for (const UnequalRow& r : study.unequal) {
+    if (!r.scheme.empty()) gains.push_back(ToPercent(r.gain()));
+  }
   Claim unequal = OwnClaim("synthesis.unequal",
                            "unequal stages or devices: step shorter than the catalogue's best at "
                            "the same memory, median");
   unequal.unit = "%";
-  Found(&unequal, Origin::kSimulated, Median(gains));
+  Found(&unequal, Origin::kSimulated, Median(gains),
+        absl::StrFormat("%.1f %% (%d cases)", Median(gains), static_cast<int>(gains.size())));
   MetIf(&unequal, Median(gains) >= 5, "at least 5 %",
         "schemes that take the times of passes are near the bound where devices are equal");
   claims.push_back(std::move(unequal));

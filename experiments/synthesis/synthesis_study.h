@@ -27,7 +27,7 @@ struct SynthesisStudySize {
   int rounds = 6, cases = 20;    // of varied beams; of unequal cases
   int widest = 256;              // beam
   int64_t exact_nodes = 1 << 21;  // of an exact search
-  double small_limit_s = 60, large_limit_s = 300;
+  double small_limit_s = 60, large_limit_s = 300, unequal_limit_s = 60;
 };
 
 // A problem and what came out.
@@ -46,7 +46,7 @@ struct SynthesizedRow {
 
 // A step of a model.
 struct UnequalRow {
-  std::string name, placement, scheme;
+  std::string name, placement, scheme;  // none of the catalogue fits: an empty scheme
   double catalogue_ms = 0, step_ms = 0, passes_ms = 0, bound_ms = 0;
 
   double gain() const { return 1 - step_ms / catalogue_ms; }

@@ -13,6 +13,8 @@
 #include "pipelines/schedules/variants.h"
 #include "pipelines/sim/simulate.h"
 #include "pipelines/step/order_memory.h"
+#include "pipelines/synthesis/bound.h"
+#include "pipelines/synthesis/evaluate.h"
 #include "pipelines/synthesis/placements.h"
 #include "tools/base/status_macros.h"
 
@@ -178,11 +180,13 @@ class StepSynthesizer {
       if (!tried.ok()) {
         result_.refused.push_back(absl::StrCat(problems_[i].first, ": ", tried.message()));
         if (status.ok()) status = tried;
-        if (problems_[i].second.split_backward) AddWhole(i);
+      }
+      if (problems_[i].second.split_backward && !problems_[i].second.limits.free.empty()) {
+        AddWhole(i);
       }
     }
-    if (result_.placed.empty()) return status;
     PIPELAB_RETURN_IF_ERROR(FindCatalogue());
+    if (result_.placed.empty() && !KeepCatalogue()) return status;
     Sort();
     for (size_t i = 0; i < problems_.size(); ++i) {
       if (problems_[i].first != result_.placed[0].placement) continue;
@@ -192,6 +196,7 @@ class StepSynthesizer {
       break;
     }
     Sort();
+    KeepCatalogue();
     return std::move(result_);
   }
 
@@ -265,7 +270,7 @@ class StepSynthesizer {
     const auto& [name, problem] = problems_[i];
     SynthesisProblem p = problem;
     const Bytes memory = options_.memory == Bytes(0) ? Bytes(0) : options_.memory;
-    for (int again = 0; again < 4; ++again) {
+    for (int again = 0; again < 8; ++again) {
       PIPELAB_ASSIGN_OR_RETURN(Synthesis found, Synthesize(p, search));
       PIPELAB_ASSIGN_OR_RETURN(
           StepPrediction prediction,
@@ -293,6 +298,47 @@ class StepSynthesizer {
       return;
     }
     result_.placed.push_back(std::move(placed));
+  }
+
+  // The best of the catalogue itself, where nothing shorter was found: where messages take memory,
+  // it may fit and the search's limits be too careful.
+  bool KeepCatalogue() {
+    if (result_.catalogue.scheme.empty()) return false;
+    const StepPrediction& known = result_.catalogue.prediction;
+    if (!result_.placed.empty() && result_.placed[0].prediction.step_time <= known.step_time) {
+      return true;
+    }
+    const Schedule& schedule = known.step.program.schedule;
+    std::vector<int> devices;
+    for (const std::vector<int>& group : schedule.placement.groups[0]) {
+      devices.push_back(group[0] / known.step.members);
+    }
+    bool whole = true;
+    for (const auto& list : schedule.order) {
+      for (const Action& a : list) whole = whole && a.kind != ActionKind::kBackwardInput;
+    }
+    const absl::StatusOr<SynthesisProblem> p =
+        ProblemOfStep(cache_, config_, devices, !whole, options_);
+    if (!p.ok()) return false;
+    Schedule one = AnyOrder(config_, devices);
+    for (int d = 0; d < config_.pipeline; ++d) one.order[d] = schedule.order[d * known.step.members];
+    const absl::StatusOr<OrderWords> words = WordsOf(*p, one);
+    if (!words.ok()) return false;
+    for (int d = 0; d < p->devices; ++d) {
+      if (!IsWordOf(*p, d, (*words)[d])) return false;
+    }
+    absl::StatusOr<StepPrediction> prediction =
+        PredictOrder(cache_, config_, ScheduleOf(*p, *words), options_.speeds);
+    const Bytes most = options_.memory == Bytes(0) ? known.step.device_memory : options_.memory;
+    if (!prediction.ok() || (most > Bytes(0) && prediction->largest_device > most)) return false;
+    Synthesis found;
+    found.proof.words = *words;
+    found.proof.makespan = WordEvaluator(*p).Makespan(*words);
+    found.proof.bound = BestBound(*p);
+    found.found_by = result_.catalogue.scheme;
+    result_.placed.insert(result_.placed.begin(),
+                          {"as the catalogue", *p, std::move(found), *std::move(prediction)});
+    return true;
   }
 
   // Schemes of one replica and synchronous training, in all their variants.
