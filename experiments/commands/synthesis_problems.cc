@@ -25,9 +25,9 @@ namespace {
 absl::StatusOr<CostTable> CostsOfFile(const std::string& file, const StageTimes& times,
                                       const Schedule& schedule) {
   if (times.stages() != schedule.num_stages()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--times=", file, ": has ", times.stages(), " stages; the configuration has P x V = ",
-        schedule.num_stages()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--times=", file, ": has ", times.stages(),
+                     " stages; the configuration has P x V = ", schedule.num_stages()));
   }
   CostTable costs = CostTable::Unit(schedule);
   for (int s = 0; s < times.stages(); ++s) {
@@ -59,7 +59,8 @@ Schedule EmptyChain(int devices, int micro_batches, const std::vector<int>& devi
 absl::StatusOr<Bytes> SynthesisMemory() {
   const std::string text = absl::GetFlag(FLAGS_memory);
   if (text.empty()) return Bytes(0);
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<Bytes> bytes, ParseByteCounts("--memory", text, 1, ""));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<Bytes> bytes,
+                           ParseByteCounts("--memory", text, 1, ""));
   if (bytes[0] > Bytes(0)) return bytes[0];
   return absl::InvalidArgumentError(absl::StrCat("--memory=", text, ": must be above 0"));
 }
@@ -103,17 +104,17 @@ absl::StatusOr<GivenProblems> ProblemsOfTimes(const StepConfig& config,
     for (const bool split : {true, false}) {
       if (split && (!options.split_backward || of_file.whole_backward)) continue;
       if (!split && options.split_backward && !of_file.whole_backward) continue;
-      PIPELAB_ASSIGN_OR_RETURN(
-          SynthesisProblem p,
-          ProblemOfCosts(costs, chain.stages, devices, P, config.micro_batches, 1,
-                         config.recompute == Recompute::kFull, split));
+      PIPELAB_ASSIGN_OR_RETURN(SynthesisProblem p,
+                               ProblemOfCosts(costs, chain.stages, devices, P, config.micro_batches,
+                                              1, config.recompute == Recompute::kFull, split));
       if (options.memory > Bytes(0)) {
         p.limits.free.assign(P, options.memory);
         for (int s = 0; s < p.stages(); ++s) {
           p.limits.free[devices[s]] = p.limits.free[devices[s]] - costs.stages[s].memory.state;
         }
       }
-      given.problems.push_back({absl::StrCat(name, split ? "" : ", whole backwards"), std::move(p)});
+      given.problems.push_back(
+          {absl::StrCat(name, split ? "" : ", whole backwards"), std::move(p)});
     }
   }
   return given;

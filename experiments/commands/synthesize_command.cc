@@ -151,22 +151,21 @@ absl::Status Print(const Found& f, const std::string& table) {
   PIPELAB_RETURN_IF_ERROR(WriteSchedule(ScheduleOf(*f.problem, proof.words)));
   if (const std::string out = absl::GetFlag(FLAGS_json_out); !out.empty()) {
     const auto units = [&f](int64_t ns) { return static_cast<double>(ns) / f.per_unit; };
-    PIPELAB_RETURN_IF_ERROR(WriteOutput(
-        "--json_out", out,
-        DumpJson({{"schema", kOutputSchema},
-                  {"placement", f.placement},
-                  {"device_of_stage", f.problem->device_of_stage},
-                  {"unit", f.unit},
-                  {"passes", units(proof.makespan)},
-                  {"lower_bound", units(proof.lower_bound())},
-                  {"optimal", proof.optimal()},
-                  {"reason", BoundReasonName(proof.bound.reason)},
-                  {"gap", proof.gap()},
-                  {"step", f.step},
-                  {"catalogue_step", f.catalogue},
-                  {"catalogue_scheme", f.scheme},
-                  {"found_by", f.synthesis->found_by},
-                  {"stopped", f.synthesis->stopped}})));
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", out,
+                                        DumpJson({{"schema", kOutputSchema},
+                                                  {"placement", f.placement},
+                                                  {"device_of_stage", f.problem->device_of_stage},
+                                                  {"unit", f.unit},
+                                                  {"passes", units(proof.makespan)},
+                                                  {"lower_bound", units(proof.lower_bound())},
+                                                  {"optimal", proof.optimal()},
+                                                  {"reason", BoundReasonName(proof.bound.reason)},
+                                                  {"gap", proof.gap()},
+                                                  {"step", f.step},
+                                                  {"catalogue_step", f.catalogue},
+                                                  {"catalogue_scheme", f.scheme},
+                                                  {"found_by", f.synthesis->found_by},
+                                                  {"stopped", f.synthesis->stopped}})));
     if (out == "-") return absl::OkStatus();
   }
   std::string text = absl::StrFormat(
@@ -174,7 +173,8 @@ absl::Status Print(const Found& f, const std::string& table) {
       "why: %s\nfound by: %s%s\n",
       f.placement, Units(f, static_cast<double>(proof.makespan)),
       Units(f, static_cast<double>(proof.lower_bound())), 100 * proof.gap(), BoundText(f),
-      f.synthesis->found_by, f.synthesis->stopped ? "; the time limit or Ctrl-C ended the search" : "");
+      f.synthesis->found_by,
+      f.synthesis->stopped ? "; the time limit or Ctrl-C ended the search" : "");
   absl::StrAppendFormat(&text, "of all placements looked at: no order takes less than %s\n",
                         Units(f, static_cast<double>(f.floor)));
   absl::StrAppendFormat(&text, "simulated: %.9g%s%s", f.step, f.unit.empty() ? "" : " ", f.unit);
@@ -235,7 +235,8 @@ absl::Status SynthesizeTimes(const StepConfig& config, const StepSynthesisOption
   std::vector<std::pair<std::string, Synthesis>> found;
   std::vector<const SynthesisProblem*> problems;
   absl::Status status;
-  std::string rows = absl::StrFormat("%-32s %14s %14s %8s\n", "placement", "passes", "bound", "gap [%]");
+  std::string rows =
+      absl::StrFormat("%-32s %14s %14s %8s\n", "placement", "passes", "bound", "gap [%]");
   Found f;
   f.per_unit = static_cast<double>(given.nanoseconds_per_unit);
   f.unit = given.unit;
@@ -287,13 +288,13 @@ absl::Status SynthesizeCommand(const Words& words) {
   }
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig config, ConfigFromWord(words[1]));
   if (config.has_schedule_file()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(words[1], ": synthesize makes a schedule; give a scheme's name and its sizes"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        words[1], ": synthesize makes a schedule; give a scheme's name and its sizes"));
   }
   PIPELAB_RETURN_IF_ERROR(FindScheme(config.scheme, "scheme").status());
   if (config.pipeline < 1 || config.pipeline > 256 || config.micro_batches < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        words[1], ": P must be from 1 to 256 and M at least 1 for synthesize"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(words[1], ": P must be from 1 to 256 and M at least 1 for synthesize"));
   }
   PIPELAB_ASSIGN_OR_RETURN(StepSynthesisOptions options, OptionsFromFlags(config.pipeline));
   const InterruptGuard interrupt;

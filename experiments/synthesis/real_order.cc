@@ -55,8 +55,7 @@ absl::StatusOr<ReplayedRun> ReplayPasses(const Run& run, Nanoseconds hop) {
   PIPELAB_ASSIGN_OR_RETURN(replayed.costs,
                            ReplayCosts(run.training->program(), run.traces, std::move(base)));
   PIPELAB_ASSIGN_OR_RETURN(
-      const Trace trace,
-      Simulate(run.training->program(), replayed.costs, TraceOrigin::kReplayed));
+      const Trace trace, Simulate(run.training->program(), replayed.costs, TraceOrigin::kReplayed));
   int64_t begin = trace.makespan.value(), end = 0;
   for (const DeviceTrace& device : trace.devices) {
     for (const Span& span : device.spans) {
@@ -81,10 +80,10 @@ SynthesisProblem ProblemOf(const Program& program, const ReplayedRun& replayed, 
       const int64_t time = replayed.costs.instruction_time[d][i].value();
       const int stage = instruction.action.stage;
       if (instruction.op != OpCode::kCompute) continue;
-      (instruction.action.kind == ActionKind::kForward         ? p.lengths.forward
-       : instruction.action.kind == ActionKind::kBackwardInput ? p.lengths.backward_input
-                                                               : p.lengths.backward_weight)[stage] +=
-          time;
+      (instruction.action.kind == ActionKind::kForward ? p.lengths.forward
+       : instruction.action.kind == ActionKind::kBackwardInput
+           ? p.lengths.backward_input
+           : p.lengths.backward_weight)[stage] += time;
     }
   }
   for (auto* list : {&p.lengths.forward, &p.lengths.backward_input, &p.lengths.backward_weight}) {

@@ -15,9 +15,9 @@
 namespace pipelab {
 
 struct RealOrder {
-  double promised_ms = 0;   // of all passes, from the times measured before
-  double replayed_ms = 0;   // of all passes, as they then ran
-  double catalogue_ms = 0;  // of zb1p's, replayed from the times measured before
+  double promised_ms = 0;    // of all passes, from the times measured before
+  double replayed_ms = 0;    // of all passes, as they then ran
+  double catalogue_ms = 0;   // of zb1p's, replayed from the times measured before
   bool same_losses = false;  // as under zb1p
 };
 

@@ -18,8 +18,8 @@ namespace {
 
 struct Instance {
   int devices = 0, micro_batches = 0, virtual_stages = 1;
-  uint64_t seed = 0;     // of unequal times; 0: equal ones
-  double memory = 1;     // activations of a whole device, in multiples of P
+  uint64_t seed = 0;  // of unequal times; 0: equal ones
+  double memory = 1;  // activations of a whole device, in multiples of P
 };
 
 // Unequal ones: each pass half to one and a half times of 100, a hop a twentieth.
@@ -131,7 +131,8 @@ Table RowsTable(const std::string& name, const std::string& title,
                 const std::vector<SynthesizedRow>& rows) {
   Table t(name, title);
   for (const char* key : {"devices", "micro_batches", "stages", "times", "memory"}) t.AddKey(key);
-  const auto column = [&t](const char* metric, const char* heading, const char* unit, int decimals) {
+  const auto column = [&t](const char* metric, const char* heading, const char* unit,
+                           int decimals) {
     t.AddColumn({.metric = metric,
                  .title = heading,
                  .unit = unit,
@@ -148,8 +149,9 @@ Table RowsTable(const std::string& name, const std::string& title,
     Cell bound = Computed(r.bound).WithNote(r.reason);
     t.AddRow({Label(absl::StrCat(r.devices)), Label(absl::StrCat(r.micro_batches)),
               Label(r.placement), Label(r.times), Label(r.memory), catalogue,
-              Computed(r.makespan).WithNote(absl::StrCat(
-                  r.found_by, r.stopped ? "; the limit of time ended the search" : "")),
+              Computed(r.makespan)
+                  .WithNote(absl::StrCat(r.found_by,
+                                         r.stopped ? "; the limit of time ended the search" : "")),
               bound, Computed(ToPercent(r.gap()))});
   }
   return t;
@@ -170,8 +172,7 @@ Table UnequalTable(const std::vector<UnequalRow>& rows) {
   column("gain", "shorter by", "%");
   for (const UnequalRow& r : rows) {
     const Cell none = Missing("no schedule of the catalogue fits");
-    t.AddRow({Label(r.name),
-              r.scheme.empty() ? none : Simulated(r.catalogue_ms).WithNote(r.scheme),
+    t.AddRow({Label(r.name), r.scheme.empty() ? none : Simulated(r.catalogue_ms).WithNote(r.scheme),
               Simulated(r.step_ms).WithNote(r.placement),
               r.scheme.empty() ? none : Simulated(ToPercent(r.gain()))});
   }

@@ -21,11 +21,11 @@
 namespace pipelab {
 
 struct SynthesisStudySize {
-  int most_devices = 16;         // of the grid of equal times: 2, 4, 8, ... of them
-  int most_small = 8;            // micro-batches of small sizes
-  bool large = true;             // P = 32, M = 128
-  int rounds = 6, cases = 20;    // of varied beams; of unequal cases
-  int widest = 256;              // beam
+  int most_devices = 16;          // of the grid of equal times: 2, 4, 8, ... of them
+  int most_small = 8;             // micro-batches of small sizes
+  bool large = true;              // P = 32, M = 128
+  int rounds = 6, cases = 20;     // of varied beams; of unequal cases
+  int widest = 256;               // beam
   int64_t exact_nodes = 1 << 21;  // of an exact search
   double small_limit_s = 60, large_limit_s = 300, unequal_limit_s = 60;
 };
@@ -35,8 +35,8 @@ struct SynthesizedRow {
   std::string name;
   int devices = 0, micro_batches = 0;
   std::string placement, times, memory;
-  std::string scheme;        // the best of the catalogue; empty: none fits
-  double catalogue = 0;      // its makespan, in forwards of equal times or ns
+  std::string scheme;    // the best of the catalogue; empty: none fits
+  double catalogue = 0;  // its makespan, in forwards of equal times or ns
   double makespan = 0, bound = 0;
   std::string reason, found_by;
   bool optimal = false, stopped = false;

@@ -65,7 +65,8 @@ class Beam {
     for (const auto& [begin, d, i] : order) {
       const Symbol symbol = words[d][i];
       // A pass that takes no time may stand before what it waits for; the rest is then searched.
-      if (rules_.Arrival(states_[0], symbol) == kNoMakespan || rules_.IsFull(states_[0], symbol)) return;
+      if (rules_.Arrival(states_[0], symbol) == kNoMakespan || rules_.IsFull(states_[0], symbol))
+        return;
       rules_.Apply(d, symbol, &states_[0]);
       steps_.push_back({{0, static_cast<int16_t>(d), symbol}});
     }

@@ -27,7 +27,8 @@ struct BeamOptions {
   std::function<bool()> stop;
 };
 
-OrderWords BeamSearch(const SynthesisProblem& problem, const Heads& heads, const BeamOptions& options);
+OrderWords BeamSearch(const SynthesisProblem& problem, const Heads& heads,
+                      const BeamOptions& options);
 
 }  // namespace pipelab
 

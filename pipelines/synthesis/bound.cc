@@ -26,7 +26,8 @@ Bound LongestSet(const SynthesisProblem& p, const Heads& heads, int device) {
     for (int kind = 0; kind < p.kinds(); ++kind) {
       const Symbol symbol = SymbolOf(s, kind);
       for (int m = 0; m < M; ++m) {
-        passes.push_back({heads.head[symbol * M + m], p.Length(symbol), heads.tail[symbol * M + m]});
+        passes.push_back(
+            {heads.head[symbol * M + m], p.Length(symbol), heads.tail[symbol * M + m]});
         tails.push_back(passes.back().tail);
       }
     }
@@ -75,9 +76,9 @@ Bound WithoutMemory(const SynthesisProblem& p, const Heads& heads) {
 
 // A micro-batch holds what its F changed from the F's begin to the end of its I or W, at least.
 struct Holding {
-  double bytes_ns = 0;       // of all micro-batches of the device
+  double bytes_ns = 0;         // of all micro-batches of the device
   double fill = 0, drain = 0;  // bytes per ns, at most
-  double largest = 0;        // bytes of one
+  double largest = 0;          // bytes of one
   int64_t head = kNoTime, tail = kNoTime;
 
   static constexpr int64_t kNoTime = int64_t{1} << 61;
@@ -100,7 +101,8 @@ Holding HoldingOf(const SynthesisProblem& p, const Heads& heads, int device) {
                          left * static_cast<double>(p.split_backward ? p.Length(w) : 0));
       const double f_ns = static_cast<double>(std::max<int64_t>(p.Length(f), 1));
       const double i_ns = static_cast<double>(std::max<int64_t>(p.Length(i), 1));
-      const double w_ns = static_cast<double>(std::max<int64_t>(p.split_backward ? p.Length(w) : 1, 1));
+      const double w_ns =
+          static_cast<double>(std::max<int64_t>(p.split_backward ? p.Length(w) : 1, 1));
       h.fill = std::max({h.fill, kept / f_ns, (left - kept) / i_ns});
       h.drain = std::max({h.drain, (kept - left) / i_ns, left / w_ns});
       h.largest = std::max({h.largest, kept, left});

@@ -17,9 +17,9 @@
 namespace pipelab {
 
 enum class BoundReason : uint8_t {
-  kPath,    // a pass, what must come before it and what must come after
-  kLoad,    // passes of a device: the first begins, all run, the last is followed by the rest
-  kMemory,  // the same, and heads or tails wait for room; or:
+  kPath,     // a pass, what must come before it and what must come after
+  kLoad,     // passes of a device: the first begins, all run, the last is followed by the rest
+  kMemory,   // the same, and heads or tails wait for room; or:
   kHolding,  // what micro-batches hold, times how long they must, fills the device's room
 };
 const char* BoundReasonName(BoundReason reason);  // "path", "load", "memory", "holding"

@@ -63,9 +63,8 @@ std::vector<CatalogueOrder> CatalogueOrders(const SynthesisProblem& p) {
       }
     }
   }
-  std::stable_sort(orders.begin(), orders.end(), [](const auto& a, const auto& b) {
-    return a.makespan < b.makespan;
-  });
+  std::stable_sort(orders.begin(), orders.end(),
+                   [](const auto& a, const auto& b) { return a.makespan < b.makespan; });
   return orders;
 }
 

@@ -53,7 +53,8 @@ CheckGraph::CheckGraph(const SynthesisProblem& p, bool memory) : p_(p) {
       for (int m = 0; m < M; ++m) {
         Join(SymbolOf(s, kind), m - 1, SymbolOf(s, kind), m, 0);
         if (kind > 0) Join(SymbolOf(s, kind - 1), m, SymbolOf(s, kind), m, 0);
-        if (kind == kPassF && s > 0) Join(SymbolOf(s - 1, kind), m, SymbolOf(s, kind), m, p.Hop(s - 1));
+        if (kind == kPassF && s > 0)
+          Join(SymbolOf(s - 1, kind), m, SymbolOf(s, kind), m, p.Hop(s - 1));
         if (kind == kPassI && s + 1 < p.stages()) {
           const int64_t rebuilt_before = p.recompute ? p.lengths.recompute[s] : 0;
           Join(SymbolOf(s + 1, kind), m, SymbolOf(s, kind), m, p.Hop(s) - rebuilt_before);
@@ -104,12 +105,12 @@ std::vector<int64_t> CheckGraph::Earliest(const std::vector<std::vector<Edge>>& 
     int64_t busy = 0;
     std::vector<int>& mates = of_device[device_[node]];
     for (const int mate : mates) {
-      if ((all[mate / kBits] >> mate % kBits & 1) != 0) busy = std::max(busy, earliest[mate]) + length_[mate];
+      if ((all[mate / kBits] >> mate % kBits & 1) != 0)
+        busy = std::max(busy, earliest[mate]) + length_[mate];
     }
     earliest[node] = std::max(begin, busy);
-    const auto place = std::upper_bound(mates.begin(), mates.end(), node, [&](int a, int b) {
-      return earliest[a] < earliest[b];
-    });
+    const auto place = std::upper_bound(mates.begin(), mates.end(), node,
+                                        [&](int a, int b) { return earliest[a] < earliest[b]; });
     mates.insert(place, node);
     if (readers[node] == 0) std::vector<uint64_t>().swap(over[node]);
   }
@@ -133,8 +134,8 @@ CheckedHolding CheckGraph::Holding(int device) const {
       double left = kept + static_cast<double>(p_.Use(SymbolOf(s, kPassI)).change.value());
       if (!p_.split_backward) left = 0;
       if (kept <= 0 || left < 0) return {};
-      held += p_.micro_batches * (kept * static_cast<double>(to_end_of_i) +
-                                  left * static_cast<double>(w));
+      held += p_.micro_batches *
+              (kept * static_cast<double>(to_end_of_i) + left * static_cast<double>(w));
       const auto rate = [](double bytes, int64_t ns) {
         return bytes / static_cast<double>(std::max<int64_t>(1, ns));
       };

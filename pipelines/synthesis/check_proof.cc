@@ -65,8 +65,8 @@ absl::Status CheckOrder(const SynthesisProblem& p, const Proof& proof) {
   PIPELAB_ASSIGN_OR_RETURN(const Trace trace,
                            SimulateTotals(program, CostsOf(p, program.schedule)));
   if (trace.makespan == Nanoseconds(proof.makespan)) return absl::OkStatus();
-  return Refused(absl::StrCat("the order takes ", trace.makespan.value(), " ns, not ",
-                              proof.makespan));
+  return Refused(
+      absl::StrCat("the order takes ", trace.makespan.value(), " ns, not ", proof.makespan));
 }
 
 absl::Status CheckBound(const SynthesisProblem& p, const Bound& b) {

@@ -18,10 +18,10 @@ constexpr int64_t kOpen = int64_t{1} << 61;
 
 // A beginning of an order: the passes that have run, in order of time.
 struct Beginning {
-  std::vector<int64_t> end;                // [node]; -1: it has not run
-  std::vector<int> done;                   // [symbol]
+  std::vector<int64_t> end;                 // [node]; -1: it has not run
+  std::vector<int> done;                    // [symbol]
   std::vector<int64_t> free, level, until;  // [device]; it must go on before `until`
-  std::vector<std::set<Symbol>> barred;    // [device] what it waited past
+  std::vector<std::set<Symbol>> barred;     // [device] what it waited past
 };
 
 class Tree {
@@ -196,8 +196,7 @@ class Tree {
       const int d = graph_.device(node);
       begin[node] = std::max(graph_.head(node), b.free[d]);
       for (const auto& [other, delay] : graph_.before(node)) {
-        const int64_t end =
-            b.end[other] >= 0 ? b.end[other] : begin[other] + graph_.length(other);
+        const int64_t end = b.end[other] >= 0 ? b.end[other] : begin[other] + graph_.length(other);
         begin[node] = std::max(begin[node], end + delay);
       }
       least = std::max(least, begin[node] + graph_.length(node) + graph_.tail(node));

@@ -100,8 +100,8 @@ std::vector<WordPlace> WordEvaluator::CriticalPath(const OrderWords& words) cons
     const int64_t begin = begins_[at.device][at.index];
     if (begin == 0) break;
     const auto& word = words[at.device];
-    if (at.index > 0 && begins_[at.device][at.index - 1] + passes_[word[at.index - 1]].length ==
-                            begin) {
+    if (at.index > 0 &&
+        begins_[at.device][at.index - 1] + passes_[word[at.index - 1]].length == begin) {
       --at.index;
       continue;
     }

@@ -25,7 +25,11 @@ void BM_Makespan(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(evaluator.Makespan(words));
   state.SetItemsProcessed(state.iterations() * 3 * devices * micro_batches);
 }
-BENCHMARK(BM_Makespan)->Args({4, 8})->Args({16, 64})->Args({32, 128})->Unit(benchmark::kMicrosecond);
+BENCHMARK(BM_Makespan)
+    ->Args({4, 8})
+    ->Args({16, 64})
+    ->Args({32, 128})
+    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace pipelab

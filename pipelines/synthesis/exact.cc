@@ -11,7 +11,7 @@
 namespace pipelab {
 namespace {
 
-constexpr size_t kMostRemembered = 48;        // closed states of the same passes done
+constexpr size_t kMostRemembered = 48;          // closed states of the same passes done
 constexpr size_t kMostBytes = size_t{1} << 30;  // of all closed states
 
 class Search {
@@ -71,7 +71,9 @@ class Search {
   // checker goes the same way.
   static std::vector<Symbol> Ordered(std::vector<Symbol> symbols) {
     std::stable_sort(symbols.begin(), symbols.end(), [](Symbol a, Symbol b) {
-      const auto rank = [](Symbol s) { return KindOf(s) == kPassI ? 0 : KindOf(s) == kPassF ? 1 : 2; };
+      const auto rank = [](Symbol s) {
+        return KindOf(s) == kPassI ? 0 : KindOf(s) == kPassF ? 1 : 2;
+      };
       return rank(a) < rank(b);
     });
     return symbols;
@@ -110,7 +112,8 @@ class Search {
   void Close(std::string key, std::vector<int64_t> times) {
     auto& list = closed_[key];
     if (list.size() >= kMostRemembered || bytes_ > kMostBytes) return;
-    bytes_ += times.size() * sizeof(int64_t) + sizeof(times) + (list.empty() ? 2 * key.size() + 64 : 0);
+    bytes_ +=
+        times.size() * sizeof(int64_t) + sizeof(times) + (list.empty() ? 2 * key.size() + 64 : 0);
     list.push_back(std::move(times));
   }
 

@@ -28,7 +28,7 @@ struct ExactOptions {
 
 struct ExactResult {
   bool complete = false;  // all ways are closed
-  OrderWords words;            // the best, where one is shorter; else empty
+  OrderWords words;       // the best, where one is shorter; else empty
   int64_t makespan = 0;   // of it, or shorter_than
   int64_t nodes = 0;
   // A letter a node in depth-first order (proof.h), where the search is complete.

@@ -31,8 +31,7 @@ void AddMemory(const SynthesisProblem& p, Waits* waits) {
     const int d = p.device_of_stage[b];
     const OrderLimits::Use f = p.Use(SymbolOf(b, kPassF)), i = p.Use(SymbolOf(b, kPassI));
     const Bytes peak = std::max(f.peak, f.change), free = p.limits.free[d];
-    const int until_input =
-        MostBefore(free, peak + held[d], f.change + held[d], p.micro_batches);
+    const int until_input = MostBefore(free, peak + held[d], f.change + held[d], p.micro_batches);
     (*waits)[SymbolOf(b, kPassF)].push_back({SymbolOf(b, kPassI), until_input + 1, 0});
     if (p.split_backward) {
       const Bytes least = std::min(f.change, f.change + i.change);

@@ -209,10 +209,9 @@ int64_t PartialOrders::LowerBound(const State& s, int* device, int64_t* sum) con
     if (m < M_) {
       if (m >= s[counts_ + i - 1]) begin = next_f[stage] + passes_[i - 1].length;
       if (stage + 1 < S_) {
-        const int64_t arrival =
-            m < s[counts_ + i + 3]
-                ? s[Slot(i, m)]
-                : next_i[stage + 1] + passes_[i + 3].length + passes_[i + 3].hop - passes_[i].ahead;
+        const int64_t arrival = m < s[counts_ + i + 3] ? s[Slot(i, m)]
+                                                       : next_i[stage + 1] + passes_[i + 3].length +
+                                                             passes_[i + 3].hop - passes_[i].ahead;
         begin = std::max(begin, arrival);
       } else if (m < s[counts_ + i - 1]) {
         begin = s[Slot(i, m)];
@@ -264,8 +263,7 @@ void PartialOrders::AppendTimes(const State& s, int64_t from, std::vector<int64_
     for (const int kind : {kPassF, kPassI}) {
       const Symbol symbol = SymbolOf(stage, kind);
       if (kind == kPassF && stage == 0) continue;
-      const int producer =
-          kind == kPassF ? symbol - 3 : stage + 1 == S_ ? symbol - 1 : symbol + 3;
+      const int producer = kind == kPassF ? symbol - 3 : stage + 1 == S_ ? symbol - 1 : symbol + 3;
       for (int64_t m = s[counts_ + symbol]; m < s[counts_ + producer]; ++m) {
         times->push_back(std::max(s[Slot(symbol, m)], from));
       }

@@ -41,7 +41,7 @@ struct SynthesisProblem {
   // False: backwards are whole. Then there is no W, and what this file says of I is of B.
   bool split_backward = true;
   bool recompute = false;  // each backward rebuilds its activations first (R)
-  PassLengths lengths;  // ns
+  PassLengths lengths;     // ns
   // Of a pass: memory above what the device holds while it runs, and what it changes. No limit of
   // time. Of whole backwards, `backward_input` is B's and `backward_weight` is not looked at.
   OrderLimits limits;

@@ -53,7 +53,8 @@ TEST(StageTimes, Errors) {
   EXPECT_EQ(error("[]"), "--times=f: must be an object with 'stages', or a Chrome trace");
   EXPECT_EQ(error(R"({"stages": []})"),
             "--times=f: field 'stages': must be a list of 1 to 4096 stages");
-  EXPECT_NE(error(R"({"stages": [{"backward_input": "1.5"}]})").find("backward_input"), std::string::npos);
+  EXPECT_NE(error(R"({"stages": [{"backward_input": "1.5"}]})").find("backward_input"),
+            std::string::npos);
   EXPECT_NE(error(R"({"stages": [{"forward": "1 s"}]})").find("backward_input"), std::string::npos);
   EXPECT_EQ(error(R"({"traceEvents": []})"),
             "--times=f: field 'traceEvents': has no passes with a stage");

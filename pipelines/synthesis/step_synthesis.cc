@@ -129,11 +129,10 @@ absl::StatusOr<SynthesisProblem> ProblemOfStep(StepCache* cache, const StepConfi
                                                const StepSynthesisOptions& options) {
   PIPELAB_ASSIGN_OR_RETURN(
       const Step step, StepOf(cache, config, AnyOrder(config, device_of_stage), options.speeds));
-  PIPELAB_ASSIGN_OR_RETURN(
-      SynthesisProblem p,
-      ProblemOfCosts(step.costs, step.program.schedule.stages, device_of_stage, config.pipeline,
-                     config.micro_batches, step.members, config.recompute == Recompute::kFull,
-                     split_backward));
+  PIPELAB_ASSIGN_OR_RETURN(SynthesisProblem p,
+                           ProblemOfCosts(step.costs, step.program.schedule.stages, device_of_stage,
+                                          config.pipeline, config.micro_batches, step.members,
+                                          config.recompute == Recompute::kFull, split_backward));
   const Bytes memory = options.memory == Bytes(0) ? step.device_memory : options.memory;
   if (memory == Bytes(0)) return p;
   PIPELAB_ASSIGN_OR_RETURN(const Trace trace, SimulateTotals(step.program, step.costs));
@@ -158,11 +157,9 @@ class StepSynthesizer {
       : cache_(cache), config_(config), options_(options), begin_(absl::Now()) {}
 
   absl::StatusOr<StepSynthesis> Run() {
-    if (!options_.speeds.empty() &&
-        static_cast<int>(options_.speeds.size()) != config_.pipeline) {
-      return absl::InvalidArgumentError(absl::StrCat("synthesize: speeds of ",
-                                                     options_.speeds.size(), " devices; P is ",
-                                                     config_.pipeline));
+    if (!options_.speeds.empty() && static_cast<int>(options_.speeds.size()) != config_.pipeline) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "synthesize: speeds of ", options_.speeds.size(), " devices; P is ", config_.pipeline));
     }
     if (options_.memory < Bytes(0)) {
       return absl::InvalidArgumentError("synthesize: memory must be above 0");
@@ -205,9 +202,10 @@ class StepSynthesizer {
     return std::max(absl::ZeroDuration(), begin_ + options_.search.time_limit - absl::Now());
   }
   void Sort() {
-    std::stable_sort(result_.placed.begin(), result_.placed.end(), [](const auto& a, const auto& b) {
-      return a.prediction.step_time < b.prediction.step_time;
-    });
+    std::stable_sort(result_.placed.begin(), result_.placed.end(),
+                     [](const auto& a, const auto& b) {
+                       return a.prediction.step_time < b.prediction.step_time;
+                     });
   }
 
   absl::Status FindPlacements() {
@@ -321,7 +319,8 @@ class StepSynthesizer {
         ProblemOfStep(cache_, config_, devices, !whole, options_);
     if (!p.ok()) return false;
     Schedule one = AnyOrder(config_, devices);
-    for (int d = 0; d < config_.pipeline; ++d) one.order[d] = schedule.order[d * known.step.members];
+    for (int d = 0; d < config_.pipeline; ++d)
+      one.order[d] = schedule.order[d * known.step.members];
     const absl::StatusOr<OrderWords> words = WordsOf(*p, one);
     if (!words.ok()) return false;
     for (int d = 0; d < p->devices; ++d) {

@@ -102,7 +102,10 @@ struct Shape {
 };
 
 std::vector<Shape> SmallShapes() {
-  return {{2, 3, {0, 1}}, {1, 2, {0, 0}}, {2, 1, {0, 1, 1, 0}}, {3, 2, {0, 1, 2}},
+  return {{2, 3, {0, 1}},
+          {1, 2, {0, 0}},
+          {2, 1, {0, 1, 1, 0}},
+          {3, 2, {0, 1, 2}},
           {2, 1, {0, 1, 0, 1}}};
 }
 
@@ -195,9 +198,9 @@ TEST(Synthesize, IsNeverLongerThanTheCatalogueAndItsProofHolds) {
   int shorter = 0, compared = 0;
   for (uint64_t seed = 0; seed < 24; ++seed) {
     const int devices = 2 + seed % 3, stages = 1 + seed / 3 % 2;
-    SynthesisProblem p =
-        RandomProblem(seed, devices, devices + seed % 5,
-                      seed % 2 == 0 ? LoopedDevices(devices, stages) : ZigZagDevices(devices, stages));
+    SynthesisProblem p = RandomProblem(
+        seed, devices, devices + seed % 5,
+        seed % 2 == 0 ? LoopedDevices(devices, stages) : ZigZagDevices(devices, stages));
     if (!CheckProblem(p).ok()) continue;
     SynthesisOptions options;
     options.rounds = 3;
@@ -312,8 +315,7 @@ TEST(CheckProblem, SaysWhatIsWrong) {
   p.lengths.forward[0] = -1;
   EXPECT_THAT(CheckProblem(p), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("-1 ns")));
   p = UnitProblem(2, 4, {0, 2});
-  EXPECT_THAT(CheckProblem(p),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("device 2")));
+  EXPECT_THAT(CheckProblem(p), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("device 2")));
   p = UnitProblem(2, 4, {0, 1, 0});
   p.lengths.hop = {1, 2, 0};
   EXPECT_THAT(CheckProblem(p), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("one time")));

@@ -100,8 +100,8 @@ class Synthesizer {
       beam.begin_until = static_cast<int64_t>(random_.Uniform(2 * round + 1) *
                                               static_cast<double>(result_.proof.makespan));
     }
-    Beam(beam, absl::StrCat(part ? "rebuilt by a" : "", part ? " " : "", "noisy beam of ",
-                            beam.width));
+    Beam(beam,
+         absl::StrCat(part ? "rebuilt by a" : "", part ? " " : "", "noisy beam of ", beam.width));
   }
 
   void Exact() {

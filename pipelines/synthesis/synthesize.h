@@ -48,7 +48,7 @@ struct CatalogueOrder {
 
 struct Synthesis {
   Proof proof;
-  std::string found_by;     // "zb1p", "beam of 64", "exact search"
+  std::string found_by;      // "zb1p", "beam of 64", "exact search"
   CatalogueOrder catalogue;  // the shortest that fits; no words: none does
   int64_t exact_nodes = 0;
   bool stopped = false;  // by the time limit or `stop`
