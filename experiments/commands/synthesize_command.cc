@@ -301,8 +301,10 @@ absl::Status SynthesizeCommand(const Words& words) {
   options.search.stop = [&interrupt] { return interrupt.raised(); };
   const absl::Time begin = absl::Now();
   options.search.progress = [begin](const SynthesisProgress& p) {
+    const absl::Duration passed = absl::Now() - begin;
+    if (passed < absl::Seconds(1)) return;  // who waits no longer needs no news
     Waiting::Say(absl::StrFormat("synthesize: %.1f s: passes %.6g ms, bound %.6g ms (%s)",
-                                 absl::ToDoubleSeconds(absl::Now() - begin),
+                                 absl::ToDoubleSeconds(passed),
                                  static_cast<double>(p.makespan) * 1e-6,
                                  static_cast<double>(p.bound) * 1e-6, p.found_by));
   };
