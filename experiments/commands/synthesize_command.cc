@@ -34,6 +34,7 @@
 
 ABSL_DECLARE_FLAG(std::string, model);     // step_input.cc
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
+ABSL_DECLARE_FLAG(std::string, memory);    // plan_problem_flags.cc
 ABSL_DECLARE_FLAG(uint64_t, seed);         // run_input.cc
 ABSL_FLAG(std::string, schedule_out, "",
           "file of the schedule, which other commands take in the place of a scheme's name: "
@@ -309,7 +310,11 @@ absl::Status SynthesizeCommand(const Words& words) {
                                  static_cast<double>(p.bound) * 1e-6, p.found_by));
   };
   const bool model = !absl::GetFlag(FLAGS_model).empty() || !config.model.empty();
-  return model ? SynthesizeModel(config, options) : SynthesizeTimes(config, options);
+  const absl::Status status =
+      model ? SynthesizeModel(config, options) : SynthesizeTimes(config, options);
+  const std::string memory = absl::GetFlag(FLAGS_memory);
+  if (!absl::IsResourceExhausted(status) || memory.empty()) return status;
+  return absl::ResourceExhaustedError(absl::StrCat("--memory=", memory, ": ", status.message()));
 }
 
 }  // namespace pipelab
