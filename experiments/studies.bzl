@@ -22,6 +22,7 @@ STUDIES = {
     "unreliable_peers": "//experiments/elastic:unreliable_peers",
     "gnn_preparation": "//experiments/graphs:gnn_preparation",
     "gnn_split": "//experiments/graph_split:gnn_split",
+    "synthesis": "//experiments/synthesis:synthesis",
     "candle_uno_train": "//experiments/train:candle_uno_train",
     "dlrm_train": "//experiments/train:dlrm_train",
     "gpt_train": "//experiments/train:gpt_train",

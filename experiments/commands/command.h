@@ -55,6 +55,7 @@ absl::Status CompareCommand(const Words& words);
 absl::Status PlanCommand(const Words& words);
 absl::Status CheckPlanCommand(const Words& words);
 absl::Status SwarmCommand(const Words& words);
+absl::Status SynthesizeCommand(const Words& words);
 
 }  // namespace pipelab
 

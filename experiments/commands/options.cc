@@ -33,6 +33,10 @@ constexpr OptionInCommand kInCommands[] = {
      "bits); with it or --backend=emulated also bf16 (activations and weights; sums and master "
      "weights stay float32)"},
     {"plan", "micro_batches", "the input's, or 8", "micro-batches of a batch, over all copies"},
+    {"synthesize", "time_limit", "10s", "how long the search may take, such as 60s"},
+    {"synthesize", "memory", "the cluster's, or no limit",
+     "memory of a device, such as 8GiB; without a model and bytes: activations"},
+    {"synthesize", "seed", "1", "seed of the search"},
     {"check_plan", "micro_batches", "the input's, or 8",
      "micro-batches of a batch, over all copies"},
 };

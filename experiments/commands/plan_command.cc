@@ -16,6 +16,7 @@
 #include "experiments/commands/output.h"
 #include "experiments/commands/plan_problem_flags.h"
 #include "experiments/commands/plan_timeline.h"
+#include "experiments/commands/time_limit.h"
 #include "pipelines/checker/check_plan.h"
 #include "pipelines/planners/plan_json.h"
 #include "pipelines/planners/planners.h"
@@ -28,8 +29,6 @@ ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 ABSL_FLAG(std::string, planner, "best",
           "uniform, gpipe, chain, max_load, pipedream, dapple, piper, graphpipe, bapipe or "
           "terapipe; best: the plan with the shortest batch of all of them, simulated for --model");
-ABSL_FLAG(std::string, time_limit, "",
-          "how long the search may take, such as 10s or 10 (seconds); empty: no limit");
 ABSL_FLAG(int, stages, 0, "stages of uniform, gpipe and chain; 0: one per device, chain: the best");
 ABSL_FLAG(int64_t, stage_micro_batch_size, 0,
           "for graphpipe: samples per micro-batch in every stage; 0: each stage has its own size");
@@ -69,21 +68,6 @@ absl::StatusOr<bool> SetObjective(PlanProblem* problem) {
   }
   return absl::InvalidArgumentError(
       absl::StrCat("--objective=", name, ": must be step, graph_batch_time or graph_stage_time"));
-}
-
-absl::StatusOr<absl::Duration> TimeLimit() {
-  const std::string text = absl::GetFlag(FLAGS_time_limit);
-  absl::Duration limit = absl::InfiniteDuration();
-  double seconds = 0;
-  if (text.empty()) return limit;
-  if (absl::SimpleAtod(text, &seconds)) {
-    limit = std::isnan(seconds) ? absl::ZeroDuration() : absl::Seconds(seconds);
-  } else if (!absl::ParseDuration(text, &limit)) {
-    limit = absl::ZeroDuration();
-  }
-  if (limit > absl::ZeroDuration()) return limit;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--time_limit=", text, ": must be a time above 0, such as 10s"));
 }
 
 // "0-3,5": ids as they are, ranges of numbers shortened.
@@ -158,7 +142,7 @@ absl::Status PlanCommand(const Words& words) {
   PIPELAB_RETURN_IF_ERROR(CheckOptionsAlone(words, "plan"));
   if (!absl::GetFlag(FLAGS_graph).empty()) return PlanGraphParts();
   PlannerOptions options;
-  PIPELAB_ASSIGN_OR_RETURN(options.time_limit, TimeLimit());
+  PIPELAB_ASSIGN_OR_RETURN(options.time_limit, TimeLimitFromFlag(absl::InfiniteDuration()));
   options.stages = absl::GetFlag(FLAGS_stages);
   options.micro_batch_size = absl::GetFlag(FLAGS_stage_micro_batch_size);
   const std::string planner = absl::GetFlag(FLAGS_planner);

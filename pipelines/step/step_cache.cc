@@ -13,6 +13,7 @@
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/guided_order.h"
+#include "pipelines/step/order_memory.h"
 #include "pipelines/step/schedule_file.h"
 #include "pipelines/step/stage_cut.h"
 #include "pipelines/step/step.h"
@@ -109,24 +110,6 @@ PassTimes TimesOfStages(const CostTable& costs, Nanoseconds hop) {
   }
   times.hop = {hop};
   return times;
-}
-
-// As the simulator counts, but for messages.
-OrderLimits MemoryOfStages(const StageGraph& stages, const CostTable& costs, bool recomputes) {
-  OrderLimits memory;
-  for (int stage = 0; stage < stages.num_stages(); ++stage) {
-    const StageMemory& m = costs.stages[stage].memory;
-    Bytes inputs;
-    for (int e : stages.in_edges[stage]) inputs += costs.edge_bytes[e];
-    const Bytes kept = inputs + (recomputes ? m.kept_when_dropped : m.kept);
-    const Bytes rebuilt = inputs + m.kept - kept;
-    memory.forward.push_back({inputs + (recomputes ? m.forward_drop_peak : m.forward_peak), kept});
-    memory.backward_input.push_back(
-        {std::max(recomputes ? m.recompute_peak : Bytes(0), rebuilt + m.backward_input_peak),
-         m.kept_for_weight + m.carried - kept});
-    memory.backward_weight.push_back({m.backward_weight_peak, Bytes(0) - m.kept_for_weight});
-  }
-  return memory;
 }
 
 }  // namespace

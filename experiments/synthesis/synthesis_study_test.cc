@@ -1,0 +1,34 @@
+// The study's figures at its smallest: never longer than the catalogue, and proven where small.
+#include "experiments/synthesis/synthesis_study.h"
+
+#include "gtest/gtest.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+TEST(SynthesisStudy, HoldsAtItsSmallest) {
+  SynthesisStudySize size;
+  size.most_devices = 2;
+  size.most_small = 2;
+  size.large = false;
+  size.rounds = 0;
+  size.widest = 8;
+  size.cases = 1;
+  size.exact_nodes = 20000;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SynthesisStudy study, RunSynthesisStudy(size));
+  for (const SynthesizedRow& row : study.equal) {
+    EXPECT_LE(row.bound, row.makespan) << row.name;
+    if (row.scheme.empty()) continue;
+    EXPECT_LE(row.makespan, row.catalogue) << row.name;
+  }
+  for (const SynthesizedRow& row : study.small) EXPECT_TRUE(row.optimal) << row.name;
+  ASSERT_EQ(study.unequal.size(), 1u);
+  EXPECT_LE(study.unequal[0].step_ms, study.unequal[0].catalogue_ms);
+  EXPECT_LE(study.unequal[0].bound_ms, study.unequal[0].step_ms);
+  for (const Table& table : SynthesisTables(study)) EXPECT_THAT(table.status(), IsOk());
+  for (const Claim& claim : SynthesisClaims(study)) EXPECT_THAT(CheckClaim(claim), IsOk());
+}
+
+}  // namespace
+}  // namespace pipelab

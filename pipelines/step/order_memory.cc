@@ -1,0 +1,26 @@
+#include "pipelines/step/order_memory.h"
+
+#include <algorithm>
+
+namespace pipelab {
+
+OrderLimits MemoryOfStages(const StageGraph& stages, const CostTable& costs, bool recomputes,
+                           bool whole) {
+  OrderLimits memory;
+  for (int stage = 0; stage < stages.num_stages(); ++stage) {
+    const StageMemory& m = costs.stages[stage].memory;
+    Bytes inputs;
+    for (int e : stages.in_edges[stage]) inputs += costs.edge_bytes[e];
+    const Bytes kept = inputs + (recomputes ? m.kept_when_dropped : m.kept);
+    const Bytes rebuilt = inputs + m.kept - kept;
+    memory.forward.push_back({inputs + (recomputes ? m.forward_drop_peak : m.forward_peak), kept});
+    memory.backward_input.push_back(
+        {std::max(recomputes ? m.recompute_peak : Bytes(0),
+                  rebuilt + (whole ? m.backward_peak : m.backward_input_peak)),
+         (whole ? Bytes(0) : m.kept_for_weight) + m.carried - kept});
+    memory.backward_weight.push_back({m.backward_weight_peak, Bytes(0) - m.kept_for_weight});
+  }
+  return memory;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,194 @@
+#include "pipelines/synthesis/bound.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+
+namespace pipelab {
+namespace {
+
+struct Pass {
+  int64_t head, length, tail;
+};
+
+void Take(const Bound& bound, Bound* best) {
+  if (bound.value > best->value) *best = bound;
+}
+
+// The set of passes from some head and tail on that takes the longest.
+Bound LongestSet(const SynthesisProblem& p, const Heads& heads, int device) {
+  const int M = p.micro_batches;
+  std::vector<Pass> passes;
+  std::vector<int64_t> tails;
+  for (int s = 0; s < p.stages(); ++s) {
+    if (p.device_of_stage[s] != device) continue;
+    for (int kind = 0; kind < p.kinds(); ++kind) {
+      const Symbol symbol = SymbolOf(s, kind);
+      for (int m = 0; m < M; ++m) {
+        passes.push_back(
+            {heads.head[symbol * M + m], p.Length(symbol), heads.tail[symbol * M + m]});
+        tails.push_back(passes.back().tail);
+      }
+    }
+  }
+  std::sort(passes.begin(), passes.end(),
+            [](const Pass& a, const Pass& b) { return a.head > b.head; });
+  std::sort(tails.begin(), tails.end());
+  tails.erase(std::unique(tails.begin(), tails.end()), tails.end());
+  Bound best;
+  best.device = device;
+  for (const int64_t tail : tails) {
+    int64_t work = 0;
+    for (const Pass& pass : passes) {  // from the latest head on
+      if (pass.tail < tail) continue;
+      work += pass.length;
+      Bound bound{BoundReason::kLoad, pass.head + work + tail, device, pass.head, work, tail};
+      Take(bound, &best);
+    }
+  }
+  return best;
+}
+
+Bound LongestPath(const SynthesisProblem& p, const Heads& heads) {
+  Bound best;
+  const int M = p.micro_batches;
+  for (int s = 0; s < p.stages(); ++s) {
+    for (int kind = 0; kind < p.kinds(); ++kind) {
+      const Symbol symbol = SymbolOf(s, kind);
+      for (int m = 0; m < M; ++m) {
+        const int64_t head = heads.head[symbol * M + m], tail = heads.tail[symbol * M + m];
+        const int64_t length = p.Length(symbol);
+        Take({BoundReason::kPath, head + length + tail, p.device_of_stage[s], head, length, tail,
+              symbol, m},
+             &best);
+      }
+    }
+  }
+  return best;
+}
+
+Bound WithoutMemory(const SynthesisProblem& p, const Heads& heads) {
+  Bound best = LongestPath(p, heads);
+  for (int d = 0; d < p.devices; ++d) Take(LongestSet(p, heads, d), &best);
+  return best;
+}
+
+// A micro-batch holds what its F changed from the F's begin to the end of its I or W, at least.
+struct Holding {
+  double bytes_ns = 0;         // of all micro-batches of the device
+  double fill = 0, drain = 0;  // bytes per ns, at most
+  double largest = 0;          // bytes of one
+  int64_t head = kNoTime, tail = kNoTime;
+
+  static constexpr int64_t kNoTime = int64_t{1} << 61;
+};
+
+Holding HoldingOf(const SynthesisProblem& p, const Heads& heads, int device) {
+  Holding h;
+  const int M = p.micro_batches, last = p.stages() - 1;
+  int64_t around = 0;  // from the end of the stage's F to the begin of its I, recompute apart
+  for (int s = last; s >= 0; --s) {
+    const Symbol f = SymbolOf(s, kPassF), i = SymbolOf(s, kPassI), w = SymbolOf(s, kPassW);
+    const int64_t ahead = p.recompute ? p.lengths.recompute[s] : 0;
+    const int64_t until_input = p.Length(f) + std::max(around, ahead) - ahead + p.Length(i);
+    if (p.device_of_stage[s] == device) {
+      const auto kept = static_cast<double>(p.Use(f).change.value());
+      const double left =
+          p.split_backward ? kept + static_cast<double>(p.Use(i).change.value()) : 0;
+      if (kept <= 0 || left < 0) return {};
+      h.bytes_ns += M * (kept * static_cast<double>(until_input) +
+                         left * static_cast<double>(p.split_backward ? p.Length(w) : 0));
+      const double f_ns = static_cast<double>(std::max<int64_t>(p.Length(f), 1));
+      const double i_ns = static_cast<double>(std::max<int64_t>(p.Length(i), 1));
+      const double w_ns =
+          static_cast<double>(std::max<int64_t>(p.split_backward ? p.Length(w) : 1, 1));
+      h.fill = std::max({h.fill, kept / f_ns, (left - kept) / i_ns});
+      h.drain = std::max({h.drain, (kept - left) / i_ns, left / w_ns});
+      h.largest = std::max({h.largest, kept, left});
+      const Symbol end = p.split_backward ? w : i;
+      h.head = std::min(h.head, heads.head[f * M]);
+      h.tail = std::min(h.tail, heads.tail[end * M + M - 1]);
+    }
+    if (s > 0) around = until_input + 2 * p.Hop(s - 1);
+  }
+  return h;
+}
+
+// Room times time: what is held fits into it. At either end the room cannot be full: forwards fill
+// it and backwards empty it at a pass's rate.
+Bound HoldingBound(const SynthesisProblem& p, const Heads& heads, int device) {
+  Bound bound;
+  bound.reason = BoundReason::kHolding;
+  bound.device = device;
+  const Holding h = HoldingOf(p, heads, device);
+  const auto free = static_cast<double>(p.limits.free[device].value());
+  if (h.bytes_ns <= 0 || free <= 0) return bound;
+  double unused = 0;
+  const double rest = free - h.largest;
+  for (const double rate : {h.fill, h.drain}) {
+    if (rest > 0 && rate > 0) unused += rest * rest / (2 * rate);
+  }
+  const double time = h.bytes_ns / free;
+  // Room is not short where it never fills.
+  bound.work = static_cast<int64_t>(time);
+  if (rest > 0 && time > rest / h.fill + rest / h.drain) {
+    bound.work = static_cast<int64_t>((h.bytes_ns + unused) / free * (1 - 1e-12));
+  }
+  bound.head = h.head;
+  bound.tail = h.tail;
+  bound.value = bound.head + bound.work + bound.tail;
+  return bound;
+}
+
+}  // namespace
+
+const char* BoundReasonName(BoundReason reason) {
+  switch (reason) {
+    case BoundReason::kPath:
+      return "path";
+    case BoundReason::kLoad:
+      return "load";
+    case BoundReason::kMemory:
+      return "memory";
+    case BoundReason::kHolding:
+      return "holding";
+  }
+  return "?";
+}
+
+Bound BestBound(const SynthesisProblem& p, const Heads* given) {
+  Bound best = WithoutMemory(p, ComputeHeads(p, /*memory=*/false));
+  if (p.limits.free.empty()) return best;
+  Heads own;
+  if (given == nullptr) own = ComputeHeads(p, /*memory=*/true);
+  const Heads& heads = given == nullptr ? own : *given;
+  Bound memory = WithoutMemory(p, heads);
+  memory.reason = BoundReason::kMemory;
+  Take(memory, &best);
+  for (int d = 0; d < p.devices; ++d) Take(HoldingBound(p, heads, d), &best);
+  return best;
+}
+
+std::string ToText(const Bound& b) {
+  const auto ms = [](int64_t ns) { return static_cast<double>(ns) * 1e-6; };
+  switch (b.reason) {
+    case BoundReason::kPath:
+      return absl::StrFormat("a path through pass %c of stage %d, micro-batch %d: %.6g ms",
+                             "FIW"[b.symbol % 3], b.symbol / 3, b.micro_batch, ms(b.value));
+    case BoundReason::kLoad:
+      return absl::StrFormat("device %d's load: not before %.6g ms, %.6g ms of work, then %.6g ms",
+                             b.device, ms(b.head), ms(b.work), ms(b.tail));
+    case BoundReason::kMemory:
+      return absl::StrFormat(
+          "device %d's memory and load: not before %.6g ms, %.6g ms of work, then %.6g ms",
+          b.device, ms(b.head), ms(b.work), ms(b.tail));
+    case BoundReason::kHolding:
+      return absl::StrFormat(
+          "device %d's memory: not before %.6g ms, %.6g ms until all was held, then %.6g ms",
+          b.device, ms(b.head), ms(b.work), ms(b.tail));
+  }
+  return "";
+}
+
+}  // namespace pipelab

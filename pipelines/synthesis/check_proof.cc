@@ -1,0 +1,112 @@
+#include "pipelines/synthesis/check_proof.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "pipelines/cluster/network.h"
+#include "pipelines/cost/cost_table.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/validate.h"
+#include "pipelines/sim/simulate.h"
+#include "pipelines/synthesis/check_graph.h"
+#include "pipelines/synthesis/check_tree.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+absl::Status Refused(absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("proof: ", why));
+}
+
+CostTable CostsOf(const SynthesisProblem& p, const Schedule& schedule) {
+  CostTable costs = CostTable::Unit(schedule);
+  for (int s = 0; s < p.stages(); ++s) {
+    costs.stages[s].forward = Nanoseconds(p.lengths.forward[s]);
+    costs.stages[s].backward_input = Nanoseconds(p.lengths.backward_input[s]);
+    costs.stages[s].backward_weight = Nanoseconds(p.lengths.backward_weight[s]);
+    costs.stages[s].recompute = Nanoseconds(p.lengths.recompute[s]);
+  }
+  costs.network = UnconnectedNetwork(p.devices);
+  for (int s = 0; s + 1 < p.stages(); ++s) {
+    const int a = p.device_of_stage[s], b = p.device_of_stage[s + 1];
+    if (a == b) continue;
+    costs.network.RouteOf(a, b).latency = Nanoseconds(p.lengths.hop[s]);
+    costs.network.RouteOf(b, a).latency = Nanoseconds(p.lengths.hop[s]);
+  }
+  return costs;
+}
+
+// The words are an order that fits, and takes what is claimed.
+absl::Status CheckOrder(const SynthesisProblem& p, const Proof& proof) {
+  if (static_cast<int>(proof.words.size()) != p.devices) return Refused("words of other devices");
+  for (int d = 0; d < p.devices; ++d) {
+    int64_t level = 0;
+    for (const Symbol symbol : proof.words[d]) {
+      if (StageOf(symbol) >= p.stages()) return Refused("a pass of a stage that is not there");
+      const OrderLimits::Use use = p.Use(symbol);
+      const int64_t most = level + std::max(use.peak, use.change).value();
+      if (!p.limits.free.empty() && most > p.limits.free[d].value()) {
+        return Refused(absl::StrCat("device ", d, " needs ", most, " bytes"));
+      }
+      level += use.change.value();
+    }
+  }
+  const Schedule schedule = ScheduleOf(p, proof.words);
+  PIPELAB_RETURN_IF_ERROR(Validate(schedule));
+  LoweringOptions lowering;
+  lowering.step = false;
+  PIPELAB_ASSIGN_OR_RETURN(const Program program, Lower(schedule, lowering));
+  PIPELAB_ASSIGN_OR_RETURN(const Trace trace,
+                           SimulateTotals(program, CostsOf(p, program.schedule)));
+  if (trace.makespan == Nanoseconds(proof.makespan)) return absl::OkStatus();
+  return Refused(
+      absl::StrCat("the order takes ", trace.makespan.value(), " ns, not ", proof.makespan));
+}
+
+absl::Status CheckBound(const SynthesisProblem& p, const Bound& b) {
+  const auto no = [&](absl::string_view what, int64_t is) {
+    return Refused(absl::StrCat("bound (", BoundReasonName(b.reason), "): ", what, " is ", is));
+  };
+  if (b.head < 0 || b.tail < 0 || b.work < 0 || b.head + b.work + b.tail != b.value) {
+    return Refused("bound: it is not the sum of its parts");
+  }
+  if (b.device < 0 || b.device >= p.devices || b.symbol < 0 || b.symbol >= 3 * p.stages() ||
+      b.micro_batch < 0 || b.micro_batch >= p.micro_batches) {
+    return Refused("bound: of a device or pass that is not there");
+  }
+  const CheckGraph graph(p, b.reason != BoundReason::kLoad && b.reason != BoundReason::kPath);
+  if (b.reason == BoundReason::kHolding) {
+    const CheckedHolding most = graph.Holding(b.device);
+    if (b.head > most.head) return no("the head", most.head);
+    if (b.tail > most.tail) return no("the tail", most.tail);
+    return b.work > most.work ? no("the time", most.work) : absl::OkStatus();
+  }
+  int64_t work = 0;
+  for (int node = 0; node < graph.size(); ++node) {
+    if (graph.head(node) < b.head || graph.tail(node) < b.tail) continue;
+    if (graph.device(node) == b.device) work += graph.length(node);
+  }
+  // A path, and a bound of memory that is one, is about a single pass.
+  const int node = graph.NodeOf(static_cast<Symbol>(b.symbol), b.micro_batch);
+  const bool path = node >= 0 && graph.head(node) >= b.head && graph.tail(node) >= b.tail &&
+                    graph.length(node) >= b.work;
+  if (b.reason == BoundReason::kPath) return path ? absl::OkStatus() : no("the pass", node);
+  return work >= b.work || path ? absl::OkStatus() : no("the work", work);
+}
+
+}  // namespace
+
+absl::Status CheckProof(const SynthesisProblem& problem, const Proof& proof) {
+  PIPELAB_RETURN_IF_ERROR(CheckProblem(problem));
+  PIPELAB_RETURN_IF_ERROR(CheckOrder(problem, proof));
+  PIPELAB_RETURN_IF_ERROR(CheckBound(problem, proof.bound));
+  return proof.log.empty() ? absl::OkStatus() : CheckTree(problem, proof);
+}
+
+}  // namespace pipelab

@@ -1,0 +1,56 @@
+// How long words take, fast enough to be asked a hundred thousand times.
+//
+//   WordEvaluator evaluator(problem);
+//   const int64_t makespan = evaluator.Makespan(words);   // ns; kNoMakespan: they wait for each other
+//   evaluator.Begins(d)[i];                               // of the last words: when the pass began
+//
+// Equal to Simulate of the schedule on the same times, with messages that nothing delays. O(passes);
+// allocates nothing after the first call. Memory is not looked at (FitsMemory).
+#ifndef PIPELAB_PIPELINES_SYNTHESIS_EVALUATE_H_
+#define PIPELAB_PIPELINES_SYNTHESIS_EVALUATE_H_
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "pipelines/synthesis/problem.h"
+
+namespace pipelab {
+
+constexpr int64_t kNoMakespan = std::numeric_limits<int64_t>::max() / 4;
+
+// A pass in words.
+struct WordPlace {
+  int device = 0, index = 0;
+};
+
+class WordEvaluator {
+ public:
+  explicit WordEvaluator(const SynthesisProblem& problem);
+
+  int64_t Makespan(const OrderWords& words);
+  const std::vector<int64_t>& Begins(int device) const { return begins_[device]; }
+  // Of the last words, which end: passes that follow one another without a pause from the first
+  // time to the last, in order; what each waits for is the one before it.
+  std::vector<WordPlace> CriticalPath(const OrderWords& words) const;
+
+ private:
+  struct Pass {
+    int64_t length = 0, after_arrival = 0;  // it may begin so long before its input is there
+    int64_t hop = 0;                        // its result to `next`
+    int32_t next = -1, device_of_next = -1;
+  };
+
+  const int micro_batches_;
+  std::vector<Pass> passes_;                  // [symbol]
+  std::vector<int64_t> arrivals_;             // [symbol][micro-batch]
+  std::vector<int32_t> counts_;               // [symbol] begun
+  std::vector<std::vector<int64_t>> begins_;  // [device][index]
+  std::vector<size_t> at_;
+  std::vector<int64_t> free_;
+  std::vector<int32_t> ready_;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_SYNTHESIS_EVALUATE_H_

@@ -1,0 +1,33 @@
+// Heads and tails: when each pass may begin at the earliest, and what comes after its end at least,
+// in any order of the passes. The ground of every bound.
+//
+//   const Heads heads = ComputeHeads(problem, /*memory=*/true);
+//   heads.head[symbol * M + m] + length + heads.tail[symbol * M + m] <= any makespan
+//
+// Three rules, in the order of what must come before what:
+//  * a pass waits for what it takes, and for the micro-batch before it;
+//  * memory: where a device holds at most k micro-batches from F to I (to W), forward m + k waits
+//    for I (W) m. At a forward of stage b, an earlier stage a of the device holds the same
+//    micro-batches and one more, since a's I comes after b's;
+//  * one at a time: of passes of its device that must all be over before it, any set takes the
+//    set's earliest head and all its work.
+// Tails are the heads of the problem run backwards.
+#ifndef PIPELAB_PIPELINES_SYNTHESIS_HEADS_H_
+#define PIPELAB_PIPELINES_SYNTHESIS_HEADS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "pipelines/synthesis/problem.h"
+
+namespace pipelab {
+
+struct Heads {
+  std::vector<int64_t> head, tail;  // [symbol][micro-batch] ns; of W of whole backwards: 0
+};
+
+Heads ComputeHeads(const SynthesisProblem& problem, bool memory);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_SYNTHESIS_HEADS_H_

@@ -1,0 +1,274 @@
+#include "pipelines/synthesis/partial.h"
+
+#include <algorithm>
+
+namespace pipelab {
+
+// A state: [device] when it is free, its level of memory, the passes that are ruled out (bits),
+// until when the next one must begin; [symbol] how many are done; [symbol][window] arrivals.
+PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Options options)
+    : p_(p),
+      heads_(heads),
+      options_(options),
+      D_(p.devices),
+      S_(p.stages()),
+      M_(p.micro_batches),
+      window_(std::min(options.window, p.micro_batches)),
+      limited_(!p.limits.free.empty()),
+      counts_(4 * D_),
+      arrivals_(counts_ + 3 * S_),
+      passes_(size_t{3} * S_),
+      symbols_of_(D_),
+      tails_(D_) {
+  std::vector<int64_t> later(D_), peak(D_);
+  for (int s = S_ - 1; s >= 0; --s) {
+    const int d = p.device_of_stage[s];
+    for (int kind = p.kinds() - 1; kind >= 0; --kind) {
+      const Symbol symbol = SymbolOf(s, kind);
+      Pass& pass = passes_[symbol];
+      const OrderLimits::Use use = p.Use(symbol);
+      pass.length = p.Length(symbol);
+      pass.change = use.change.value();
+      pass.need = std::max(use.peak, use.change).value();
+      pass.takes_room = limited_ && pass.change > 0;
+      if (kind == kPassI && p.recompute) pass.ahead = p.lengths.recompute[s];
+      if (kind == kPassF) {
+        pass.next = s + 1 == S_ ? symbol + 1 : SymbolOf(s + 1, kPassF);
+        pass.hop = s + 1 == S_ ? 0 : p.Hop(s);
+        pass.reserve = later[d];
+        later[d] += std::max<int64_t>(pass.change, 0);
+        peak[d] = std::max(peak[d], pass.need - pass.change);
+      } else {
+        if (kind == kPassI && s > 0) {
+          pass.next = SymbolOf(s - 1, kPassI);
+          pass.hop = p.Hop(s - 1);
+        }
+        peak[d] = std::max(peak[d], pass.need);
+      }
+    }
+  }
+  for (int s = 0; s < S_; ++s) {
+    const int d = p.device_of_stage[s];
+    passes_[SymbolOf(s, kPassF)].reserve += peak[d];
+    for (int kind = 0; kind < p.kinds(); ++kind) {
+      passes_[SymbolOf(s, kind)].bit = static_cast<int>(symbols_of_[d].size());
+      symbols_of_[d].push_back(SymbolOf(s, kind));
+    }
+  }
+  for (int d = 0; d < D_; ++d) {
+    std::vector<int64_t> ends = {0};
+    for (const Symbol symbol : symbols_of_[d]) ends.push_back(heads.tail[symbol * M_ + M_ - 1]);
+    std::sort(ends.begin(), ends.end());
+    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    for (const int64_t tail : ends) {
+      Tails& tails = tails_[d].emplace_back();
+      tails.tail = tail;
+      for (const Symbol symbol : symbols_of_[d]) {
+        int count = M_;
+        while (count > 0 && heads.tail[symbol * M_ + count - 1] < tail) --count;
+        tails.counts.push_back(count);
+      }
+    }
+  }
+}
+
+PartialOrders::State PartialOrders::Start() const {
+  State state(arrivals_ + int64_t{3} * S_ * window_, 0);
+  for (int d = 0; d < D_; ++d) state[3 * D_ + d] = kNoMakespan;
+  return state;
+}
+
+int64_t PartialOrders::Arrival(const State& s, Symbol symbol) const {
+  const int64_t m = s[counts_ + symbol];
+  if (m == M_) return kNoMakespan;
+  const int kind = KindOf(symbol), stage = StageOf(symbol);
+  if (kind == kPassW) return m < s[counts_ + symbol - 1] ? 0 : kNoMakespan;
+  if (kind == kPassF && stage == 0) return 0;
+  const int from = kind == kPassF ? symbol - 3 : stage + 1 == S_ ? symbol - 1 : symbol + 3;
+  if (m >= s[counts_ + from]) return kNoMakespan;
+  if (kind == kPassI && m >= s[counts_ + symbol - 1]) return kNoMakespan;
+  return s[Slot(symbol, m)];
+}
+
+bool PartialOrders::Fits(const State& s, int device, const Pass& pass) const {
+  if (!limited_) return true;
+  const int64_t level = Level(s, device), free = p_.limits.free[device].value();
+  if (level + pass.need > free) return false;
+  if (!options_.reserve || pass.change <= 0 || level == 0) return true;
+  return level + pass.change + pass.reserve <= free;
+}
+
+PartialOrders::Outcome PartialOrders::Next(const State& s, Decision* decision) const {
+  decision->begin = kNoMakespan;
+  bool done = true;
+  for (int d = 0; d < D_; ++d) {
+    for (const Symbol symbol : symbols_of_[d]) {
+      const Pass& pass = passes_[symbol];
+      if (s[counts_ + symbol] < M_) done = false;
+      if ((RuledOut(s, d) >> pass.bit & 1) != 0) continue;
+      const int64_t arrival = Arrival(s, symbol);
+      if (arrival == kNoMakespan || !Fits(s, d, pass)) continue;
+      if (IsFull(s, symbol)) continue;
+      const int64_t begin = std::max(s[d], arrival);
+      if (begin >= Deadline(s, d)) continue;
+      if (begin >= decision->begin) continue;
+      decision->begin = begin;
+      decision->device = d;
+    }
+  }
+  if (decision->begin == kNoMakespan) return done ? Outcome::kDone : Outcome::kClosed;
+  const int d = decision->device;
+  decision->symbols.clear();
+  decision->later.clear();
+  int64_t end = kNoMakespan;
+  for (int round = 0; round < 2; ++round) {
+    for (const Symbol symbol : symbols_of_[d]) {
+      const Pass& pass = passes_[symbol];
+      if ((RuledOut(s, d) >> pass.bit & 1) != 0) continue;
+      const int64_t arrival = Arrival(s, symbol);
+      if (arrival == kNoMakespan || !Fits(s, d, pass)) continue;
+      if (IsFull(s, symbol)) continue;
+      const int64_t begin = std::max(s[d], arrival);
+      if (round == 0 && begin == decision->begin) {
+        decision->symbols.push_back(symbol);
+        end = std::min(end, begin + pass.length);
+      } else if (round == 1 && begin > decision->begin && begin < end && begin < Deadline(s, d)) {
+        decision->later.push_back(symbol);
+      }
+    }
+  }
+  return Outcome::kDecision;
+}
+
+void PartialOrders::Apply(int d, Symbol symbol, State* state, Undo* undo) const {
+  State& s = *state;
+  const Pass& pass = passes_[symbol];
+  const int64_t m = s[counts_ + symbol];
+  const int64_t begin = std::max(s[d], Arrival(s, symbol));
+  if (undo != nullptr) *undo = {s[d], s[D_ + d], s[2 * D_ + d], s[3 * D_ + d], 0, -1};
+  s[d] = begin + pass.length;
+  s[D_ + d] += pass.change;
+  s[2 * D_ + d] = 0;
+  s[3 * D_ + d] = kNoMakespan;
+  ++s[counts_ + symbol];
+  if (pass.next < 0) return;
+  const int64_t at = Slot(static_cast<Symbol>(pass.next), m);
+  if (undo != nullptr) {
+    undo->arrival_at = static_cast<int32_t>(at);
+    undo->arrival = s[at];
+  }
+  s[at] = s[d] + pass.hop - passes_[pass.next].ahead;
+}
+
+void PartialOrders::Revert(int d, Symbol symbol, const Undo& undo, State* state) const {
+  State& s = *state;
+  s[d] = undo.free;
+  s[D_ + d] = undo.level;
+  s[2 * D_ + d] = undo.ruled_out;
+  s[3 * D_ + d] = undo.deadline;
+  --s[counts_ + symbol];
+  if (undo.arrival_at >= 0) s[undo.arrival_at] = undo.arrival;
+}
+
+void PartialOrders::Delay(const Decision& decision, State* state) const {
+  State& s = *state;
+  const int d = decision.device;
+  for (const Symbol symbol : decision.symbols) {
+    const Pass& pass = passes_[symbol];
+    s[2 * D_ + d] |= int64_t{1} << pass.bit;
+    if (!pass.takes_room) s[3 * D_ + d] = std::min(s[3 * D_ + d], decision.begin + pass.length);
+  }
+}
+
+int64_t PartialOrders::LowerBound(const State& s, int* device, int64_t* sum) const {
+  // [stage] Of its next F and I.
+  thread_local std::vector<int64_t> next_f, next_i;
+  next_f.resize(S_);
+  next_i.resize(S_);
+  int64_t best = 0, all = 0;
+  int where = -1;
+  const auto look = [&](Symbol symbol, int64_t begin) {
+    const int64_t m = s[counts_ + symbol];
+    if (m == M_) return kNoMakespan;
+    begin = std::max({begin, s[p_.device_of_stage[StageOf(symbol)]], heads_.head[symbol * M_ + m]});
+    best = std::max(best, begin + passes_[symbol].length + heads_.tail[symbol * M_ + m]);
+    return begin;
+  };
+  for (int stage = 0; stage < S_; ++stage) {
+    const Symbol f = SymbolOf(stage, kPassF);
+    int64_t begin = Arrival(s, f);
+    if (begin == kNoMakespan && stage > 0 && s[counts_ + f] < M_) {
+      begin = next_f[stage - 1] + passes_[f - 3].length + passes_[f - 3].hop;
+    }
+    next_f[stage] = look(f, begin);
+  }
+  for (int stage = S_ - 1; stage >= 0; --stage) {
+    const Symbol i = SymbolOf(stage, kPassI);
+    const int64_t m = s[counts_ + i];
+    int64_t begin = 0;
+    if (m < M_) {
+      if (m >= s[counts_ + i - 1]) begin = next_f[stage] + passes_[i - 1].length;
+      if (stage + 1 < S_) {
+        const int64_t arrival = m < s[counts_ + i + 3] ? s[Slot(i, m)]
+                                                       : next_i[stage + 1] + passes_[i + 3].length +
+                                                             passes_[i + 3].hop - passes_[i].ahead;
+        begin = std::max(begin, arrival);
+      } else if (m < s[counts_ + i - 1]) {
+        begin = s[Slot(i, m)];
+      }
+    }
+    next_i[stage] = look(i, begin);
+  }
+  for (int d = 0; d < D_; ++d) {
+    int64_t begin = kNoMakespan;
+    for (const Symbol symbol : symbols_of_[d]) {
+      if (s[counts_ + symbol] == M_) continue;
+      const int stage = StageOf(symbol);
+      int64_t b = KindOf(symbol) == kPassF   ? next_f[stage]
+                  : KindOf(symbol) == kPassI ? next_i[stage]
+                  : s[counts_ + symbol] < s[counts_ + symbol - 1]
+                      ? s[d]
+                      : next_i[stage] + passes_[symbol - 1].length;
+      begin = std::min(begin, b);
+    }
+    if (begin == kNoMakespan) {
+      all += s[d];
+      best = std::max(best, s[d]);
+      continue;
+    }
+    int64_t own = 0;
+    for (const Tails& tails : tails_[d]) {
+      int64_t work = 0;
+      for (size_t i = 0; i < tails.counts.size(); ++i) {
+        const Symbol symbol = symbols_of_[d][i];
+        const int64_t left = tails.counts[i] - s[counts_ + symbol];
+        if (left > 0) work += left * passes_[symbol].length;
+      }
+      if (work > 0) own = std::max(own, begin + work + tails.tail);
+    }
+    all += own;
+    if (own > best) {
+      best = own;
+      where = d;
+    }
+  }
+  if (device != nullptr) *device = where;
+  if (sum != nullptr) *sum = all;
+  return best;
+}
+
+void PartialOrders::AppendTimes(const State& s, int64_t from, std::vector<int64_t>* times) const {
+  for (int d = 0; d < D_; ++d) times->push_back(std::max(s[d], from));
+  for (int stage = 0; stage < S_; ++stage) {
+    for (const int kind : {kPassF, kPassI}) {
+      const Symbol symbol = SymbolOf(stage, kind);
+      if (kind == kPassF && stage == 0) continue;
+      const int producer = kind == kPassF ? symbol - 3 : stage + 1 == S_ ? symbol - 1 : symbol + 3;
+      for (int64_t m = s[counts_ + symbol]; m < s[counts_ + producer]; ++m) {
+        times->push_back(std::max(s[Slot(symbol, m)], from));
+      }
+    }
+  }
+}
+
+}  // namespace pipelab

@@ -1,0 +1,108 @@
+// Orders that are made in the order of time, one pass after the other: the states that the exact
+// search and the beam go through, and a lower bound of all that a state can become.
+//
+//   const PartialOrders rules(problem, heads, {.window = problem.micro_batches});
+//   PartialOrders::State state = rules.Start();
+//   PartialOrders::Decision next;
+//   while (rules.Next(state, &next)) rules.Apply(next.device, next.symbols[0], &state);
+//
+// A decision is about the device on which a pass can begin the earliest. One of the passes that can
+// begin then does; or the device waits for a pass that cannot begin yet (Delay). Every order whose
+// passes begin as early as its words allow is reached by one way of decisions.
+//
+// Waiting rules passes out, until the device runs another. Where one of them, of a kind that takes
+// no room, would be over before the next pass begins, the order with it in front is no longer and
+// fits as well: the way is closed.
+#ifndef PIPELAB_PIPELINES_SYNTHESIS_PARTIAL_H_
+#define PIPELAB_PIPELINES_SYNTHESIS_PARTIAL_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "pipelines/synthesis/evaluate.h"
+#include "pipelines/synthesis/heads.h"
+#include "pipelines/synthesis/problem.h"
+
+namespace pipelab {
+
+class PartialOrders {
+ public:
+  struct Options {
+    int window = 16;       // results of a stage that wait for the next one, at most
+    bool reserve = false;  // room stays for the oldest micro-batch, so that no way ends in a lock
+  };
+  using State = std::vector<int64_t>;
+  struct Decision {
+    int device = 0;
+    int64_t begin = 0;
+    std::vector<Symbol> symbols;  // that can begin then
+    std::vector<Symbol> later;    // known, and can begin before the first of these could end
+  };
+  enum class Outcome : uint8_t { kDecision, kDone, kClosed };
+
+  PartialOrders(const SynthesisProblem& problem, const Heads& heads, Options options);
+
+  State Start() const;
+  Outcome Next(const State& state, Decision* decision) const;
+  // What Apply changes.
+  struct Undo {
+    int64_t free, level, ruled_out, deadline, arrival;
+    int32_t arrival_at;
+  };
+  void Apply(int device, Symbol symbol, State* state, Undo* undo = nullptr) const;
+  void Revert(int device, Symbol symbol, const Undo& undo, State* state) const;
+  // The device waits from `decision.begin` on.
+  void Delay(const Decision& decision, State* state) const;
+
+  // No makespan of what becomes of it is less. `device`: where that is (-1: along the chain).
+  // `sum`: of all devices' own bounds.
+  int64_t LowerBound(const State& state, int* device = nullptr, int64_t* sum = nullptr) const;
+
+  int64_t Count(const State& s, Symbol symbol) const { return s[counts_ + symbol]; }
+  int64_t Free(const State& s, int device) const { return s[device]; }
+  int64_t RuledOut(const State& s, int device) const { return s[2 * D_ + device]; }
+  // When the next pass of the kind can begin but for its device; kNoMakespan: it is not known.
+  int64_t Arrival(const State& s, Symbol symbol) const;
+  // Whether its results that wait for the next stage are as many as the window.
+  bool IsFull(const State& s, Symbol symbol) const {
+    const int next = passes_[symbol].next;
+    return next >= 0 && s[counts_ + symbol] - s[counts_ + next] >= window_;
+  }
+  // Arrivals of results that nobody has taken, from the time on.
+  void AppendTimes(const State& s, int64_t from, std::vector<int64_t>* times) const;
+  const std::vector<Symbol>& SymbolsOf(int device) const { return symbols_of_[device]; }
+
+ private:
+  struct Pass {
+    int64_t length = 0, ahead = 0, hop = 0, need = 0, change = 0, reserve = 0;
+    int32_t next = -1;
+    int bit = 0;             // of the device's symbols
+    bool takes_room = true;  // put in front, it might not fit, or others behind it
+  };
+  // Passes of a device whose tails are this at least: the first `count` of each symbol.
+  struct Tails {
+    int64_t tail;
+    std::vector<int32_t> counts;  // as symbols_of_
+  };
+
+  int64_t Slot(Symbol symbol, int64_t m) const {
+    return arrivals_ + symbol * int64_t{window_} + m % window_;
+  }
+  int64_t Level(const State& s, int device) const { return s[D_ + device]; }
+  int64_t Deadline(const State& s, int device) const { return s[3 * D_ + device]; }
+  bool Fits(const State& s, int device, const Pass& pass) const;
+
+  const SynthesisProblem& p_;
+  const Heads& heads_;
+  const Options options_;
+  const int D_, S_, M_, window_;
+  const bool limited_;
+  int64_t counts_, arrivals_;  // where they begin in a state
+  std::vector<Pass> passes_;
+  std::vector<std::vector<Symbol>> symbols_of_;  // [device]
+  std::vector<std::vector<Tails>> tails_;        // [device]
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_SYNTHESIS_PARTIAL_H_

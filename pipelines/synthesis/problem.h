@@ -1,0 +1,84 @@
+// What `pipelab synthesize` solves: a chain of stages on devices, M alike micro-batches, the time
+// and memory of each pass; wanted is the order of passes on each device with the shortest step.
+//
+//   SynthesisProblem problem = UnitProblem(/*devices=*/4, /*micro_batches=*/8, {0, 1, 2, 3});
+//   problem.limits.free.assign(4, Bytes(4));        // four activations a device
+//   PIPELAB_RETURN_IF_ERROR(CheckProblem(problem));
+//   OrderWords words = ...;                              // synthesize.h finds them
+//   Schedule schedule = ScheduleOf(problem, words);
+//
+// Micro-batches are alike. Given any schedule, let each stage give its n-th forward, input gradient
+// and weight gradient to micro-batch n: times stay, and what was ready in time still is. So every
+// stage may be taken to run micro-batches in order, and an order is a word per device over
+// (stage, kind), M of each. What a device holds depends on its word alone.
+#ifndef PIPELAB_PIPELINES_SYNTHESIS_PROBLEM_H_
+#define PIPELAB_PIPELINES_SYNTHESIS_PROBLEM_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "pipelines/ir/schedule.h"
+#include "pipelines/schedules/catalog.h"
+#include "pipelines/schedules/guided_order.h"
+#include "tools/base/units.h"
+
+namespace pipelab {
+
+// A symbol of a word: 3 * stage + kind.
+using Symbol = uint16_t;
+enum PassKind : uint8_t { kPassF, kPassI, kPassW };
+using OrderWords = std::vector<std::vector<Symbol>>;  // [device]
+
+inline int StageOf(Symbol symbol) { return symbol / 3; }
+inline int KindOf(Symbol symbol) { return symbol % 3; }
+inline Symbol SymbolOf(int stage, int kind) { return static_cast<Symbol>(3 * stage + kind); }
+
+struct SynthesisProblem {
+  int devices = 0, micro_batches = 0;
+  std::vector<int> device_of_stage;  // a chain
+  // False: backwards are whole. Then there is no W, and what this file says of I is of B.
+  bool split_backward = true;
+  bool recompute = false;  // each backward rebuilds its activations first (R)
+  PassLengths lengths;     // ns
+  // Of a pass: memory above what the device holds while it runs, and what it changes. No limit of
+  // time. Of whole backwards, `backward_input` is B's and `backward_weight` is not looked at.
+  OrderLimits limits;
+
+  int stages() const { return static_cast<int>(device_of_stage.size()); }
+  int kinds() const { return split_backward ? 3 : 2; }
+  // An I has its recompute in front, which does not wait for the gradient.
+  int64_t Length(Symbol symbol) const;
+  OrderLimits::Use Use(Symbol symbol) const;
+  // From `stage` to the next one; 0 on one device.
+  int64_t Hop(int stage) const {
+    return device_of_stage[stage] == device_of_stage[stage + 1] ? 0 : lengths.hop[stage];
+  }
+  int64_t Work(int device) const;  // of all its passes
+};
+
+// F = I = W = 1, hops of 0; an activation is 1 from F to W; no limit of memory.
+SynthesisProblem UnitProblem(int devices, int micro_batches, std::vector<int> device_of_stage);
+
+// Stage s of V * P on device s % P, or down the devices and up again.
+std::vector<int> LoopedDevices(int devices, int virtual_stages);
+std::vector<int> ZigZagDevices(int devices, int virtual_stages);
+
+// InvalidArgument or ResourceExhausted, one line: other numbers of stages, times below 0 or too
+// long to be counted, a device that cannot hold one micro-batch of its stages.
+absl::Status CheckProblem(const SynthesisProblem& problem);
+
+// Whether the device's word has M of each symbol, each I behind its F and each W behind its I, and
+// fits its memory.
+bool IsWordOf(const SynthesisProblem& problem, int device, const std::vector<Symbol>& word);
+bool FitsMemory(const SynthesisProblem& problem, int device, const std::vector<Symbol>& word);
+
+Schedule ScheduleOf(const SynthesisProblem& problem, const OrderWords& words);
+// Of a schedule over the same stages and devices, one replica; a B is I and W of a problem that
+// splits backwards. InvalidArgument where the problem cannot say it.
+absl::StatusOr<OrderWords> WordsOf(const SynthesisProblem& problem, const Schedule& schedule);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_SYNTHESIS_PROBLEM_H_

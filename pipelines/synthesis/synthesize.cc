@@ -1,0 +1,136 @@
+#include "pipelines/synthesis/synthesize.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "pipelines/synthesis/beam.h"
+#include "pipelines/synthesis/evaluate.h"
+#include "pipelines/synthesis/exact.h"
+#include "pipelines/synthesis/heads.h"
+#include "tools/base/rng.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int kWidths[] = {1, 8, 64, 256};
+constexpr int kMostExactPasses = 400;
+constexpr int kMostExactMicroBatches = 16;
+
+class Synthesizer {
+ public:
+  Synthesizer(const SynthesisProblem& p, const SynthesisOptions& options)
+      : p_(p),
+        options_(options),
+        evaluator_(p),
+        random_(options.seed, "synthesis"),
+        end_(absl::Now() + options.time_limit) {
+    result_.proof.makespan = kNoMakespan;
+  }
+
+  absl::StatusOr<Synthesis> Run() {
+    PIPELAB_RETURN_IF_ERROR(CheckProblem(p_));
+    heads_ = ComputeHeads(p_, /*memory=*/true);
+    result_.proof.bound = BestBound(p_, &heads_);
+    std::vector<CatalogueOrder> orders = CatalogueOrders(p_);
+    if (!orders.empty()) {
+      result_.catalogue = std::move(orders[0]);
+      Take(result_.catalogue.words, result_.catalogue.scheme);
+    }
+    for (const int width : kWidths) {
+      if (width > options_.widest || Over()) break;
+      BeamOptions beam;
+      beam.width = width;
+      Beam(beam, absl::StrCat("beam of ", beam.width));
+    }
+    Exact();
+    for (int round = 0; round < options_.rounds && !Over(); ++round) Vary(round);
+    if (result_.proof.words.empty()) {
+      if (result_.stopped) {
+        return absl::DeadlineExceededError("synthesis: no order was found in the time");
+      }
+      return absl::ResourceExhaustedError("synthesis: no order was found that fits into memory");
+    }
+    return std::move(result_);
+  }
+
+ private:
+  bool Stopped() {
+    if (!result_.stopped) {
+      result_.stopped = absl::Now() >= end_ || (options_.stop && options_.stop());
+    }
+    return result_.stopped;
+  }
+  bool Over() { return result_.proof.optimal() || Stopped(); }
+
+  void Take(const OrderWords& words, const std::string& found_by) {
+    for (int d = 0; d < p_.devices; ++d) {
+      if (words.empty() || !IsWordOf(p_, d, words[d])) return;
+    }
+    const int64_t makespan = evaluator_.Makespan(words);
+    if (makespan >= result_.proof.makespan) return;
+    result_.proof.makespan = makespan;
+    result_.proof.words = words;
+    result_.found_by = found_by;
+    if (options_.progress) {
+      options_.progress({makespan, result_.proof.bound.value, found_by});
+    }
+  }
+
+  void Beam(BeamOptions beam, const std::string& name) {
+    if (result_.proof.makespan < kNoMakespan) beam.shorter_than = result_.proof.makespan;
+    beam.stop = [this] { return Stopped(); };
+    Take(BeamSearch(p_, heads_, beam), name);
+  }
+
+  // Noise from the begin, or from a time of the best order on.
+  void Vary(int round) {
+    BeamOptions beam;
+    beam.width = std::min(kWidths[1 + round % 3], options_.widest);
+    beam.seed = random_.Bits(2 * round);
+    beam.noise = 1 << round % 4;
+    beam.window = round % 5 == 4 ? 4 : 16;
+    const bool part = round % 4 != 0 && !result_.proof.words.empty();
+    const OrderWords best = result_.proof.words;
+    if (part) {
+      beam.begin_as = &best;
+      beam.begin_until = static_cast<int64_t>(random_.Uniform(2 * round + 1) *
+                                              static_cast<double>(result_.proof.makespan));
+    }
+    Beam(beam,
+         absl::StrCat(part ? "rebuilt by a" : "", part ? " " : "", "noisy beam of ", beam.width));
+  }
+
+  void Exact() {
+    const int64_t passes = int64_t{p_.kinds()} * p_.stages() * p_.micro_batches;
+    if (Over() || passes > kMostExactPasses || p_.micro_batches > kMostExactMicroBatches) return;
+    ExactOptions exact;
+    exact.most_nodes = options_.exact_nodes;
+    exact.shorter_than = result_.proof.makespan;
+    exact.stop = [this] { return Stopped(); };
+    ExactResult found = SearchExactly(p_, heads_, exact);
+    result_.exact_nodes = found.nodes;
+    Take(found.words, "exact search");
+    if (found.complete) result_.proof.log = std::move(found.log);
+  }
+
+  const SynthesisProblem& p_;
+  const SynthesisOptions& options_;
+  WordEvaluator evaluator_;
+  const CounterRng random_;
+  const absl::Time end_;
+  Heads heads_;
+  Synthesis result_;
+};
+
+}  // namespace
+
+absl::StatusOr<Synthesis> Synthesize(const SynthesisProblem& p, const SynthesisOptions& options) {
+  if (p.micro_batches < 1 || p.device_of_stage.empty()) return CheckProblem(p);
+  return Synthesizer(p, options).Run();
+}
+
+}  // namespace pipelab

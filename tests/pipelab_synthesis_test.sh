@@ -1,0 +1,56 @@
+#!/bin/bash
+# pipelab synthesize as other programs call it: the promise is what simulate says, and errors with their exit codes.
+set -euo pipefail
+source tests/shell_checks.sh
+source tests/pipelab_checks.sh
+
+# By hand: three activations a device are less than 1F1B's four, and 31 is proven.
+by_hand() {
+  prints 'no order of this placement less than 31: gap 0.00 %' synthesize 1f1b:P=4,M=8 --memory=3 || return 1
+  prints 'no schedule of the catalogue fits' synthesize 1f1b:P=4,M=8 --memory=3 --schedule_out=mine.csv || return 1
+  makespan 31.0 --csv=mine.csv
+}
+
+# Of a model: to the nanosecond.
+of_model() {
+  local on=(--model=llama-3-8b --cluster=dgx-h100)
+  prints 'best of the catalogue' synthesize 1f1b:P=4,T=2,M=8 "${on[@]}" --time_limit=5s --schedule_out=mine.txt || return 1
+  local promised said
+  promised=$(sed -n 's/^simulated: \([0-9.]*\) ms.*/\1/p' stdout)
+  said=$("$pipelab" simulate mine.txt:T=2 "${on[@]}" | sed -n 's/.*makespan \([0-9.]*\) ms.*/\1/p')
+  [[ -n $promised ]] && awk -v a="$promised" -v b="$said" 'BEGIN { exit !(a / b > 0.999999999 && a / b < 1.000000001) }' ||
+    { echo "promised $promised, simulated $said"; return 1; }
+}
+
+# The times of a run: a drawn timeline is one.
+of_trace() {
+  "$pipelab" show zb_h1 --devices=4 --micro_batches=8 --backward_weight=2 --trace_out=trace.json >/dev/null || return 1
+  prints 'gap 0.00 %' synthesize 1f1b:P=4,M=8 --times=trace.json --memory=4
+}
+
+wrong_inputs() {
+  refused 2 '--time_limit=0: must be a time above 0' synthesize 1f1b:P=4,M=8 --time_limit=0 || return 1
+  refused 3 '--memory=2047: memory of device 0: 2047 bytes are free for activations; one micro-batch of stage 0 needs 2048' synthesize 1f1b:P=4,M=8 --memory=2047 --activation_bytes=2KiB || return 1
+  echo '{"stages": [{"forward": "1 s", "backward_input": "1 s", "backward_weight": "1 s"}]}' >one.json
+  refused 2 '--times=one.json: has 1 stages; the configuration has P x V = 4' synthesize 1f1b:P=4,M=8 --times=one.json || return 1
+  refused 2 '--slow_device=4:0.5: must be DEVICE:SPEED' synthesize 1f1b:P=4,M=8 --slow_device=4:0.5 || return 1
+  refused 2 "--freedoms=split,all: 'all' is none of" synthesize 1f1b:P=4,M=8 --freedoms=split,all || return 1
+  refused 2 '--schedule_out=mine: must end with' synthesize 1f1b:P=4,M=8 --schedule_out=mine
+}
+
+# Ctrl-C: the best so far, and no failure.
+interrupted() {
+  "$pipelab" synthesize v_min:P=8,M=32 --memory=8 --time_limit=300s >stdout 2>stderr &
+  local process=$!
+  sleep 3
+  kill -INT "$process"
+  wait "$process" || { echo "exit $?"; cat stderr; return 1; }
+  grep -q 'Ctrl-C ended the search' stdout || { cat stdout stderr; return 1; }
+}
+
+check "times by hand" by_hand
+check "times of a model" of_model
+check "times of a run" of_trace
+check "wrong inputs" wrong_inputs
+check "Ctrl-C" interrupted
+exit $((failures > 0))
