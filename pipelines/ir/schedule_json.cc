@@ -25,6 +25,7 @@ constexpr const char* kKeys[] = {"scheme",
                                  "stage_micro_batches",
                                  "eager_reductions",
                                  "forward_only",
+                                 "prepares",
                                  "replay",
                                  "carried"};
 constexpr ActionKind kKinds[] = {ActionKind::kForward,       ActionKind::kBackward,
@@ -49,6 +50,7 @@ absl::StatusOr<Schedule> ScheduleJsonReader::Read() {
   }
   PIPELAB_RETURN_IF_ERROR(ReadEdges());
   PIPELAB_RETURN_IF_ERROR(ReadCarried());
+  PIPELAB_RETURN_IF_ERROR(ReadPrepares());
   s_.name = "json";
   if (root_.contains("scheme")) {
     PIPELAB_ASSIGN_OR_RETURN(s_.name, JsonField<std::string>(root_, "scheme", what_));
@@ -255,6 +257,21 @@ absl::Status ScheduleJsonReader::ReadCarried() {
     PIPELAB_ASSIGN_OR_RETURN(const int64_t source, Number((*it)[m], micro_batches_ - 1,
                                                           absl::StrCat("carried[", m, "]")));
     s_.carried.push_back(static_cast<int32_t>(source));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ScheduleJsonReader::ReadPrepares() {
+  const auto it = root_.find("prepares");
+  if (it == root_.end()) return absl::OkStatus();
+  if (!it->is_array() || static_cast<int64_t>(it->size()) != stages_) {
+    return Error("field 'prepares': is ", Brief(*it), "; it must be a list of ", stages_,
+                 " numbers, 1 for each stage that prepares");
+  }
+  for (size_t s = 0; s < it->size(); ++s) {
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t prepares,
+                             Number((*it)[s], 1, absl::StrCat("prepares[", s, "]")));
+    s_.prepares.push_back(static_cast<uint8_t>(prepares));
   }
   return absl::OkStatus();
 }

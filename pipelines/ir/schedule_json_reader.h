@@ -54,6 +54,7 @@ class ScheduleJsonReader {
   MicroBatchRange Smallest(const Action& a) const;
   absl::Status ReadEdges();
   absl::Status ReadCarried();
+  absl::Status ReadPrepares();
 
   // schedule_json_placement.cc
   absl::Status ReadPlacement();

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
+#include "pipelines/ir/schedule_json.h"
 #include "pipelines/ir/text.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/sim/simulate.h"
@@ -153,6 +154,15 @@ TEST(Preparation, FaultsAreNamed) {
   EXPECT_THAT(broken([](Schedule* s) { s->carried = {-1, -1, -1, 0}; }), HasSubstr("of replica 0"));
   EXPECT_THAT(broken([](Schedule* s) { s->order[1][0].kind = ActionKind::kBackward; }),
               HasSubstr("a stage that prepares has F only"));
+}
+
+TEST(Preparation, RoundTripsThroughJson) {
+  for (const PreparationSizes& sizes :
+       {PreparationSizes{1, 2, 5}, PreparationSizes{3, 2, 7}, PreparationSizes{2, 1, 4, 2, true}}) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule s, MakePreparation(sizes));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule read, ScheduleFromJson(ToJson(s), "x"));
+    EXPECT_EQ(ToText(read), ToText(s));
+  }
 }
 
 }  // namespace
