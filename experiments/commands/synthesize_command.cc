@@ -304,10 +304,9 @@ absl::Status SynthesizeCommand(const Words& words) {
   options.search.progress = [begin](const SynthesisProgress& p) {
     const absl::Duration passed = absl::Now() - begin;
     if (passed < absl::Seconds(1)) return;  // who waits no longer needs no news
-    Waiting::Say(absl::StrFormat("synthesize: %.1f s: passes %.6g ms, bound %.6g ms (%s)",
-                                 absl::ToDoubleSeconds(passed),
-                                 static_cast<double>(p.makespan) * 1e-6,
-                                 static_cast<double>(p.bound) * 1e-6, p.found_by));
+    Waiting::Say(absl::StrFormat(
+        "synthesize: %.1f s: passes %.6g ms, bound %.6g ms (%s)", absl::ToDoubleSeconds(passed),
+        static_cast<double>(p.makespan) * 1e-6, static_cast<double>(p.bound) * 1e-6, p.found_by));
   };
   const bool model = !absl::GetFlag(FLAGS_model).empty() || !config.model.empty();
   const absl::Status status =

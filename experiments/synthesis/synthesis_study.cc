@@ -83,10 +83,13 @@ absl::Status AddRows(const std::vector<Instance>& instances, const SynthesisStud
 
 std::vector<Instance> EqualTimes(int most_devices) {
   std::vector<Instance> all;
-  for (int P = 2; P <= most_devices; P *= 2) {
+  for (const int P : {2, 3, 4, 6, 8, 12, 16}) {
+    if (P > most_devices) break;
     for (const int M : {P, 2 * P, 4 * P}) {
       for (const int V : {1, 2}) {
-        for (const double memory : {0.5, 1.0, 2.0}) all.push_back({P, M, V, 0, memory});
+        for (const double memory : {0.5, 0.625, 0.875, 1.0, 2.0}) {
+          all.push_back({P, M, V, 0, memory});
+        }
       }
     }
   }
