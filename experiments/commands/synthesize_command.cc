@@ -301,7 +301,9 @@ absl::Status SynthesizeCommand(const Words& words) {
   const InterruptGuard interrupt;
   options.search.stop = [&interrupt] { return interrupt.raised(); };
   const absl::Time begin = absl::Now();
-  options.search.progress = [begin](const SynthesisProgress& p) {
+  options.search.progress = [begin, least = INT64_MAX](const SynthesisProgress& p) mutable {
+    if (p.makespan >= least) return;  // another placement's
+    least = p.makespan;
     const absl::Duration passed = absl::Now() - begin;
     if (passed < absl::Seconds(1)) return;  // who waits no longer needs no news
     Waiting::Say(absl::StrFormat(

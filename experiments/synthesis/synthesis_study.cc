@@ -121,7 +121,8 @@ std::vector<Instance> OneSize(int P, int M) {
 double Median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 double MedianGap(const std::vector<SynthesizedRow>& rows) {
