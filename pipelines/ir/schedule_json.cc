@@ -227,15 +227,15 @@ absl::Status ScheduleJsonReader::ReadEdges() {
   for (size_t e = 0; e < it->size(); ++e) {
     const json& edge = (*it)[e];
     const std::string where = absl::StrCat("edges[", e, "]");
-    if (!edge.is_array() || edge.size() < 2 || edge.size() > 3) {
+    const bool carries = edge.is_array() && edge.size() > 2 && edge.back() == "carries";
+    if (!edge.is_array() || edge.size() < 2 || edge.size() > (carries ? 4 : 3)) {
       return Error(where, ": is ", Brief(edge), "; it must be [from, to] or [from, to, lag]");
     }
     PIPELAB_ASSIGN_OR_RETURN(const int64_t from, Number(edge[0], stages - 1, where));
     PIPELAB_ASSIGN_OR_RETURN(const int64_t to, Number(edge[1], stages - 1, where));
     edges.push_back({static_cast<int>(from), static_cast<int>(to)});
-    if (edge.size() == 2) continue;
-    edges.back().carries = edge[2] == "carries";
-    if (edges.back().carries) continue;
+    edges.back().carries = carries;
+    if (edge.size() == (carries ? 3 : 2)) continue;
     PIPELAB_ASSIGN_OR_RETURN(edges.back().lag, ReadLag(edge[2], where));
   }
   s_.stages = StageGraph::FromEdges(stages, std::move(edges));

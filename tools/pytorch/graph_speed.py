@@ -170,10 +170,11 @@ def compare(options) -> None:
             rate = statistics.median(r["edges"] / r["seconds"] for r in runs)
             ratios = [r["seconds"] / r["edges"] * o["edges"] / o["seconds"] if what == "sample"
                       else r["seconds"] / o["seconds"] for r, o in zip(runs, found["pipelab"])]
-            workers = f", {best[system]} worker" if system in best else ""
+            workers = f", {best[system]} workers" if system in best else ""
+            loss = "" if runs[-1]["loss"] is None else f", loss {runs[-1]['loss']:.3f}"
             print(f"  {what:6} {system:8} {seconds:8.3f} s  {rate / 1e6:7.2f} M edges/s  "
                   f"{statistics.median(ratios):6.2f} x pipelab's time  ({threads} threads{workers}, "
-                  f"{runs[-1]['edges']} edges, loss {runs[-1]['loss']})")
+                  f"{runs[-1]['edges']} edges{loss})", flush=True)
         edges = [found[system][0]["edges"] for system in ("pipelab", "dgl")]
         if max(edges) > 1.02 * min(edges):
             sys.exit(f"{what}: pipelab and DGL do not do the same: {edges[0]} and {edges[1]} edges an epoch")
