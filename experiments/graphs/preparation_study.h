@@ -20,7 +20,7 @@ namespace pipelab {
 struct PreparationStudySize {
   int64_t batch = 1024;
   int64_t hidden = 256;
-  int width = 128;        // of a vertex's row
+  int width = 128;      // of a vertex's row
   double rate = 0.003;  // Adam's
   double dropout = 0.2;
   int epochs = 12;  // of a network

@@ -52,7 +52,7 @@ absl::StatusOr<Schedule> MakePrefillDecode(const SchemeParams& params);
 
 // Scheme::check: OK, or InvalidArgument that names the option. The functions above are called with
 // what these have passed.
-absl::Status CheckGroups(const SchemeParams& params);    // interleaved schemes
+absl::Status CheckGroups(const SchemeParams& params);  // interleaved schemes
 absl::Status CheckSlicedGroups(const SchemeParams& params);
 absl::Status CheckBothWays(const SchemeParams& params);  // bitpipe, dualpipe: even numbers
 absl::Status CheckChimera(const SchemeParams& params);
