@@ -263,6 +263,10 @@ absl::Status SwarmCoordinator::ServeState(int stage, swarm::State* state) const 
   if (saved.tensors.empty()) return absl::FailedPreconditionError("the seed makes the state");
   state->set_step(saved.step);
   *state->mutable_safetensors() = StateOfStage(saved, options_.job, layout_, stage);
+  // Only when the last step is done is there no older state: nothing computes with it any more.
+  if (UpdateRuleOf(options_.job).VersionOf(saved.step) != saved.step) {
+    *state->mutable_older() = state->safetensors();
+  }
   return absl::OkStatus();
 }
 
