@@ -12,8 +12,6 @@
 #include "experiments/commands/schedule_input.h"
 #include "experiments/commands/step_input.h"
 #include "pipelines/cost/megatron_layout.h"
-#include "pipelines/ir/schedule_json.h"
-#include "pipelines/ir/text.h"
 #include "pipelines/planners/plan_export.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
@@ -27,14 +25,6 @@ ABSL_FLAG(std::string, out, "-", "file of the schedule; -: stdout");
 
 namespace pipelab {
 namespace {
-
-absl::StatusOr<std::string> InFormat(const Schedule& schedule, const std::string& format) {
-  if (format == "text") return ToText(schedule);
-  if (format == "json") return ToJson(schedule);
-  if (format == "csv") return ToCsv(schedule);
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--format=", format, ": must be csv, text, json, megatron, torchtitan or deepspeed"));
-}
 
 absl::StatusOr<std::string> PlanInFormat(const Words& words, const std::string& format) {
   PIPELAB_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(words));

@@ -11,6 +11,8 @@
 #include "experiments/commands/stage_flags.h"
 #include "experiments/commands/step_input.h"
 #include "experiments/commands/user_file.h"
+#include "pipelines/ir/schedule_json.h"
+#include "pipelines/ir/text.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/step/schedule_file.h"
@@ -191,6 +193,14 @@ absl::Status CheckInput(const ScheduleInput& input) {
   const absl::Status valid = Validate(input.schedule);
   if (valid.ok()) return valid;
   return absl::FailedPreconditionError(absl::StrCat(input.source, ": ", valid.message()));
+}
+
+absl::StatusOr<std::string> InFormat(const Schedule& schedule, absl::string_view format) {
+  if (format == "text") return ToText(schedule);
+  if (format == "json") return ToJson(schedule);
+  if (format == "csv") return ToCsv(schedule);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--format=", format, ": must be csv, text, json, megatron, torchtitan or deepspeed"));
 }
 
 }  // namespace pipelab

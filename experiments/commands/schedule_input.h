@@ -46,6 +46,9 @@ void PrintSkippedNote(const ScheduleInput& input);
 // FailedPrecondition with the validator's reason.
 absl::Status CheckInput(const ScheduleInput& input);
 
+// As "text", "json" or "csv"; InvalidArgument that names --format, or what CSV cannot say.
+absl::StatusOr<std::string> InFormat(const Schedule& schedule, absl::string_view format);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_EXPERIMENTS_COMMANDS_SCHEDULE_INPUT_H_

@@ -25,8 +25,6 @@
 #include "experiments/report/table.h"
 #include "experiments/train/interrupt.h"
 #include "experiments/waiting.h"
-#include "pipelines/ir/schedule_json.h"
-#include "pipelines/ir/text.h"
 #include "pipelines/synthesis/check_proof.h"
 #include "pipelines/synthesis/step_synthesis.h"
 #include "tools/base/json.h"
@@ -51,10 +49,11 @@ namespace {
 absl::Status WriteSchedule(const Schedule& schedule) {
   const std::string file = absl::GetFlag(FLAGS_schedule_out);
   if (file.empty()) return absl::OkStatus();
-  if (absl::EndsWith(file, ".json")) return WriteOutput("--schedule_out", file, ToJson(schedule));
-  if (!absl::EndsWith(file, ".csv")) return WriteOutput("--schedule_out", file, ToText(schedule));
-  PIPELAB_ASSIGN_OR_RETURN(const std::string csv, ToCsv(schedule));
-  return WriteOutput("--schedule_out", file, csv);
+  const char* const format = absl::EndsWith(file, ".json")  ? "json"
+                             : absl::EndsWith(file, ".csv") ? "csv"
+                                                            : "text";
+  PIPELAB_ASSIGN_OR_RETURN(const std::string text, InFormat(schedule, format));
+  return WriteOutput("--schedule_out", file, text);
 }
 
 absl::Status CheckScheduleOut() {

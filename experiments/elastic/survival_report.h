@@ -1,4 +1,4 @@
-// What a study of surviving swarms says of its runs: a table, and claims over its rows.
+// The table of a study of swarms that survive, and the claims that its rows are checked against.
 //
 //   std::vector<SurvivalRow> rows;                  // the undisturbed run first
 //   report->AddTable(SurvivalTable(rows));

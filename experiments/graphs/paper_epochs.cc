@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<PaperEpoch>> PaperEpochs() {
     return static_cast<int>((targets + paper.batch - 1) / paper.batch);
   };
   double prepare = 0, transfer = 0;  // shares of the baselines' epochs, without training
-  for (const PublishedGraphEpoch& e : paper.epochs) {
+  for (const PublishedSalientEpoch& e : paper.epochs) {
     const int batches = batches_of(e.targets);
     const double per_batch = 1e-3 / batches;
     PaperEpoch epoch;
@@ -85,7 +85,7 @@ absl::StatusOr<std::vector<PaperEpoch>> PaperEpochs() {
   }
   // Of papers100M the baseline's total and its training's share are known, the rest is divided as
   // in the other rows.
-  const PublishedGraphCluster& c = paper.gpus16;
+  const PublishedSalientCluster& c = paper.gpus16;
   const double baseline = c.one_gpu_seconds * c.baseline_over_salient;
   const double rest = baseline * (1 - c.baseline_train_share);
   for (int gpus : {1, 16}) {

@@ -14,10 +14,10 @@ using nlohmann::json;
 
 constexpr int64_t kMost = 1 << 30;
 
-absl::StatusOr<PublishedGraphEpoch> ReadEpoch(const JsonObject& object) {
+absl::StatusOr<PublishedSalientEpoch> ReadEpoch(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"data", "targets", "total_ms", "train_ms", "prepare_ms",
                                             "transfer_ms", "salient_ms", "tag"}));
-  PublishedGraphEpoch e;
+  PublishedSalientEpoch e;
   PIPELAB_ASSIGN_OR_RETURN(e.data, object.String("data"));
   PIPELAB_ASSIGN_OR_RETURN(e.targets, object.Integer("targets", 1, kMost));
   for (const auto& [key, field] :
@@ -30,11 +30,11 @@ absl::StatusOr<PublishedGraphEpoch> ReadEpoch(const JsonObject& object) {
   return e;
 }
 
-absl::StatusOr<PublishedGraphCluster> ReadCluster(const JsonObject& object) {
+absl::StatusOr<PublishedSalientCluster> ReadCluster(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(
       object.AllowKeys({"data", "targets", "seconds", "one_gpu_seconds", "baseline_train_share",
                         "baseline_over_salient", "parameters", "tag"}));
-  PublishedGraphCluster c;
+  PublishedSalientCluster c;
   PIPELAB_ASSIGN_OR_RETURN(c.data, object.String("data"));
   PIPELAB_ASSIGN_OR_RETURN(c.targets, object.Integer("targets", 1, kMost));
   PIPELAB_ASSIGN_OR_RETURN(c.parameters, object.Integer("parameters", 1, kMost));
@@ -62,7 +62,7 @@ absl::StatusOr<SalientPaper> ParseSalientPaper(absl::string_view text, absl::str
   paper.workers = static_cast<int>(workers);
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> epochs, file.Objects("epochs"));
   for (const JsonObject& object : epochs) {
-    PIPELAB_ASSIGN_OR_RETURN(PublishedGraphEpoch epoch, ReadEpoch(object));
+    PIPELAB_ASSIGN_OR_RETURN(PublishedSalientEpoch epoch, ReadEpoch(object));
     paper.epochs.push_back(std::move(epoch));
   }
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject cluster, file.Object("gpus16"));

@@ -15,14 +15,14 @@
 namespace pipelab {
 
 // An epoch on one GPU: the baseline's phases, one after the other, and SALIENT's total.
-struct PublishedGraphEpoch {
+struct PublishedSalientEpoch {
   std::string data;
   int64_t targets = 0;  // training vertices
   double total_ms = 0, train_ms = 0, prepare_ms = 0, transfer_ms = 0, salient_ms = 0;
   std::string tag;
 };
 
-struct PublishedGraphCluster {
+struct PublishedSalientCluster {
   std::string data;
   int64_t targets = 0, parameters = 0;
   double seconds = 0, one_gpu_seconds = 0;  // SALIENT's, on all GPUs and on one
@@ -32,10 +32,10 @@ struct PublishedGraphCluster {
 
 struct SalientPaper {
   std::string paper;
-  std::vector<PublishedGraphEpoch> epochs;
+  std::vector<PublishedSalientEpoch> epochs;
   int64_t batch = 0;
   int workers = 0;
-  PublishedGraphCluster gpus16;
+  PublishedSalientCluster gpus16;
 };
 
 absl::StatusOr<SalientPaper> ParseSalientPaper(absl::string_view text, absl::string_view what);

@@ -46,7 +46,8 @@ struct GraphTrainerOptions {
 
 class GraphTrainer {
  public:
-  // `group`: null where there is one member. It, the backend and the data outlive the trainer. InvalidArgument: a graph that is no chain of data, layers and a loss.
+  // `group`: null where there is one member. It, the backend and the data outlive the trainer.
+  // InvalidArgument: a graph that is no chain of data, layers and a loss.
   static absl::StatusOr<std::unique_ptr<GraphTrainer>> Create(const ModelGraph& graph,
                                                               Backend* backend, TensorPeers* group,
                                                               const GraphTrainerOptions& options);

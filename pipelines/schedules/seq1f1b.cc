@@ -83,15 +83,12 @@ absl::StatusOr<Schedule> MakeZbSeq1F1B(const SchemeParams& params) {
   const int slices = SlicesOf(params);
   Schedule schedule = LoopedPipeline(params);
   schedule.num_slices = slices;
+  const std::vector<int> all = {params.micro_batches};
   for (int d = 0; d < params.devices; ++d) {
-    std::vector<Action> forwards, inputs;
-    for (int m = 0; m < params.micro_batches; ++m) {
-      forwards.push_back(Forward(d, m));
-      inputs.push_back(BackwardInput(d, m));
-    }
-    schedule.order[d] =
-        SplitOneForwardOneBackward(InSlices(forwards, slices), InSlices(inputs, slices),
-                                   slices - 1 + params.devices - 1 - d, /*lag=*/d);
+    schedule.order[d] = SplitOneForwardOneBackward(
+        InSlices(DepthFirst(params, all, ActionKind::kForward, d), slices),
+        InSlices(DepthFirst(params, all, ActionKind::kBackwardInput, d), slices),
+        slices - 1 + params.devices - 1 - d, /*lag=*/d);
   }
   return schedule;
 }

@@ -38,7 +38,7 @@ inline Symbol SymbolOf(int stage, int kind) { return static_cast<Symbol>(3 * sta
 struct SynthesisProblem {
   int devices = 0, micro_batches = 0;
   std::vector<int> device_of_stage;  // a chain
-  // False: backwards are whole. Then there is no W, and what this file says of I is of B.
+  // False: backwards are whole. There is no W then, and I means the whole backward (B) in this file.
   bool split_backward = true;
   bool recompute = false;  // each backward rebuilds its activations first (R)
   PassLengths lengths;     // ns

@@ -1,5 +1,5 @@
-// The best schedule of a training step: its stages' times and memory (pipelines/step), the freedoms
-// that there are, and what `simulate` says of what comes out.
+// The best schedule of a training step, for the times and memory of its stages (pipelines/step) and
+// within what may be chosen. Its time is the one that `simulate` gives.
 //
 //   StepCache cache(on->step());
 //   PIPELAB_ASSIGN_OR_RETURN(StepConfig config, ParseStepConfig("", "1f1b:P=4,M=8"));

@@ -10,7 +10,6 @@
 #include "models/checkpoint/safetensors.h"
 #include "pipelines/runtime/swarm/swarm_log.h"
 #include "pipelines/runtime/swarm/test_network.h"
-#include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -104,12 +103,7 @@ TEST(SwarmRunTest, EachFaultAtEachKindOfMessage) {
 TEST(SwarmRunTest, ManyFaultsOfManySeeds) {
   const CoordinatorOptions options = OptionsOf(TestJob(kStages, kSteps));
   for (uint64_t seed = 0; seed < 12; ++seed) {
-    const CounterRng rng(seed, "swarm/test");
-    const Ran ran = RunSwarm(options, [&](const TestCall& call) {
-      const uint64_t at = call.number * 16 + static_cast<uint64_t>(call.request.kind_case());
-      if (call.to == "coordinator" || rng.Below(2 * at, 40) > 0) return TestFault::kNone;
-      return static_cast<TestFault>(1 + rng.Below(2 * at + 1, 4));
-    });
+    const Ran ran = RunSwarm(options, RandomFaults(seed, "swarm/test"));
     ExpectSame(ran, absl::StrCat("seed ", seed));
   }
 }

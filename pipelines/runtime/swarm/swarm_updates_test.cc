@@ -17,7 +17,6 @@
 #include "pipelines/runtime/swarm/job.h"
 #include "pipelines/runtime/swarm/swarm_log.h"
 #include "pipelines/runtime/swarm/test_network.h"
-#include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -120,15 +119,8 @@ TEST(SwarmUpdatesTest, DelayedUpdatesHaveTheSameBitsWhateverHappens) {
   std::map<int64_t, double> undisturbed;
   int64_t lost = 0;
   for (uint64_t seed = 0; seed < 12; ++seed) {
-    const CounterRng rng(seed, "swarm/updates");
     TestNetwork network;
-    if (seed > 0) {
-      network.SetFault([&](const TestCall& call) {
-        const uint64_t at = call.number * 16 + static_cast<uint64_t>(call.request.kind_case());
-        if (call.to == "coordinator" || rng.Below(2 * at, 40) > 0) return TestFault::kNone;
-        return static_cast<TestFault>(1 + rng.Below(2 * at + 1, 4));
-      });
-    }
+    if (seed > 0) network.SetFault(RandomFaults(seed, "swarm/updates"));
     TestSwarm swarm(&network, options, /*peers=*/6);
     ASSERT_THAT(swarm.Run(), IsOk()) << seed;
     if (seed == 0) undisturbed = swarm.losses();

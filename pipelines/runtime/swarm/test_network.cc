@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "glog/logging.h"
 #include "models/data/text_corpus.h"
+#include "tools/base/rng.h"
 
 namespace pipelab {
 namespace {
@@ -106,6 +107,14 @@ absl::Status TestNetwork::Call(const std::string& from, const std::string& to,
   --nodes_[to].serving;
   if (fault == TestFault::kLoseAnswer || killed_.count(from) + killed_.count(to) > 0) return away;
   return served;
+}
+
+TestNetwork::Rule RandomFaults(uint64_t seed, const std::string& name) {
+  return [rng = CounterRng(seed, name)](const TestCall& call) {
+    const uint64_t at = call.number * 16 + static_cast<uint64_t>(call.request.kind_case());
+    if (call.to == kCoordinator || rng.Below(2 * at, 40) > 0) return TestFault::kNone;
+    return static_cast<TestFault>(1 + rng.Below(2 * at + 1, 4));
+  };
 }
 
 TestSwarm::TestSwarm(TestNetwork* network, CoordinatorOptions options, int peers, int trainers)

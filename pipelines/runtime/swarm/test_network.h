@@ -75,6 +75,9 @@ class TestNetwork {
   std::map<int, int64_t> calls_ ABSL_GUARDED_BY(mutex_);  // by kind
 };
 
+// At random, one of 40 calls of whatever kind, not to the coordinator: lost, or a peer is killed.
+TestNetwork::Rule RandomFaults(uint64_t seed, const std::string& name);
+
 // Peers "peer0", "peer1", ..., a trainer and a coordinator. For each killed peer a new one comes.
 class TestSwarm {
  public:
