@@ -100,15 +100,17 @@ absl::StatusOr<GivenProblems> ProblemsOfTimes(const StepConfig& config,
     } else {
       PIPELAB_ASSIGN_OR_RETURN(costs, CostsOfFile(file, of_file, chain));
     }
-    if (!options.speeds.empty()) costs.device_speed = options.speeds;
+    if (!options.limits.speeds.empty()) costs.device_speed = options.limits.speeds;
     for (const bool split : {true, false}) {
       if (split && (!options.split_backward || of_file.whole_backward)) continue;
       if (!split && options.split_backward && !of_file.whole_backward) continue;
-      PIPELAB_ASSIGN_OR_RETURN(SynthesisProblem p,
-                               ProblemOfCosts(costs, chain.stages, devices, P, config.micro_batches,
-                                              1, config.recompute == Recompute::kFull, split));
-      if (options.memory > Bytes(0)) {
-        p.limits.free.assign(P, options.memory);
+      PIPELAB_ASSIGN_OR_RETURN(
+          SynthesisProblem p,
+          ProblemOfCosts(costs, chain.stages, devices, P, config.micro_batches, 1,
+                         std::vector<bool>(devices.size(), config.recompute == Recompute::kFull),
+                         split));
+      if (options.limits.memory > Bytes(0)) {
+        p.limits.free.assign(P, options.limits.memory);
         for (int s = 0; s < p.stages(); ++s) {
           p.limits.free[devices[s]] = p.limits.free[devices[s]] - costs.stages[s].memory.state;
         }

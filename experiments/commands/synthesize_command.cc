@@ -37,9 +37,10 @@ ABSL_DECLARE_FLAG(uint64_t, seed);         // run_input.cc
 ABSL_FLAG(std::string, schedule_out, "",
           "file of the schedule, which other commands take in the place of a scheme's name: "
           "mine.txt, mine.csv or mine.json; empty: none");
-ABSL_FLAG(std::string, freedoms, "split,placement,stages",
+ABSL_FLAG(std::string, freedoms, "split,placement,stages,recompute",
           "what may be chosen besides the order: split (backwards in two parts), placement (stages "
-          "on other devices than looped), stages (several a device); empty: nothing");
+          "on other devices than looped), stages (several a device), recompute (of stages, where "
+          "memory is short; with --model); empty: nothing");
 ABSL_FLAG(std::string, slow_device, "",
           "devices of another speed than the rest: 2:0.5 has device 2 at half of it");
 
@@ -87,7 +88,7 @@ absl::StatusOr<std::vector<double>> SpeedsFromFlag(int devices) {
 }
 
 absl::Status SetFreedoms(StepSynthesisOptions* options) {
-  options->split_backward = options->placement = false;
+  options->split_backward = options->placement = options->recompute = false;
   options->most_virtual_stages = 1;
   const std::string text = absl::GetFlag(FLAGS_freedoms);
   for (const absl::string_view word : absl::StrSplit(text, ',', absl::SkipEmpty())) {
@@ -95,11 +96,13 @@ absl::Status SetFreedoms(StepSynthesisOptions* options) {
       options->split_backward = true;
     } else if (word == "placement") {
       options->placement = true;
+    } else if (word == "recompute") {
+      options->recompute = true;
     } else if (word == "stages") {
       options->most_virtual_stages = 4;
     } else {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--freedoms=", text, ": '", word, "' is none of split, placement, stages"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--freedoms=", text, ": '", word, "' is none of split, placement, stages, recompute"));
     }
   }
   return absl::OkStatus();
@@ -113,8 +116,8 @@ absl::StatusOr<StepSynthesisOptions> OptionsFromFlags(int devices) {
   options.search.exact_nodes = int64_t{1} << 24;
   options.search.seed = absl::GetFlag(FLAGS_seed);
   PIPELAB_RETURN_IF_ERROR(SetFreedoms(&options));
-  PIPELAB_ASSIGN_OR_RETURN(options.speeds, SpeedsFromFlag(devices));
-  PIPELAB_ASSIGN_OR_RETURN(options.memory, SynthesisMemory());
+  PIPELAB_ASSIGN_OR_RETURN(options.limits.speeds, SpeedsFromFlag(devices));
+  PIPELAB_ASSIGN_OR_RETURN(options.limits.memory, SynthesisMemory());
   return options;
 }
 
@@ -213,12 +216,12 @@ absl::Status SynthesizeModel(const StepConfig& config, const StepSynthesisOption
   f.scheme = found.catalogue.scheme;
   if (!f.scheme.empty()) f.catalogue = ToMs(found.catalogue.prediction.step_time);
   f.floor = best.synthesis.proof.lower_bound();
-  std::string rows = absl::StrFormat("%-32s %12s %12s %8s %12s %12s\n", "placement", "passes [ms]",
+  std::string rows = absl::StrFormat("%-44s %12s %12s %8s %12s %12s\n", "placement", "passes [ms]",
                                      "bound [ms]", "gap [%]", "step [ms]", "mem. [GiB]");
   for (const PlacedSynthesis& placed : found.placed) {
     const Proof& proof = placed.synthesis.proof;
     f.floor = std::min(f.floor, proof.lower_bound());
-    absl::StrAppendFormat(&rows, "%-32s %12.4f %12.4f %8.2f %12.4f %12.3f\n", placed.placement,
+    absl::StrAppendFormat(&rows, "%-44s %12.4f %12.4f %8.2f %12.4f %12.3f\n", placed.placement,
                           static_cast<double>(proof.makespan) * 1e-6,
                           static_cast<double>(proof.lower_bound()) * 1e-6, 100 * proof.gap(),
                           ToMs(placed.prediction.step_time),
@@ -236,7 +239,7 @@ absl::Status SynthesizeTimes(const StepConfig& config, const StepSynthesisOption
   std::vector<const SynthesisProblem*> problems;
   absl::Status status;
   std::string rows =
-      absl::StrFormat("%-32s %14s %14s %8s\n", "placement", "passes", "bound", "gap [%]");
+      absl::StrFormat("%-44s %14s %14s %8s\n", "placement", "passes", "bound", "gap [%]");
   Found f;
   f.per_unit = static_cast<double>(given.nanoseconds_per_unit);
   f.unit = given.unit;
@@ -252,7 +255,7 @@ absl::Status SynthesizeTimes(const StepConfig& config, const StepSynthesisOption
       absl::StrAppend(&rows, given.problems[i].first, ": ", one.status().message(), "\n");
       continue;
     }
-    absl::StrAppendFormat(&rows, "%-32s %14.9g %14.9g %8.2f\n", given.problems[i].first,
+    absl::StrAppendFormat(&rows, "%-44s %14.9g %14.9g %8.2f\n", given.problems[i].first,
                           static_cast<double>(one->proof.makespan) / f.per_unit,
                           static_cast<double>(one->proof.lower_bound()) / f.per_unit,
                           100 * one->proof.gap());

@@ -59,8 +59,8 @@ int main(int argc, char** argv) {
   info.summary =
       "The best order for given times and memory: against the catalogue, against lower bounds, for "
       "models with unequal stages or devices, and run on four devices here.";
-  info.quick = {{"most_devices", "6"},  {"rounds", "2"},           {"widest", "64"},
-                {"case_limit_s", "15"}, {"exact_nodes", "100000"}, {"large", "false"}};
-  info.quick_leaves_out = "more than 8 devices, wide beams and long exact searches";
+  info.quick = {
+      {"rounds", "1"}, {"widest", "8"}, {"case_limit_s", "15"}, {"exact_nodes", "100000"}};
+  info.quick_leaves_out = "wide beams and long exact searches";
   return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
 }

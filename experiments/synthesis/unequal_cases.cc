@@ -54,8 +54,8 @@ absl::StatusOr<UnequalRow> Run(const UnequalCase& c, const SynthesisStudySize& s
   options.search.widest = size.widest;
   options.search.time_limit = absl::Seconds(size.unequal_limit_s);
   if (c.slow >= 0) {
-    options.speeds.assign(config.pipeline, 1);
-    options.speeds[c.slow] = 0.5;
+    options.limits.speeds.assign(config.pipeline, 1);
+    options.limits.speeds[c.slow] = 0.5;
   }
   PIPELAB_ASSIGN_OR_RETURN(const StepSynthesis found, SynthesizeStep(&cache, config, options));
   UnequalRow row;

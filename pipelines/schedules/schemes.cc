@@ -104,12 +104,13 @@ std::vector<Action> SplitOneForwardOneBackward(const std::vector<Action>& forwar
   return order;
 }
 
-void InsertRecompute(Schedule* schedule) {
+void InsertRecompute(Schedule* schedule, const std::vector<bool>& stages) {
   for (std::vector<Action>& list : schedule->order) {
     std::vector<Action> with;
     with.reserve(list.size() + list.size() / 2);
     for (const Action& a : list) {
-      if (a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput) {
+      const bool returns = a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
+      if (returns && (stages.empty() || stages[a.stage])) {
         with.push_back(a);
         with.back().kind = ActionKind::kRecompute;
       }

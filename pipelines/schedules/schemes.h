@@ -113,8 +113,8 @@ std::vector<Action> SplitOneForwardOneBackward(const std::vector<Action>& forwar
                                                const std::vector<Action>& inputs, int warm_up,
                                                int lag);
 
-// Re-materialisation: an R right before each B or I.
-void InsertRecompute(Schedule* schedule);
+// Re-materialisation: an R right before each B or I, of these stages; empty: of all.
+void InsertRecompute(Schedule* schedule, const std::vector<bool>& stages = {});
 
 // Data parallelism: device d becomes the devices d * size to d * size + size - 1, which run its
 // list on equal shares of its rows.

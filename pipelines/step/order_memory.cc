@@ -4,11 +4,12 @@
 
 namespace pipelab {
 
-OrderLimits MemoryOfStages(const StageGraph& stages, const CostTable& costs, bool recomputes,
-                           bool whole) {
+OrderLimits MemoryOfStages(const StageGraph& stages, const CostTable& costs,
+                           const std::vector<bool>& recomputed, bool whole) {
   OrderLimits memory;
   for (int stage = 0; stage < stages.num_stages(); ++stage) {
     const StageMemory& m = costs.stages[stage].memory;
+    const bool recomputes = !recomputed.empty() && recomputed[stage];
     Bytes inputs;
     for (int e : stages.in_edges[stage]) inputs += costs.edge_bytes[e];
     const Bytes kept = inputs + (recomputes ? m.kept_when_dropped : m.kept);

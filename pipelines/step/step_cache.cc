@@ -322,7 +322,8 @@ absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool 
         equal.recompute = Recompute::kNone;
         PIPELAB_ASSIGN_OR_RETURN(sizes.for_equal_times, ScheduleOf(equal, /*timed=*/false));
         if (limits != nullptr) {
-          sizes.limits = MemoryOfStages(cut.partition->stages, *cut.costs, sizes.recompute);
+          sizes.limits = MemoryOfStages(cut.partition->stages, *cut.costs,
+                                        std::vector<bool>(stages, sizes.recompute));
           sizes.limits.free = limits->free;
           sizes.limits.too_long = limits->too_long;
           sizes.limits.hop = least_hop;

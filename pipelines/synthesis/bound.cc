@@ -90,7 +90,7 @@ Holding HoldingOf(const SynthesisProblem& p, const Heads& heads, int device) {
   int64_t around = 0;  // from the end of the stage's F to the begin of its I, recompute apart
   for (int s = last; s >= 0; --s) {
     const Symbol f = SymbolOf(s, kPassF), i = SymbolOf(s, kPassI), w = SymbolOf(s, kPassW);
-    const int64_t ahead = p.recompute ? p.lengths.recompute[s] : 0;
+    const int64_t ahead = p.Rebuild(s);
     const int64_t until_input = p.Length(f) + std::max(around, ahead) - ahead + p.Length(i);
     if (p.device_of_stage[s] == device) {
       const auto kept = static_cast<double>(p.Use(f).change.value());

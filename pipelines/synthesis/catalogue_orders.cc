@@ -46,7 +46,8 @@ std::vector<CatalogueOrder> CatalogueOrders(const SynthesisProblem& p) {
     sizes.devices = p.devices;
     sizes.micro_batches = p.micro_batches;
     sizes.virtual_stages = own ? 0 : p.stages() / p.devices;
-    sizes.recompute = p.recompute;
+    // Orders of F, I and W alone; where an R belongs is known.
+    sizes.recompute = p.RecomputesAll();
     for (const bool timed : {false, true}) {
       if (timed && (scheme.options & kPassTimes) == 0) continue;
       if (timed) sizes.times = TimesOf(p);

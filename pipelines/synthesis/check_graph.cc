@@ -56,7 +56,7 @@ CheckGraph::CheckGraph(const SynthesisProblem& p, bool memory) : p_(p) {
         if (kind == kPassF && s > 0)
           Join(SymbolOf(s - 1, kind), m, SymbolOf(s, kind), m, p.Hop(s - 1));
         if (kind == kPassI && s + 1 < p.stages()) {
-          const int64_t rebuilt_before = p.recompute ? p.lengths.recompute[s] : 0;
+          const int64_t rebuilt_before = p.Rebuild(s);
           Join(SymbolOf(s + 1, kind), m, SymbolOf(s, kind), m, p.Hop(s) - rebuilt_before);
         }
       }
@@ -127,7 +127,7 @@ CheckedHolding CheckGraph::Holding(int device) const {
   for (int s = p_.stages() - 1; s >= 0; --s) {
     const int64_t f = p_.Length(SymbolOf(s, kPassF)), i = p_.Length(SymbolOf(s, kPassI));
     const int64_t w = p_.split_backward ? p_.Length(SymbolOf(s, kPassW)) : 0;
-    const int64_t rebuild = p_.recompute ? p_.lengths.recompute[s] : 0;
+    const int64_t rebuild = p_.Rebuild(s);
     const int64_t to_end_of_i = f + std::max<int64_t>(0, back - rebuild) + i;
     if (p_.device_of_stage[s] == device) {
       const auto kept = static_cast<double>(p_.Use(SymbolOf(s, kPassF)).change.value());

@@ -25,7 +25,7 @@ WordEvaluator::WordEvaluator(const SynthesisProblem& p)
         pass.next = SymbolOf(s - 1, kPassI);
         pass.hop = p.Hop(s - 1);
       }
-      if (kind == kPassI && p.recompute) pass.after_arrival = p.lengths.recompute[s];
+      if (kind == kPassI) pass.after_arrival = p.Rebuild(s);
       if (pass.next >= 0) pass.device_of_next = p.device_of_stage[pass.next / 3];
     }
   }

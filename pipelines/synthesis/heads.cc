@@ -48,7 +48,7 @@ Waits WaitsOf(const SynthesisProblem& p, bool memory) {
     for (int kind = 0; kind < p.kinds(); ++kind) {
       waits[SymbolOf(s, kind)].push_back({SymbolOf(s, kind), 1, 0});
     }
-    const int64_t ahead = p.recompute ? p.lengths.recompute[s] : 0;
+    const int64_t ahead = p.Rebuild(s);
     if (s > 0) waits[SymbolOf(s, kPassF)].push_back({SymbolOf(s - 1, kPassF), 0, p.Hop(s - 1)});
     waits[SymbolOf(s, kPassI)].push_back({SymbolOf(s, kPassF), 0, 0});
     if (s + 1 < p.stages()) {

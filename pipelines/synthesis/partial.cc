@@ -31,7 +31,7 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
       pass.change = use.change.value();
       pass.need = std::max(use.peak, use.change).value();
       pass.takes_room = limited_ && pass.change > 0;
-      if (kind == kPassI && p.recompute) pass.ahead = p.lengths.recompute[s];
+      if (kind == kPassI) pass.ahead = p.Rebuild(s);
       if (kind == kPassF) {
         pass.next = s + 1 == S_ ? symbol + 1 : SymbolOf(s + 1, kPassF);
         pass.hop = s + 1 == S_ ? 0 : p.Hop(s);

@@ -75,12 +75,16 @@ absl::Status CheckRoom(const SynthesisProblem& p) {
 
 }  // namespace
 
+bool SynthesisProblem::RecomputesAll() const {
+  return !recomputed.empty() &&
+         std::find(recomputed.begin(), recomputed.end(), false) == recomputed.end();
+}
+
 int64_t SynthesisProblem::Length(Symbol symbol) const {
   const int s = StageOf(symbol);
   if (KindOf(symbol) == kPassF) return lengths.forward[s];
   if (KindOf(symbol) == kPassW) return lengths.backward_weight[s];
-  return (recompute ? lengths.recompute[s] : 0) + lengths.backward_input[s] +
-         (split_backward ? 0 : lengths.backward_weight[s]);
+  return Rebuild(s) + lengths.backward_input[s] + (split_backward ? 0 : lengths.backward_weight[s]);
 }
 
 OrderLimits::Use SynthesisProblem::Use(Symbol symbol) const {
@@ -137,6 +141,10 @@ absl::Status CheckProblem(const SynthesisProblem& p) {
     if (device >= 0 && device < p.devices) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("synthesis: a stage on device ", device, "; there are ", p.devices));
+  }
+  if (!p.recomputed.empty() && p.recomputed.size() != stages) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "synthesis: recomputation of ", p.recomputed.size(), " stages; there are ", stages));
   }
   PIPELAB_RETURN_IF_ERROR(CheckTimes(p));
   PIPELAB_RETURN_IF_ERROR(CheckHops(p));
@@ -196,7 +204,7 @@ Schedule ScheduleOf(const SynthesisProblem& p, const OrderWords& words) {
                                                              : Backward(s, m));
     }
   }
-  if (p.recompute) InsertRecompute(&schedule);
+  if (!p.recomputed.empty()) InsertRecompute(&schedule, p.recomputed);
   return schedule;
 }
 
@@ -224,7 +232,7 @@ absl::StatusOr<OrderWords> WordsOf(const SynthesisProblem& p, const Schedule& sc
       return next[words[d].back()]++ == micro_batch;
     };
     for (const Action& a : schedule.order[d]) {
-      if (a.kind == ActionKind::kRecompute && p.recompute) continue;
+      if (a.kind == ActionKind::kRecompute && p.Recomputes(a.stage)) continue;
       bool in_order = false;
       if (a.kind == ActionKind::kForward) {
         in_order = add(a.stage, kPassF, a.micro_batch);

@@ -40,16 +40,20 @@ struct SynthesisProblem {
   std::vector<int> device_of_stage;  // a chain
   // False: backwards are whole. There is no W then, and I means the whole backward (B) in this file.
   bool split_backward = true;
-  bool recompute = false;  // each backward rebuilds its activations first (R)
-  PassLengths lengths;     // ns
+  // [stage] Whether each backward rebuilds its activations first (R); empty: none does.
+  std::vector<bool> recomputed;
+  PassLengths lengths;  // ns
   // Of a pass: memory above what the device holds while it runs, and what it changes. No limit of
   // time. Of whole backwards, `backward_input` is B's and `backward_weight` is not looked at.
   OrderLimits limits;
 
   int stages() const { return static_cast<int>(device_of_stage.size()); }
   int kinds() const { return split_backward ? 3 : 2; }
-  // An I has its recompute in front, which does not wait for the gradient.
-  int64_t Length(Symbol symbol) const;
+  bool Recomputes(int stage) const { return !recomputed.empty() && recomputed[stage]; }
+  // Of the R in front of an I, which does not wait for the gradient; 0 without.
+  int64_t Rebuild(int stage) const { return Recomputes(stage) ? lengths.recompute[stage] : 0; }
+  bool RecomputesAll() const;
+  int64_t Length(Symbol symbol) const;  // of an I with its R
   OrderLimits::Use Use(Symbol symbol) const;
   // From `stage` to the next one; 0 on one device.
   int64_t Hop(int stage) const {

@@ -1,18 +1,13 @@
 #include "pipelines/synthesis/step_synthesis.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "pipelines/schedules/catalog.h"
-#include "pipelines/schedules/schemes.h"
 #include "pipelines/schedules/variants.h"
-#include "pipelines/sim/simulate.h"
-#include "pipelines/step/order_memory.h"
 #include "pipelines/synthesis/bound.h"
 #include "pipelines/synthesis/evaluate.h"
 #include "pipelines/synthesis/placements.h"
@@ -21,135 +16,8 @@
 namespace pipelab {
 namespace {
 
-constexpr char kName[] = "synthesized";
 constexpr int kFineStages[] = {4, 8};  // a device, where runs of them are balanced
 constexpr int kMostRuns = 3;           // a device
-
-// Some valid order, to price the placement with.
-Schedule AnyOrder(const StepConfig& c, const std::vector<int>& device_of_stage) {
-  Schedule schedule;
-  schedule.name = kName;
-  const int stages = static_cast<int>(device_of_stage.size());
-  schedule.stages = StageGraph::Chain(stages);
-  schedule.placement = Placement::Single(device_of_stage, c.pipeline, c.micro_batches);
-  schedule.num_micro_batches = c.micro_batches;
-  schedule.order.resize(c.pipeline);
-  for (int s = 0; s < stages; ++s) {
-    for (int m = 0; m < c.micro_batches; ++m) {
-      schedule.order[device_of_stage[s]].push_back(Forward(s, m));
-    }
-  }
-  for (int s = stages - 1; s >= 0; --s) {
-    for (int m = 0; m < c.micro_batches; ++m) {
-      schedule.order[device_of_stage[s]].push_back(Backward(s, m));
-    }
-  }
-  if (c.recompute == Recompute::kFull) InsertRecompute(&schedule);
-  return schedule;
-}
-
-absl::StatusOr<Step> StepOf(StepCache* cache, StepConfig config, const Schedule& schedule,
-                            const std::vector<double>& speeds) {
-  cache->AddSchedule(kName, schedule);
-  config.scheme = kName;
-  config.virtual_stages = 0;
-  PIPELAB_ASSIGN_OR_RETURN(Step step, BuildStep(cache, config));
-  for (const double speed : speeds) {
-    for (int i = 0; i < step.members; ++i) step.costs.device_speed.push_back(speed);
-  }
-  return step;
-}
-
-// Between neighbours on two devices, with nothing else on the way.
-int64_t HopOf(const CostTable& costs, int edge, int from, int to, int members) {
-  const PathCost way = costs.PathBetween(from * members, to * members);
-  const Bytes bytes(costs.edge_bytes[edge].value() / members);
-  const int64_t parts = costs.PartsOfMessage(bytes.value());
-  return (way.latency + way.TransferTime(Bytes(bytes.value() / parts))).value();
-}
-
-}  // namespace
-
-absl::StatusOr<SynthesisProblem> ProblemOfCosts(const CostTable& costs, const StageGraph& stages,
-                                                std::vector<int> device_of_stage, int devices,
-                                                int micro_batches, int members, bool recompute,
-                                                bool split_backward) {
-  SynthesisProblem p;
-  p.devices = devices;
-  p.micro_batches = micro_batches;
-  p.device_of_stage = std::move(device_of_stage);
-  p.split_backward = split_backward;
-  p.recompute = recompute;
-  if (stages.num_stages() != p.stages()) {
-    return absl::InvalidArgumentError(absl::StrCat("synthesize: times of ", stages.num_stages(),
-                                                   " stages; the placement has ", p.stages()));
-  }
-  for (int s = 0; s < p.stages(); ++s) {
-    const double speed =
-        costs.device_speed.empty() ? 1 : costs.device_speed[p.device_of_stage[s] * members];
-    const auto own = [speed](Nanoseconds time) {
-      return static_cast<int64_t>(std::llround(static_cast<double>(time.value()) / speed));
-    };
-    const StageCost& cost = costs.stages[s];
-    p.lengths.forward.push_back(own(cost.forward));
-    p.lengths.recompute.push_back(recompute ? own(cost.recompute) : 0);
-    p.lengths.backward_input.push_back(own(cost.backward_input));
-    p.lengths.backward_weight.push_back(own(cost.backward_weight));
-  }
-  p.lengths.hop.assign(p.stages(), 0);
-  // One time for each pair of devices, the least: what else there is only takes longer.
-  std::map<std::pair<int, int>, int64_t> hops;
-  std::vector<bool> feeds_next(p.stages(), false);
-  for (size_t e = 0; e < stages.edges.size(); ++e) {
-    const auto& [from, to, lag, carries] = stages.edges[e];
-    if (to != from + 1) continue;
-    feeds_next[from] = true;
-    const int a = p.device_of_stage[from], b = p.device_of_stage[to];
-    if (a == b) continue;
-    const int64_t hop = std::min(HopOf(costs, static_cast<int>(e), a, b, members),
-                                 HopOf(costs, static_cast<int>(e), b, a, members));
-    const auto [found, is_new] = hops.insert({std::minmax(a, b), hop});
-    if (!is_new) found->second = std::min(found->second, hop);
-  }
-  for (int s = 0; s + 1 < p.stages(); ++s) {
-    if (!feeds_next[s]) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("synthesize: stage ", s, " feeds no next stage; stages must be a chain"));
-    }
-    const auto found = hops.find(std::minmax(p.device_of_stage[s], p.device_of_stage[s + 1]));
-    if (found != hops.end()) p.lengths.hop[s] = found->second;
-  }
-  p.limits = MemoryOfStages(stages, costs, recompute, !split_backward);
-  return p;
-}
-
-absl::StatusOr<SynthesisProblem> ProblemOfStep(StepCache* cache, const StepConfig& config,
-                                               const std::vector<int>& device_of_stage,
-                                               bool split_backward,
-                                               const StepSynthesisOptions& options) {
-  PIPELAB_ASSIGN_OR_RETURN(
-      const Step step, StepOf(cache, config, AnyOrder(config, device_of_stage), options.speeds));
-  PIPELAB_ASSIGN_OR_RETURN(SynthesisProblem p,
-                           ProblemOfCosts(step.costs, step.program.schedule.stages, device_of_stage,
-                                          config.pipeline, config.micro_batches, step.members,
-                                          config.recompute == Recompute::kFull, split_backward));
-  const Bytes memory = options.memory == Bytes(0) ? step.device_memory : options.memory;
-  if (memory == Bytes(0)) return p;
-  PIPELAB_ASSIGN_OR_RETURN(const Trace trace, SimulateTotals(step.program, step.costs));
-  for (int d = 0; d < config.pipeline; ++d) {
-    p.limits.free.push_back(memory - trace.devices[d * step.members].peak_state);
-  }
-  return p;
-}
-
-absl::StatusOr<StepPrediction> PredictOrder(StepCache* cache, const StepConfig& config,
-                                            const Schedule& schedule,
-                                            const std::vector<double>& speeds) {
-  PIPELAB_ASSIGN_OR_RETURN(Step step, StepOf(cache, config, schedule, speeds));
-  return Predict(std::move(step));
-}
-
-namespace {
 
 class StepSynthesizer {
  public:
@@ -157,14 +25,17 @@ class StepSynthesizer {
       : cache_(cache), config_(config), options_(options), begin_(absl::Now()) {}
 
   absl::StatusOr<StepSynthesis> Run() {
-    if (!options_.speeds.empty() && static_cast<int>(options_.speeds.size()) != config_.pipeline) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "synthesize: speeds of ", options_.speeds.size(), " devices; P is ", config_.pipeline));
+    if (!options_.limits.speeds.empty() &&
+        static_cast<int>(options_.limits.speeds.size()) != config_.pipeline) {
+      return absl::InvalidArgumentError(absl::StrCat("synthesize: speeds of ",
+                                                     options_.limits.speeds.size(),
+                                                     " devices; P is ", config_.pipeline));
     }
-    if (options_.memory < Bytes(0)) {
+    if (options_.limits.memory < Bytes(0)) {
       return absl::InvalidArgumentError("synthesize: memory must be above 0");
     }
     PIPELAB_RETURN_IF_ERROR(FindPlacements());
+    AddRecomputed();
     // A quick look at each; then the best for what is left.
     absl::Status status = absl::OkStatus();
     for (size_t i = 0; i < problems_.size(); ++i) {
@@ -198,6 +69,14 @@ class StepSynthesizer {
   }
 
  private:
+  // What a device may hold; 0: no limit.
+  Bytes Most(const Step& step) const {
+    return options_.limits.memory == Bytes(0) ? step.device_memory : options_.limits.memory;
+  }
+  // Which stages the configuration has recomputed.
+  std::vector<bool> Configured(const std::vector<int>& devices) const {
+    return std::vector<bool>(devices.size(), config_.recompute == Recompute::kFull);
+  }
   absl::Duration Left() const {
     return std::max(absl::ZeroDuration(), begin_ + options_.search.time_limit - absl::Now());
   }
@@ -224,8 +103,8 @@ class StepSynthesizer {
   }
 
   void Add(const std::string& name, const std::vector<int>& devices, absl::Status* status) {
-    const bool split = options_.split_backward;
-    absl::StatusOr<SynthesisProblem> p = ProblemOfStep(cache_, config_, devices, split, options_);
+    absl::StatusOr<SynthesisProblem> p = ProblemOfStep(
+        cache_, config_, devices, Configured(devices), options_.split_backward, options_.limits);
     if (p.ok()) {
       problems_.push_back({name, *std::move(p)});
       return;
@@ -235,22 +114,52 @@ class StepSynthesizer {
   }
   // What is left between I and W takes memory that whole backwards do not.
   void AddWhole(size_t i) {
-    absl::StatusOr<SynthesisProblem> p = ProblemOfStep(
-        cache_, config_, problems_[i].second.device_of_stage, /*split_backward=*/false, options_);
+    const SynthesisProblem& split = problems_[i].second;
+    absl::StatusOr<SynthesisProblem> p =
+        ProblemOfStep(cache_, config_, split.device_of_stage, split.recomputed,
+                      /*split_backward=*/false, options_.limits);
     if (!p.ok()) return;
     problems_.push_back({absl::StrCat(problems_[i].first, ", whole backwards"), *std::move(p)});
+  }
+
+  // Where a pipeline that never waits, or one with a micro-batch more in flight, holds more than
+  // there is room for: with those stages recomputed that make room.
+  void AddRecomputed() {
+    if (!options_.recompute || config_.recompute != Recompute::kNone) return;
+    const auto problem = [this](const std::vector<int>& devices, std::vector<bool> recomputed) {
+      return ProblemOfStep(cache_, config_, devices, std::move(recomputed), options_.split_backward,
+                           options_.limits);
+    };
+    const size_t placements = problems_.size();
+    for (size_t i = 0; i < placements; ++i) {
+      const SynthesisProblem none = problems_[i].second;
+      const std::vector<int>& devices = none.device_of_stage;
+      const auto all = problem(devices, std::vector<bool>(devices.size(), true));
+      int64_t before = 0;
+      for (const int more : {0, 1}) {
+        if (!all.ok()) break;
+        const std::vector<bool> some = StagesToRecompute(none, *all, more);
+        const int64_t count = std::count(some.begin(), some.end(), true);
+        if (count == before) continue;
+        before = count;
+        absl::StatusOr<SynthesisProblem> p = problem(devices, some);
+        if (!p.ok()) continue;
+        problems_.push_back(
+            {absl::StrCat(problems_[i].first, ", ", count, " recomputed"), *std::move(p)});
+      }
+    }
   }
 
   // Runs of finer stages.
   void AddBalanced() {
     const int P = config_.pipeline;
-    StepSynthesisOptions full_speed = options_;
+    StepLimits full_speed = options_.limits;
     full_speed.speeds.clear();
-    std::vector<double> speeds = options_.speeds;
+    std::vector<double> speeds = options_.limits.speeds;
     speeds.resize(P, 1);
     for (const int per_device : kFineStages) {
       const absl::StatusOr<SynthesisProblem> fine =
-          ProblemOfStep(cache_, config_, LoopedDevices(P, per_device), true, full_speed);
+          ProblemOfStep(cache_, config_, LoopedDevices(P, per_device), {}, true, full_speed);
       if (!fine.ok()) return;  // fewer blocks than that
       std::vector<int64_t> work(fine->stages(), 0);
       for (int s = 0; s < fine->stages(); ++s) {
@@ -267,13 +176,12 @@ class StepSynthesizer {
   absl::Status Try(size_t i, const SynthesisOptions& search) {
     const auto& [name, problem] = problems_[i];
     SynthesisProblem p = problem;
-    const Bytes memory = options_.memory == Bytes(0) ? Bytes(0) : options_.memory;
     for (int again = 0; again < 8; ++again) {
       PIPELAB_ASSIGN_OR_RETURN(Synthesis found, Synthesize(p, search));
       PIPELAB_ASSIGN_OR_RETURN(
           StepPrediction prediction,
-          PredictOrder(cache_, config_, ScheduleOf(p, found.proof.words), options_.speeds));
-      const Bytes most = memory == Bytes(0) ? prediction.step.device_memory : memory;
+          PredictOrder(cache_, config_, ScheduleOf(p, found.proof.words), options_.limits.speeds));
+      const Bytes most = Most(prediction.step);
       bool fits = true;
       for (int d = 0; d < p.devices && most > Bytes(0); ++d) {
         const Bytes over = prediction.devices[d].memory - most;
@@ -315,20 +223,21 @@ class StepSynthesizer {
     for (const auto& list : schedule.order) {
       for (const Action& a : list) whole = whole && a.kind != ActionKind::kBackwardInput;
     }
-    const absl::StatusOr<SynthesisProblem> p =
-        ProblemOfStep(cache_, config_, devices, !whole, options_);
+    const absl::StatusOr<SynthesisProblem> p = ProblemOfStep(
+        cache_, config_, devices, schedule.RecomputedStages(), !whole, options_.limits);
     if (!p.ok()) return false;
-    Schedule one = AnyOrder(config_, devices);
-    for (int d = 0; d < config_.pipeline; ++d)
+    Schedule one = ScheduleOf(*p, OrderWords(config_.pipeline));
+    for (int d = 0; d < config_.pipeline; ++d) {
       one.order[d] = schedule.order[d * known.step.members];
+    }
     const absl::StatusOr<OrderWords> words = WordsOf(*p, one);
     if (!words.ok()) return false;
     for (int d = 0; d < p->devices; ++d) {
       if (!IsWordOf(*p, d, (*words)[d])) return false;
     }
     absl::StatusOr<StepPrediction> prediction =
-        PredictOrder(cache_, config_, ScheduleOf(*p, *words), options_.speeds);
-    const Bytes most = options_.memory == Bytes(0) ? known.step.device_memory : options_.memory;
+        PredictOrder(cache_, config_, ScheduleOf(*p, *words), options_.limits.speeds);
+    const Bytes most = Most(known.step);
     if (!prediction.ok() || (most > Bytes(0) && prediction->largest_device > most)) return false;
     Synthesis found;
     found.proof.words = *words;
@@ -354,6 +263,10 @@ class StepSynthesizer {
       for (const SchemeParams& params : Variants(scheme, SchemeSizes(config), limits)) {
         config.virtual_stages = params.virtual_stages;
         config.group_size = params.group_size;
+        config.recompute = config_.recompute;
+        TryScheme(config);
+        if (!options_.recompute || config_.recompute != Recompute::kNone) continue;
+        config.recompute = Recompute::kFull;
         TryScheme(config);
       }
     }
@@ -364,12 +277,12 @@ class StepSynthesizer {
     absl::StatusOr<Step> step = BuildStep(cache_, config);
     if (!step.ok()) return;  // the model has fewer blocks
     if (step->program.schedule.placement.num_replicas() != 1) return;
-    for (const double speed : options_.speeds) {
+    for (const double speed : options_.limits.speeds) {
       for (int i = 0; i < step->members; ++i) step->costs.device_speed.push_back(speed);
     }
     absl::StatusOr<StepPrediction> p = Predict(*std::move(step));
     if (!p.ok()) return;
-    const Bytes most = options_.memory == Bytes(0) ? p->step.device_memory : options_.memory;
+    const Bytes most = Most(p->step);
     if (most > Bytes(0) && p->largest_device > most) return;
     if (!result_.catalogue.scheme.empty() &&
         p->step_time >= result_.catalogue.prediction.step_time) {

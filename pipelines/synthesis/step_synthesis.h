@@ -10,7 +10,7 @@
 //   found.catalogue.prediction.step_time;   // of the best schedule of the catalogue that fits
 //
 // The configuration's grid, P and M count; of its scheme only whether it recomputes. A problem is a
-// cut into stages and a placement of them; backwards are split or whole. In each, orders are found
+// cut into stages, a placement of them, and which are recomputed; backwards are split or whole. In each, orders are found
 // for the passes alone, and judged by the whole step: messages that share links, sums of gradients,
 // the optimizer. The bound is one of the passes. Memory is the simulator's: where messages in
 // flight take what the problem knew nothing of, it is solved again with less room.
@@ -25,16 +25,17 @@
 #include "pipelines/step/step_cache.h"
 #include "pipelines/step/step_config.h"
 #include "pipelines/synthesis/problem.h"
+#include "pipelines/synthesis/step_problem.h"
 #include "pipelines/synthesis/synthesize.h"
 
 namespace pipelab {
 
 struct StepSynthesisOptions {
   SynthesisOptions search;
-  Bytes memory;                 // of a device; 0: the cluster's, or no limit
-  std::vector<double> speeds;   // [pipeline device] of its usual speed; empty: 1
+  StepLimits limits;
   bool split_backward = true;   // backwards may be split
   bool placement = true;        // stages may be placed otherwise than looped
+  bool recompute = true;        // stages may be recomputed where the configuration has none
   int most_virtual_stages = 4;  // stages that a device has of a pipeline, at most
 };
 
@@ -61,24 +62,6 @@ struct StepSynthesis {
 // InvalidArgument naming option or key; ResourceExhausted where nothing fits.
 absl::StatusOr<StepSynthesis> SynthesizeStep(StepCache* cache, const StepConfig& config,
                                              const StepSynthesisOptions& options);
-
-// The problem of one placement. InvalidArgument where the stages are no chain.
-absl::StatusOr<SynthesisProblem> ProblemOfStep(StepCache* cache, const StepConfig& config,
-                                               const std::vector<int>& device_of_stage,
-                                               bool split_backward,
-                                               const StepSynthesisOptions& options);
-
-// A step of the schedule on devices of these speeds.
-absl::StatusOr<StepPrediction> PredictOrder(StepCache* cache, const StepConfig& config,
-                                            const Schedule& schedule,
-                                            const std::vector<double>& speeds);
-
-// Stages' times and memory as a problem. `members`: devices of the costs' program for each of the
-// placement's.
-absl::StatusOr<SynthesisProblem> ProblemOfCosts(const CostTable& costs, const StageGraph& stages,
-                                                std::vector<int> device_of_stage, int devices,
-                                                int micro_batches, int members, bool recompute,
-                                                bool split_backward);
 
 }  // namespace pipelab
 

@@ -15,6 +15,7 @@
 #include "pipelines/synthesis/evaluate.h"
 #include "pipelines/synthesis/exact.h"
 #include "pipelines/synthesis/problem.h"
+#include "pipelines/synthesis/step_problem.h"
 #include "pipelines/synthesis/synthesize.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
@@ -22,6 +23,7 @@
 namespace pipelab {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 // Unequal times, messages, room for a few micro-batches; some are recomputed, some whole.
@@ -42,7 +44,10 @@ SynthesisProblem RandomProblem(uint64_t seed, int devices, int micro_batches,
     p.limits.backward_input[s] = {Bytes(1), Bytes(for_weight - kept)};
     p.limits.backward_weight[s] = {Bytes(0), Bytes(-for_weight)};
   }
-  p.recompute = random.Below(2000, 3) == 0;
+  const uint64_t recompute = random.Below(2000, 6);  // by all, some or none
+  for (int s = 0; s < S && recompute < 3; ++s) {
+    p.recomputed.push_back(recompute == 0 || random.Below(8 * s + 7, 2) == 0);
+  }
   p.split_backward = random.Below(2001, 4) != 0;
   if (!p.split_backward) {
     for (int s = 0; s < S; ++s) {
@@ -154,11 +159,22 @@ TEST(WordEvaluator, IsTheMakespanOfTheSchedule) {
                                 [](const Action& a) { return a.kind == ActionKind::kRecompute; }),
                  list.end());
     }
-    if (!p.recompute) plain.lengths.recompute.assign(p.stages(), 0);
+    for (int s = 0; s < p.stages(); ++s) plain.lengths.recompute[s] = p.Rebuild(s);
     EXPECT_EQ(makespan, Makespan(schedule, plain.lengths)) << seed;
     EXPECT_THAT(CheckProof(p, {words, makespan, BestBound(p), ""}), IsOk()) << seed;
     EXPECT_EQ(*WordsOf(p, ScheduleOf(p, words)), words);
   }
+}
+
+// A device in front has more micro-batches in flight: 3, 3, 2 and 1 of them here.
+TEST(StagesToRecompute, AreThoseWithoutRoomForWhatIsInFlight) {
+  SynthesisProblem none = UnitProblem(4, 8, LoopedDevices(4, 1));
+  EXPECT_THAT(StagesToRecompute(none, none, 0), ElementsAre(false, false, false, false));
+  SynthesisProblem all = none;
+  for (auto& use : all.limits.forward) use = {Bytes(1), Bytes(0)};
+  none.limits.free.assign(4, Bytes(2));
+  EXPECT_THAT(StagesToRecompute(none, all, 0), ElementsAre(true, true, false, false));
+  EXPECT_THAT(StagesToRecompute(none, all, 1), ElementsAre(true, true, true, false));
 }
 
 TEST(WordEvaluator, ACriticalPathHasNoPauses) {

@@ -1,0 +1,187 @@
+// A step's stages as a problem.
+#include "pipelines/synthesis/step_problem.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "pipelines/schedules/schemes.h"
+#include "pipelines/sim/simulate.h"
+#include "pipelines/step/order_memory.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr char kName[] = "synthesized";
+
+// Some valid order, to price the placement with.
+Schedule AnyOrder(const StepConfig& c, const std::vector<int>& device_of_stage,
+                  const std::vector<bool>& recomputed) {
+  Schedule schedule;
+  schedule.name = kName;
+  const int stages = static_cast<int>(device_of_stage.size());
+  schedule.stages = StageGraph::Chain(stages);
+  schedule.placement = Placement::Single(device_of_stage, c.pipeline, c.micro_batches);
+  schedule.num_micro_batches = c.micro_batches;
+  schedule.order.resize(c.pipeline);
+  for (int s = 0; s < stages; ++s) {
+    for (int m = 0; m < c.micro_batches; ++m) {
+      schedule.order[device_of_stage[s]].push_back(Forward(s, m));
+    }
+  }
+  for (int s = stages - 1; s >= 0; --s) {
+    for (int m = 0; m < c.micro_batches; ++m) {
+      schedule.order[device_of_stage[s]].push_back(Backward(s, m));
+    }
+  }
+  if (!recomputed.empty()) InsertRecompute(&schedule, recomputed);
+  return schedule;
+}
+
+absl::StatusOr<Step> StepOf(StepCache* cache, StepConfig config, const Schedule& schedule,
+                            const std::vector<double>& speeds) {
+  cache->AddSchedule(kName, schedule);
+  config.scheme = kName;
+  config.virtual_stages = 0;
+  PIPELAB_ASSIGN_OR_RETURN(Step step, BuildStep(cache, config));
+  for (const double speed : speeds) {
+    for (int i = 0; i < step.members; ++i) step.costs.device_speed.push_back(speed);
+  }
+  return step;
+}
+
+// Between neighbours on two devices, with nothing else on the way.
+int64_t HopOf(const CostTable& costs, int edge, int from, int to, int members) {
+  const PathCost way = costs.PathBetween(from * members, to * members);
+  const Bytes bytes(costs.edge_bytes[edge].value() / members);
+  const int64_t parts = costs.PartsOfMessage(bytes.value());
+  return (way.latency + way.TransferTime(Bytes(bytes.value() / parts))).value();
+}
+
+}  // namespace
+
+absl::StatusOr<SynthesisProblem> ProblemOfCosts(const CostTable& costs, const StageGraph& stages,
+                                                std::vector<int> device_of_stage, int devices,
+                                                int micro_batches, int members,
+                                                std::vector<bool> recomputed, bool split_backward) {
+  SynthesisProblem p;
+  p.devices = devices;
+  p.micro_batches = micro_batches;
+  p.device_of_stage = std::move(device_of_stage);
+  p.split_backward = split_backward;
+  p.recomputed = std::move(recomputed);
+  if (stages.num_stages() != p.stages()) {
+    return absl::InvalidArgumentError(absl::StrCat("synthesize: times of ", stages.num_stages(),
+                                                   " stages; the placement has ", p.stages()));
+  }
+  for (int s = 0; s < p.stages(); ++s) {
+    const double speed =
+        costs.device_speed.empty() ? 1 : costs.device_speed[p.device_of_stage[s] * members];
+    const auto own = [speed](Nanoseconds time) {
+      return static_cast<int64_t>(std::llround(static_cast<double>(time.value()) / speed));
+    };
+    const StageCost& cost = costs.stages[s];
+    p.lengths.forward.push_back(own(cost.forward));
+    p.lengths.recompute.push_back(p.Recomputes(s) ? own(cost.recompute) : 0);
+    p.lengths.backward_input.push_back(own(cost.backward_input));
+    p.lengths.backward_weight.push_back(own(cost.backward_weight));
+  }
+  p.lengths.hop.assign(p.stages(), 0);
+  // One time for each pair of devices, the least: what else there is only takes longer.
+  std::map<std::pair<int, int>, int64_t> hops;
+  std::vector<bool> feeds_next(p.stages(), false);
+  for (size_t e = 0; e < stages.edges.size(); ++e) {
+    const auto& [from, to, lag, carries] = stages.edges[e];
+    if (to != from + 1) continue;
+    feeds_next[from] = true;
+    const int a = p.device_of_stage[from], b = p.device_of_stage[to];
+    if (a == b) continue;
+    const int64_t hop = std::min(HopOf(costs, static_cast<int>(e), a, b, members),
+                                 HopOf(costs, static_cast<int>(e), b, a, members));
+    const auto [found, is_new] = hops.insert({std::minmax(a, b), hop});
+    if (!is_new) found->second = std::min(found->second, hop);
+  }
+  for (int s = 0; s + 1 < p.stages(); ++s) {
+    if (!feeds_next[s]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("synthesize: stage ", s, " feeds no next stage; stages must be a chain"));
+    }
+    const auto found = hops.find(std::minmax(p.device_of_stage[s], p.device_of_stage[s + 1]));
+    if (found != hops.end()) p.lengths.hop[s] = found->second;
+  }
+  p.limits = MemoryOfStages(stages, costs, p.recomputed, !split_backward);
+  return p;
+}
+
+absl::StatusOr<SynthesisProblem> ProblemOfStep(StepCache* cache, const StepConfig& config,
+                                               const std::vector<int>& device_of_stage,
+                                               const std::vector<bool>& recomputed,
+                                               bool split_backward, const StepLimits& limits) {
+  PIPELAB_ASSIGN_OR_RETURN(
+      const Step step,
+      StepOf(cache, config, AnyOrder(config, device_of_stage, recomputed), limits.speeds));
+  PIPELAB_ASSIGN_OR_RETURN(
+      SynthesisProblem p,
+      ProblemOfCosts(step.costs, step.program.schedule.stages, device_of_stage, config.pipeline,
+                     config.micro_batches, step.members, recomputed, split_backward));
+  const Bytes memory = limits.memory == Bytes(0) ? step.device_memory : limits.memory;
+  if (memory == Bytes(0)) return p;
+  PIPELAB_ASSIGN_OR_RETURN(const Trace trace, SimulateTotals(step.program, step.costs));
+  for (int d = 0; d < config.pipeline; ++d) {
+    p.limits.free.push_back(memory - trace.devices[d * step.members].peak_state);
+  }
+  return p;
+}
+
+absl::StatusOr<StepPrediction> PredictOrder(StepCache* cache, const StepConfig& config,
+                                            const Schedule& schedule,
+                                            const std::vector<double>& speeds) {
+  PIPELAB_ASSIGN_OR_RETURN(Step step, StepOf(cache, config, schedule, speeds));
+  return Predict(std::move(step));
+}
+
+std::vector<bool> StagesToRecompute(const SynthesisProblem& none, const SynthesisProblem& all,
+                                    int more) {
+  std::vector<bool> recomputed(none.stages(), false);
+  if (none.limits.free.empty()) return recomputed;
+  int64_t round = 1;  // of the busiest device, per micro-batch
+  for (int d = 0; d < none.devices; ++d) {
+    round = std::max(round, none.Work(d) / none.micro_batches);
+  }
+  std::vector<int64_t> in_flight(none.stages());
+  int64_t back = 0;  // from the end of F to the gradient's arrival
+  for (int s = none.stages() - 1; s >= 0; --s) {
+    back += none.Length(SymbolOf(s, kPassF)) + none.Length(SymbolOf(s, kPassI));
+    const int64_t held = back + (none.split_backward ? none.Length(SymbolOf(s, kPassW)) : 0);
+    in_flight[s] = std::min<int64_t>(none.micro_batches, (held + round - 1) / round + more);
+    if (s > 0) back += 2 * none.Hop(s - 1);
+  }
+  const auto kept = [&in_flight](const SynthesisProblem& p, int s) {
+    return in_flight[s] * p.Use(SymbolOf(s, kPassF)).change.value();
+  };
+  for (int d = 0; d < none.devices; ++d) {
+    std::vector<int> own;
+    int64_t held = 0, passing = 0;
+    for (int s = 0; s < none.stages(); ++s) {
+      if (none.device_of_stage[s] != d) continue;
+      own.push_back(s);
+      held += kept(none, s);
+      passing = std::max(passing, none.Use(SymbolOf(s, kPassI)).peak.value());
+    }
+    std::stable_sort(own.begin(), own.end(), [&](int a, int b) {
+      return kept(none, a) - kept(all, a) > kept(none, b) - kept(all, b);
+    });
+    for (const int s : own) {
+      if (held + passing <= none.limits.free[d].value()) break;
+      recomputed[s] = true;
+      held -= kept(none, s) - kept(all, s);
+    }
+  }
+  return recomputed;
+}
+
+}  // namespace pipelab
