@@ -193,7 +193,7 @@ struct PassMemory {
 
 // [replica][stage][kind]
 using PassMemories =
-    std::vector<std::vector<std::array<PassMemory, InstructionCostTable::kNumKinds>>>;
+    std::vector<std::vector<std::array<PassMemory, kNumActionKinds>>>;
 
 PassMemories MemoriesOf(const Program& order, const CostTable& costs) {
   const Schedule& s = order.schedule;
@@ -210,7 +210,7 @@ PassMemories MemoriesOf(const Program& order, const CostTable& costs) {
       for (int e : s.stages.out_edges[stage]) {
         if (groups[s.stages.edges[e].to] != groups[stage]) out += costs.edge_bytes[e].value();
       }
-      for (int k = 0; k < InstructionCostTable::kNumKinds; ++k) {
+      for (int k = 0; k < kNumActionKinds; ++k) {
         Action a;
         a.kind = static_cast<ActionKind>(k);
         a.stage = static_cast<int16_t>(stage);
@@ -240,7 +240,10 @@ bool CanWalkOrder(const Schedule& s) {
       if (group.size() != 1) return false;
     }
   }
-  return true;
+  return std::none_of(s.order.begin(), s.order.end(), [](const std::vector<Action>& list) {
+    return std::any_of(list.begin(), list.end(),
+                       [](const Action& a) { return IsHostTransfer(a.kind); });
+  });
 }
 
 OrderWalk WalkOrder(const Program& order, const CostTable& costs,
