@@ -184,6 +184,10 @@ std::vector<InFlightPoint> InFlight(const DeviceTrace& device) {
       [](const Span& s) { return IsCompute(s) && s.action.kind != ActionKind::kForward; });
   int count = 0;
   for (const Span& s : device.spans) {
+    if (s.op == OpCode::kReload) points.push_back({s.begin_ns, ++count});
+    if (s.op == OpCode::kHostWait && s.action.kind == ActionKind::kOffload) {
+      points.push_back({s.end_ns, --count});
+    }
     if (s.op != OpCode::kCompute) continue;
     // A forward holds its memory from its begin on; a backward until its end.
     switch (s.action.kind) {

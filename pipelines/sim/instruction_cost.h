@@ -75,6 +75,13 @@ class InstructionCostTable {
     if (parts == 1) return bytes;  // nearly always; saves a division
     return bytes * (m.row_end - m.row_begin) / parts;
   }
+  Bytes LargestHostCopy() const {
+    int64_t largest = 0;
+    for (const StageInstructionCosts& costs : table_) {
+      largest = std::max(largest, costs[static_cast<int>(ActionKind::kReload)].change);
+    }
+    return Bytes(largest);
+  }
   Bytes LargestMessage() const {
     int64_t largest = 0;
     for (int64_t bytes : message_bytes_) largest = std::max(largest, bytes);

@@ -203,7 +203,8 @@ class Simulation {
     const int64_t bytes = instruction_costs_.HostBytes(i);
     const int64_t begin = std::max(now, device.host_free);
     device.host_free = begin + HostTime(bytes);
-    device.copied.push_back(device.host_free);
+    device.copied.resize(std::max(device.copied.size(), static_cast<size_t>(i.arg) + 1));
+    device.copied[i.arg] = device.host_free;
     if (i.op == OpCode::kOffload) device.host_level += bytes;
     trace.peak_host = std::max(trace.peak_host, Bytes(device.host_level));
     trace.host_bytes += Bytes(bytes);
@@ -285,19 +286,12 @@ class Simulation {
       return absl::InvalidArgumentError(absl::StrCat("fill ", n, ": ", ToString(p_.fills[n].work),
                                                      " are longer than the simulator can count"));
     }
-    for (const auto& list : p_.instructions) {
-      for (const Instruction& i : list) {
-        if (i.op != OpCode::kOffload && i.op != OpCode::kReload) continue;
-        const int64_t bytes = instruction_costs_.HostBytes(i);
-        const double rate = costs_.host_bandwidth.value();
-        if (rate == 0 || static_cast<double>(bytes) / rate * 1e9 <=
+    const double host_rate = costs_.host_bandwidth.value();
+    const Bytes copy = instruction_costs_.LargestHostCopy();
+    if (host_rate > 0 && static_cast<double>(copy.value()) / host_rate * 1e9 >
                              static_cast<double>(most.value())) {
-          continue;
-        }
-        return absl::InvalidArgumentError(
-            absl::StrCat(ToString(i.action), ": a copy of ", ToString(Bytes(bytes)),
-                         " takes longer than the simulator can count"));
-      }
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a copy of ", ToString(copy), " to the host takes longer than the simulator can count"));
     }
     PIPELAB_RETURN_IF_ERROR(transfers_.CheckTimes(instruction_costs_.LargestMessage(), most));
     return costs_.instruction_time.empty() ? collectives_.CheckTimes(most) : absl::OkStatus();
