@@ -73,7 +73,7 @@ struct ClusterSpec {
   std::string name;   // "dgx-a100"
   std::string title;  // for people
   DeviceSpec device;
-  std::vector<ClusterLevel> levels;  // from the innermost
+  std::vector<ClusterLevel> levels;    // from the innermost
   absl::optional<HostLink> host_link;  // unset: not known, and schedules that offload are refused
   // The library does a collective's work when it is waited for, and not beside compute.
   bool collectives_at_wait = false;

@@ -143,10 +143,16 @@ TEST(ClusterJson, ErrorsOfLaunchesAndAlignment) {
 }
 
 TEST(ClusterJson, ErrorsNameFileKeyAndReason) {
-  Refuses([](json& j) { j["host_link"] = {{"bandwidth", "0 B/s"}}; },
-          "host_link.bandwidth: \"0 B/s\": must be from 1 MB/s to 1 EB/s");
-  Refuses([](json& j) { j["host_link"] = {{"bandwidth", "12 GB/s"}, {"devices", 0}}; },
-          "host_link.devices: 0: must be a whole number from 1 to 1024");
+  Refuses(
+      [](json& j) {
+        j["host_link"] = {{"bandwidth", "0 B/s"}};
+      },
+      "host_link.bandwidth: \"0 B/s\": must be from 1 MB/s to 1 EB/s");
+  Refuses(
+      [](json& j) {
+        j["host_link"] = {{"bandwidth", "12 GB/s"}, {"devices", 0}};
+      },
+      "host_link.devices: 0: must be a whole number from 1 to 1024");
   Refuses([](json& j) { j["colour"] = "red"; },
           "colour: unknown; known here: name, title, device, levels, "
           "host_link, collectives_at_wait");

@@ -111,8 +111,8 @@ class Lowering {
 
   void AwaitReload(int d, int replica, const Action& backward) {
     if (host_copies_[d].reloads.empty()) return;
-    const auto at = host_copies_[d].reloads.find(
-        {backward.stage, backward.micro_batch, backward.slice});
+    const auto at =
+        host_copies_[d].reloads.find({backward.stage, backward.micro_batch, backward.slice});
     if (at == host_copies_[d].reloads.end()) return;
     Action reload = backward;
     reload.kind = ActionKind::kReload;

@@ -102,7 +102,8 @@ class Checker {
     }
     if (i.arg != next++) Fail(name, " is out of order");
     for (const auto& [id, action] : waits) {
-      if (action.kind == ActionKind::kOffload) Fail(name, " begins before offload ", id, " is over");
+      if (action.kind == ActionKind::kOffload)
+        Fail(name, " begins before offload ", id, " is over");
     }
     waits[i.arg] = i.action;
   }
@@ -318,11 +319,11 @@ class Checker {
   const Schedule& s_;
   std::vector<size_t> at_;
   std::set<int> arrived_;
-  std::set<int> posted_;                     // by one end; calls only
+  std::set<int> posted_;  // by one end; calls only
   // [device] The next copy's number, and those that are not waited for.
   std::map<int, std::pair<int32_t, std::map<int32_t, Action>>> copies_;
   std::set<std::pair<int, std::tuple<int, int, int>>> offloaded_;  // by device
-  std::vector<bool> filled_;                 // [fill] seen in a list
+  std::vector<bool> filled_;                                       // [fill] seen in a list
   std::map<int, std::vector<int>> in_call_;  // [device] what it has sent since the last call
   // The same by to_device, edge, micro-batch, slice, gradient.
   std::map<std::tuple<int, int, int, int, bool>, std::vector<int>> by_use_;

@@ -72,7 +72,8 @@ absl::StatusOr<Action> TextCursor::OneAction() {
   a.stage = static_cast<int16_t>(stage);
   const absl::string_view letters = "FBIWRSOL";  // in the order of ActionKind
   const size_t kind = AtEnd() ? absl::string_view::npos : letters.find(Peek());
-  if (kind == absl::string_view::npos) return Expected("one of F, B, I, W, R, S, O, L after the stage");
+  if (kind == absl::string_view::npos)
+    return Expected("one of F, B, I, W, R, S, O, L after the stage");
   a.kind = static_cast<ActionKind>(kind);
   ++at_;
   if (a.kind != ActionKind::kStep) {

@@ -261,7 +261,8 @@ class ActionChecker {
       if (place < 0) continue;
       const std::string name = ToString(s_.order[d][place]);
       if (recomputed_[stage]) {
-        return InvalidAt(d, place, name, ": stage ", stage, " recomputes; it does one or the other");
+        return InvalidAt(d, place, name, ": stage ", stage,
+                         " recomputes; it does one or the other");
       }
       return InvalidAt(d, place, name, ": devices ", absl::StrJoin(group, "+"), " share stage ",
                        stage, " and must all offload its micro-batch ", m, ", or none");

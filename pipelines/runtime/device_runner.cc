@@ -304,8 +304,8 @@ std::vector<Span> DeviceRunner::HostCopies() const {
     const Instruction& i = instructions_[n];
     if (i.op != OpCode::kOffload && i.op != OpCode::kReload) continue;
     const HostCopier::Times times = host_copier_.TimesOf(i.arg);
-    spans.push_back({static_cast<int32_t>(n), i.op, i.action, i.arg, times.begin_ns, times.end_ns,
-                     0, 0});
+    spans.push_back(
+        {static_cast<int32_t>(n), i.op, i.action, i.arg, times.begin_ns, times.end_ns, 0, 0});
   }
   return spans;
 }

@@ -45,8 +45,7 @@ absl::Status HostCopier::Begin(bool reload, std::vector<Tensor*> tensors) {
     if (same == copy.from.end()) {
       copy.from.push_back(*tensor);
       Arena* arena = reload ? device_ : &host_;
-      copy.to.push_back(
-          arena->Allocate(tensor->type(), tensor->shape(), MemoryKind::kActivation));
+      copy.to.push_back(arena->Allocate(tensor->type(), tensor->shape(), MemoryKind::kActivation));
       copy.bytes += tensor->bytes();
     } else if (same->data() != tensor->data() || same->bytes() != tensor->bytes()) {
       return absl::UnimplementedError("a stage keeps two parts of one tensor");

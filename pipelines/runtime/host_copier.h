@@ -55,8 +55,8 @@ class HostCopier {
   struct Copy {
     bool reload = false;
     std::vector<Tensor*> tensors;
-    std::vector<size_t> source;     // [tensor] in `from` and `to`
-    std::vector<Tensor> from, to;   // no two of the same memory
+    std::vector<size_t> source;    // [tensor] in `from` and `to`
+    std::vector<Tensor> from, to;  // no two of the same memory
     int64_t bytes = 0;
     Times times;
   };

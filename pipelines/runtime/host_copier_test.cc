@@ -26,11 +26,11 @@ TEST(HostCopier, MovesThereAndBack) {
   Tensor a = Ramp(&device, 8), b = Ramp(&device, 2), none;
   const std::vector<float> a_values = Values(a), b_values = Values(b);
   for (int round = 0; round < 3; ++round) {
-    PIPELAB_ASSERT_OK(copier.Begin(false, {&a, &none, &b}));
+    ASSERT_THAT(copier.Begin(false, {&a, &none, &b}), IsOk());
     copier.Wait(2 * round);
     EXPECT_EQ(device.current_transient(), Bytes(0));
     EXPECT_EQ(copier.peak_host(), Bytes(160));
-    PIPELAB_ASSERT_OK(copier.Begin(true, {&a, &none, &b}));
+    ASSERT_THAT(copier.Begin(true, {&a, &none, &b}), IsOk());
     EXPECT_EQ(device.current_transient(), Bytes(160));  // from the begin on
     copier.Wait(2 * round + 1);
     EXPECT_EQ(device.current_transient(), Bytes(160));
@@ -49,11 +49,11 @@ TEST(HostCopier, KeepsWhatIsShared) {
   HostCopier copier(&device, BytesPerSecond(0));
   Tensor a = Ramp(&device, 8);
   Tensor flat = a.Reshape({32});
-  PIPELAB_ASSERT_OK(copier.Begin(false, {&a, &flat}));
+  ASSERT_THAT(copier.Begin(false, {&a, &flat}), IsOk());
   copier.Wait(0);
   EXPECT_EQ(copier.bytes(), Bytes(128));
   EXPECT_EQ(device.current_transient(), Bytes(0));
-  PIPELAB_ASSERT_OK(copier.Begin(true, {&a, &flat}));
+  ASSERT_THAT(copier.Begin(true, {&a, &flat}), IsOk());
   copier.Wait(1);
   EXPECT_EQ(a.data(), flat.data());
   EXPECT_EQ(flat.shape(), Shape({32}));
@@ -67,8 +67,8 @@ TEST(HostCopier, KeepsTheBandwidth) {
   Arena device;
   HostCopier copier(&device, BytesPerSecond(128e3));  // 1 ms for 128 bytes
   Tensor a = Ramp(&device, 8), b = Ramp(&device, 16);
-  PIPELAB_ASSERT_OK(copier.Begin(false, {&a}));
-  PIPELAB_ASSERT_OK(copier.Begin(false, {&b}));
+  ASSERT_THAT(copier.Begin(false, {&a}), IsOk());
+  ASSERT_THAT(copier.Begin(false, {&b}), IsOk());
   copier.Wait(1);
   copier.Wait(0);
   const HostCopier::Times first = copier.TimesOf(0), second = copier.TimesOf(1);
@@ -83,14 +83,14 @@ TEST(HostCopier, LetsGo) {
   Tensor a = Ramp(&device, 8), b = Ramp(&device, 8);
   {
     HostCopier copier(&device, BytesPerSecond(0));
-    PIPELAB_ASSERT_OK(copier.Begin(false, {&a}));
+    ASSERT_THAT(copier.Begin(false, {&a}), IsOk());
     copier.Wait(0);
     copier.Reset();
   }
   EXPECT_TRUE(a.empty());
   {
     HostCopier copier(&device, BytesPerSecond(1));  // 128 s
-    PIPELAB_ASSERT_OK(copier.Begin(false, {&b}));
+    ASSERT_THAT(copier.Begin(false, {&b}), IsOk());
   }
   EXPECT_FALSE(b.empty());
 }

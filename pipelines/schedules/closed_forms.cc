@@ -31,9 +31,8 @@ constexpr ClosedForm kForms[] = {
      "min(V M, (V - 1) g + 2 (P - 1 - r) + 1)", "V"},
     {"gis", "M >= P and M mod g == 0", "3 V M + 2 (P - 1) + (V - 1) (P - g)",
      "(2 (P - 1) + (V - 1) (P - g)) / T", "min(V M, (V - 1) g + P - r)", "V"},
-    {"gis_h", "M >= P and M mod floor((P + 1)/2) == 0",
-     "3 V M + 2 (P - 1) + (V - 1) floor(P/2)", "(2 (P - 1) + (V - 1) floor(P/2)) / T",
-     "(V - 1) floor((P + 1)/2) + P - r", "V"},
+    {"gis_h", "M >= P and M mod floor((P + 1)/2) == 0", "3 V M + 2 (P - 1) + (V - 1) floor(P/2)",
+     "(2 (P - 1) + (V - 1) floor(P/2)) / T", "(V - 1) floor((P + 1)/2) + P - r", "V"},
     // With a host link of any ratio up to 1 (pipelines/cost/offload.h).
     {"po_f", "P >= 3 and V >= 2 and M >= P and M mod floor((P + 1)/2) == 0",
      "3 V M + 2 (P - 1) + (V - 1) floor(P/2)", "(2 (P - 1) + (V - 1) floor(P/2)) / T", "3", "V"},

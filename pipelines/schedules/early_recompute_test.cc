@@ -53,16 +53,18 @@ TEST(EarlyRecompute, IsNeverLonger) {
           EXPECT_THAT(Validate(early), IsOk());
           const int64_t makespan = Figures(early).makespan;
           EXPECT_LE(makespan, Figures(plain).makespan) << scheme << " " << devices;
-          if (ahead == 0) EXPECT_EQ(early.order, plain.order);
+          if (ahead == 0) {
+            EXPECT_EQ(early.order, plain.order);
+          }
           shorter[scheme] += makespan < before;
           for (int d = 0; d < devices; ++d) {
             EXPECT_LE(MostRebuilt(early.order[d]), MostRebuilt(plain.order[d]) + ahead);
             std::vector<Action> others = early.order[d], given = plain.order[d];
             for (std::vector<Action>* list : {&others, &given}) {
-              list->erase(std::remove_if(
-                              list->begin(), list->end(),
-                              [](const Action& a) { return a.kind == ActionKind::kRecompute; }),
-                          list->end());
+              list->erase(
+                  std::remove_if(list->begin(), list->end(),
+                                 [](const Action& a) { return a.kind == ActionKind::kRecompute; }),
+                  list->end());
             }
             EXPECT_EQ(others, given);
           }

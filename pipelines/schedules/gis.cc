@@ -90,10 +90,10 @@ absl::Status CheckGis(const SchemeParams& params) {
       (params.group_size >= least && params.group_size <= params.devices)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--group_size=", params.group_size, ": must be from ", least,
-                   ", below which a group would wait for its own results, to --devices=",
-                   params.devices, "; interleaved takes larger groups"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--group_size=", params.group_size, ": must be from ", least,
+      ", below which a group would wait for its own results, to --devices=", params.devices,
+      "; interleaved takes larger groups"));
 }
 
 absl::StatusOr<Schedule> MakeGis(const SchemeParams& params) {

@@ -3,10 +3,9 @@
 #include <numeric>
 #include <vector>
 
-#include "gtest/gtest.h"
 #include "glog/logging.h"
+#include "gtest/gtest.h"
 #include "pipelines/cost/cost_table.h"
-#include "pipelines/ir/lower.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/scheme_testing.h"
@@ -127,7 +126,9 @@ TEST(Gis, HalfOfTheStagesHaveAQuarter) {
         const int64_t peak = trace.devices[d].peak_activation.value();
         EXPECT_GE(peak, kept) << p << " " << v << " " << d;
         EXPECT_LE(peak, kept + 3) << p << " " << v << " " << d;
-        if (v == 2) EXPECT_EQ(peak, (p - d) / 2 + 2) << p << " " << d;
+        if (v == 2) {
+          EXPECT_EQ(peak, (p - d) / 2 + 2) << p << " " << d;
+        }
       }
     }
   }

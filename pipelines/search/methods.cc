@@ -78,7 +78,8 @@ std::vector<SearchMethod> NewerMethods() {
   std::vector<SearchMethod> methods;
   for (const Scheme& scheme : Catalog()) {
     const std::string name(scheme.name);
-    if (!TrainsAsSerial(scheme) || (scheme.options & (kTokenSlices | kStageGraph | kOffloads)) != 0) {
+    if (!TrainsAsSerial(scheme) ||
+        (scheme.options & (kTokenSlices | kStageGraph | kOffloads)) != 0) {
       continue;
     }
     if (published.count(name) > 0) continue;

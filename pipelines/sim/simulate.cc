@@ -288,8 +288,8 @@ class Simulation {
     }
     const double host_rate = costs_.host_bandwidth.value();
     const Bytes copy = instruction_costs_.LargestHostCopy();
-    if (host_rate > 0 && static_cast<double>(copy.value()) / host_rate * 1e9 >
-                             static_cast<double>(most.value())) {
+    if (host_rate > 0 &&
+        static_cast<double>(copy.value()) / host_rate * 1e9 > static_cast<double>(most.value())) {
       return absl::InvalidArgumentError(absl::StrCat(
           "a copy of ", ToString(copy), " to the host takes longer than the simulator can count"));
     }

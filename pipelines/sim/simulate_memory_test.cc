@@ -140,8 +140,8 @@ TEST(Simulate, ChargesWhatIsOffloaded) {
   EXPECT_EQ(d.host_bytes, Bytes(400));
   std::vector<std::pair<int64_t, int64_t>> copies;
   for (const Span& c : d.host_copies) copies.emplace_back(c.begin_ns, c.end_ns);
-  EXPECT_EQ(copies, (std::vector<std::pair<int64_t, int64_t>>{
-                        {10, 40}, {40, 70}, {70, 100}, {120, 150}}));
+  EXPECT_EQ(copies,
+            (std::vector<std::pair<int64_t, int64_t>>{{10, 40}, {40, 70}, {70, 100}, {120, 150}}));
   EXPECT_EQ(trace.makespan, Nanoseconds(170));
 }
 
@@ -163,8 +163,8 @@ TEST(Simulate, EndsEmptyAndCountsState) {
       const std::vector<Instruction> once = list;
       const int32_t messages = static_cast<int32_t>(p.messages.size());
       const int32_t reductions = static_cast<int32_t>(p.reductions.size());
-      const auto copies = static_cast<int32_t>(
-          std::count_if(once.begin(), once.end(), [](const Instruction& i) {
+      const auto copies =
+          static_cast<int32_t>(std::count_if(once.begin(), once.end(), [](const Instruction& i) {
             return i.op == OpCode::kOffload || i.op == OpCode::kReload;
           }));
       for (Instruction i : once) {
