@@ -109,7 +109,8 @@ void ExpectKeptOfTheMicroBatchesInFlight(const Simulated& run) {
     std::map<std::tuple<int, int, int>, int64_t> kept;  // by replica, stage, micro-batch
     std::vector<int64_t> expected = {0};
     for (const Instruction& i : run.program.instructions[d]) {
-      if (i.op != OpCode::kCompute) continue;
+      const bool left = i.op == OpCode::kHostWait && i.action.kind == ActionKind::kOffload;
+      if (i.op != OpCode::kCompute && i.op != OpCode::kReload && !left) continue;
       const StageMemory& m = run.costs.stages[i.action.stage].memory;
       int64_t inputs = 0;
       const auto group = static_cast<int64_t>(s.placement.groups[i.replica][i.action.stage].size());
@@ -123,6 +124,7 @@ void ExpectKeptOfTheMicroBatchesInFlight(const Simulated& run) {
           mine = inputs + (recomputed[i.action.stage] ? 0 : m.kept.value());
           break;
         case ActionKind::kRecompute:
+        case ActionKind::kReload:
           mine = inputs + m.kept.value();
           break;
         case ActionKind::kBackwardInput:
@@ -130,6 +132,7 @@ void ExpectKeptOfTheMicroBatchesInFlight(const Simulated& run) {
           break;
         case ActionKind::kBackward:
         case ActionKind::kBackwardWeight:
+        case ActionKind::kOffload:
           mine = 0;
           break;
         case ActionKind::kStep:

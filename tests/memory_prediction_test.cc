@@ -63,6 +63,13 @@ TEST(MemoryPrediction, EverySchemeWithinTwoPercentOfTheArena) {
             << scheme.name << " " << d;
         EXPECT_EQ(predicted.devices[d].bytes_sent, step.trace.devices[d].bytes_sent)
             << scheme.name << " " << d;
+        if ((scheme.options & kOffloads) != 0) {
+          EXPECT_EQ(p, m) << scheme.name << " P=" << c.devices << " device " << d;
+        }
+        EXPECT_EQ(predicted.devices[d].peak_host, step.trace.devices[d].peak_host)
+            << scheme.name << " " << d;
+        EXPECT_EQ(predicted.devices[d].host_bytes, step.trace.devices[d].host_bytes)
+            << scheme.name << " " << d;
         ++checked;
       }
     }

@@ -31,6 +31,8 @@ struct Collectives {
       case ActionKind::kBackwardWeight:
         return backward_weight;
       case ActionKind::kStep:
+      case ActionKind::kOffload:
+      case ActionKind::kReload:
         return 0;
     }
     return 0;

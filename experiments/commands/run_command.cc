@@ -254,6 +254,7 @@ std::string Prediction(const Trained& trained, int tensor_parallel) {
     for (const auto& [what, measured, predicted] :
          {std::make_tuple("peak activation", m.peak_activation, p.peak_activation),
           std::make_tuple("state", m.peak_state, p.peak_state),
+          std::make_tuple("host memory", m.peak_host, p.peak_host),
           std::make_tuple("messages", m.bytes_sent, p.bytes_sent),
           std::make_tuple("collectives", m.collective_bytes, p.collective_bytes),
           std::make_tuple("group's sums", m.tensor_bytes, p.tensor_bytes)}) {

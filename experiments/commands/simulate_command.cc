@@ -141,6 +141,7 @@ std::string AsJson(const SimulatedRun& run, const Figures& figures, const CsvSki
     if (run.has_bytes) {
       device["peak_activation_bytes"] = d.peak_activation.value();
       device["peak_state_bytes"] = d.peak_state.value();
+      device["peak_host_bytes"] = run.trace().devices[devices.size()].peak_host.value();
       device["peak_memory"] = MemoryAsJson(run, static_cast<int>(devices.size()));
     }
     devices.push_back(std::move(device));
@@ -166,6 +167,23 @@ std::string AsJson(const SimulatedRun& run, const Figures& figures, const CsvSki
   return DumpJson(all);
 }
 
+// What schedules with offloads have beside their devices; "" of others.
+std::string HostText(const SimulatedRun& run) {
+  Bytes most;
+  int64_t copying = 0;
+  for (const DeviceTrace& d : run.trace().devices) {
+    most = std::max(most, d.peak_host);
+    int64_t busy = 0;
+    for (const Span& copy : d.host_copies) busy += copy.end_ns - copy.begin_ns;
+    copying = std::max(copying, busy);
+  }
+  if (most == Bytes(0)) return "";
+  return absl::StrFormat(
+      "\nAt the host: %s of a device at the most; copies take up to %.1f %% of the makespan\n",
+      run.has_bytes ? ToString(most) : absl::StrCat(most.value(), " activations"),
+      100 * static_cast<double>(copying) / static_cast<double>(run.trace().makespan.value()));
+}
+
 std::string AsTable(const std::string& source, const SimulatedRun& run, const Figures& figures) {
   const std::string unit = UnitOf(run);
   std::string text = absl::StrFormat("%s%s%s: makespan %.12g%s, bubble %.2f %%\n\n", run.note,
@@ -185,6 +203,7 @@ std::string AsTable(const std::string& source, const SimulatedRun& run, const Fi
     }
     text += '\n';
   }
+  text += HostText(run);
   if (!run.has_bytes) return text;
   const Table memory = PeakMemoryTable("memory_parts", "Memory of each device at its fullest",
                                        {{source, &run.program(), &run.costs()}});

@@ -162,6 +162,7 @@ class Groups {
 };
 
 constexpr char kGpipe[] = "GPipe (arXiv 1811.06965)",
+               kPipeOffload[] = "PipeOffload (arXiv 2503.01328)",
                kMegatron[] = "Megatron-LM (arXiv 2104.04473)",
                kBreadthFirst[] = "Breadth-First Pipeline Parallelism (arXiv 2211.05953)",
                kChimera[] = "Chimera (arXiv 2107.06925), table of schemes",
@@ -305,6 +306,42 @@ void AddZeroBubble(Groups* all) {
                             [](const Point& x) { return x.p() / 3; }, nullptr, most}});
 }
 
+// Of what the same order would hold without a host.
+double ShareOnDevice(const Point& x) {
+  int64_t held = 0, most = 0;
+  for (const Action& a : x.schedule.order[0]) {
+    if (a.kind == ActionKind::kForward) most = std::max(most, ++held);
+    if (a.kind == ActionKind::kBackwardWeight) --held;
+  }
+  return x.most_in_flight() * x.v() / static_cast<double>(most);
+}
+
+void AddPipeOffload(Groups* all) {
+  // Each device has stages of one layer.
+  all->Fill(
+      all->New("pipeoffload_constant",
+               "PO-F: about four layers' activations on a device, however many devices (at "
+               "most four)",
+               kPipeOffload, "read", "layers"),
+      {{"po_f", Grid({2, 4}), [](const Point&) { return 0.0; }, [](const Point&) { return 4.0; },
+        [](const Point& x) { return x.most_in_flight() * x.v(); }}});
+  FormulaGroup& half = all->New("pipeoffload_half",
+                                "half of the stages offloaded, the longest-lived ones: the peak "
+                                "falls by about 3/4 (of 32 and 64 devices)",
+                                kPipeOffload, "read", "of the peak");
+  half.differences = true;
+  half.limit = 0.05;
+  half.reason = "few stages on a device, or a short pipeline: what is on its way counts";
+  std::vector<SchemeParams> sizes;
+  for (const int v : {8, 16}) {
+    for (SchemeParams& s : Devices({32, 64}, 4)) {
+      s.virtual_stages = v;
+      sizes.push_back(s);
+    }
+  }
+  all->Fill(half, {{"po_h", sizes, [](const Point&) { return 0.25; }, nullptr, ShareOnDevice}});
+}
+
 void AddDualPipe(Groups* all) {
   FormulaGroup& g = all->New(
       "dualpipe",
@@ -348,6 +385,7 @@ absl::StatusOr<std::vector<FormulaGroup>> ScheduleFormulas() {
   AddChimera(&all);
   AddBitPipe(&all);
   AddZeroBubble(&all);
+  AddPipeOffload(&all);
   AddDualPipe(&all);
   AddVersions(&all);
   return all.Take();

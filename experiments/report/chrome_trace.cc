@@ -61,6 +61,12 @@ std::string NameOf(const Program& program, const Span& s) {
       return "wait for norm of gradients";
     case OpCode::kRelease:
       return absl::StrCat("release weights of stage ", s.action.stage);
+    case OpCode::kOffload:
+      return absl::StrCat("offload ", ToString(s.action));
+    case OpCode::kReload:
+      return absl::StrCat("reload ", ToString(s.action));
+    case OpCode::kHostWait:
+      return absl::StrCat("wait for ", ToString(s.action));
     case OpCode::kFill: {
       const Fill& fill = program.fills[s.arg];
       if (fill.job < 0) return "fill jobs";

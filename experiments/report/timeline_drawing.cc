@@ -119,7 +119,7 @@ Colour TimelineDrawing::ColourOf(size_t device, const Span& s) const {
 
 TimelineDrawing::Look TimelineDrawing::LookOf(size_t device, const Span& s) const {
   Look look;
-  if (s.op == OpCode::kWait) {
+  if (s.op == OpCode::kWait || s.op == OpCode::kHostWait) {
     look.shape = Shape::kLine;
     look.css = "pl-w";
   } else if (IsCollective(s.op)) {
@@ -229,7 +229,8 @@ void TimelineDrawing::DrawLegend(Svg& svg) const {
   bool kinds[8] = {};
   for (const DeviceTrace& d : trace_.devices) {
     for (const Span& s : d.spans) {
-      waits |= s.op == OpCode::kWait && X(s.end_ns) - X(s.begin_ns) >= 1;
+      const bool waiting = s.op == OpCode::kWait || s.op == OpCode::kHostWait;
+      waits |= waiting && X(s.end_ns) - X(s.begin_ns) >= 1;
       reduces |= IsCollective(s.op) && s.end_ns > s.begin_ns;
       fills |= s.op == OpCode::kFill && s.end_ns > s.begin_ns;
       steps |= IsStep(s) && s.end_ns > s.begin_ns;

@@ -62,6 +62,7 @@ void DrawDevice(const TimelineDrawing& drawing, size_t device, Svg& svg) {
 }
 
 const char* NameOf(const Span& s) {
+  if (s.op == OpCode::kHostWait) return "waiting for the host";
   if (s.op != OpCode::kCompute) return s.op == OpCode::kWait ? "waiting" : OpCodeName(s.op);
   switch (s.action.kind) {
     case ActionKind::kForward:
@@ -75,6 +76,8 @@ const char* NameOf(const Span& s) {
     case ActionKind::kRecompute:
       return "recompute";
     case ActionKind::kStep:
+    case ActionKind::kOffload:
+    case ActionKind::kReload:
       break;
   }
   return "optimizer step";

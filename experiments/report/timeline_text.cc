@@ -47,6 +47,9 @@ char Letter(const Span& s, size_t device, const Writing& writing) {
       return '~';
     case ActionKind::kStep:
       return '=';
+    case ActionKind::kOffload:
+    case ActionKind::kReload:
+      break;
   }
   return '?';
 }

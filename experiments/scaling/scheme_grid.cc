@@ -67,7 +67,9 @@ absl::StatusOr<SchemeGrid> MakeSchemeGrid(const GpipeFamily& family,
   }
   for (const Scheme& scheme : Catalog()) {
     // The others train something else; token slices need attention that knows them.
-    if (!TrainsAsSerial(scheme) || (scheme.options & kTokenSlices) != 0) continue;
+    if (!TrainsAsSerial(scheme) || (scheme.options & (kTokenSlices | kOffloads)) != 0) {
+      continue;
+    }
     LOG(INFO) << "every schedule: " << family.title << ", " << scheme.name;
     grid.schemes.emplace_back(scheme.name);
     std::vector<SchemeCell> cells;

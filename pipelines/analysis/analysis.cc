@@ -15,11 +15,14 @@ Nanoseconds& Part(Breakdown& b, OpCode op, ActionKind kind) {
   switch (op) {
     case OpCode::kCompute:
       return kind == ActionKind::kStep ? b.optimizer : b.compute;
+    case OpCode::kOffload:
+    case OpCode::kReload:
     case OpCode::kSend:
     case OpCode::kReceive:
     case OpCode::kSynchronise:
       return b.communication;
     case OpCode::kWait:
+    case OpCode::kHostWait:
     case OpCode::kFill:
       return b.waiting;
     case OpCode::kReduce:
@@ -47,7 +50,7 @@ absl::Status CheckSpans(const Trace& trace) {
     for (size_t i = 0; i < spans.size(); ++i) {
       const Span& s = spans[i];
       const char* wrong = nullptr;
-      if (s.op > OpCode::kFill) wrong = "has an unknown instruction code";
+      if (s.op > kLastOpCode) wrong = "has an unknown instruction code";
       if (s.end_ns < s.begin_ns) wrong = "ends before it begins";
       if (s.begin_ns < last_end) wrong = "begins before the one before it ends";
       if (s.cpu_ns < 0 || s.library_ns < 0) wrong = "has a negative processor time";
@@ -181,6 +184,10 @@ std::vector<InFlightPoint> InFlight(const DeviceTrace& device) {
       [](const Span& s) { return IsCompute(s) && s.action.kind != ActionKind::kForward; });
   int count = 0;
   for (const Span& s : device.spans) {
+    if (s.op == OpCode::kReload) points.push_back({s.begin_ns, ++count});
+    if (s.op == OpCode::kHostWait && s.action.kind == ActionKind::kOffload) {
+      points.push_back({s.end_ns, --count});
+    }
     if (s.op != OpCode::kCompute) continue;
     // A forward holds its memory from its begin on; a backward until its end.
     switch (s.action.kind) {
@@ -195,6 +202,8 @@ std::vector<InFlightPoint> InFlight(const DeviceTrace& device) {
       case ActionKind::kBackwardInput:
       case ActionKind::kRecompute:
       case ActionKind::kStep:
+      case ActionKind::kOffload:
+      case ActionKind::kReload:
         break;
     }
   }

@@ -52,7 +52,7 @@ struct DeviceAnalysis {
   Bytes bytes_sent;
   int64_t messages_sent = 0;
   Bytes collective_bytes;
-  int peak_in_flight = 0;  // forwards whose backward is not over, at most, at one time (InFlight)
+  int peak_in_flight = 0;  // InFlight, at most, at one time
 };
 
 struct TraceAnalysis {
@@ -84,8 +84,9 @@ struct MessageTiming {
 absl::StatusOr<std::vector<MessageTiming>> MatchMessages(const Program& program,
                                                          const Trace& trace);
 
-// Number of forwards whose backward is not over, after each change, in time order. On a device
-// without backwards (inference) a forward is in flight while it runs.
+// Number of forwards whose backward is not over and whose activations are not at the host, after
+// each change, in time order. On a device without backwards (inference) a forward is in flight while
+// it runs.
 struct InFlightPoint {
   int64_t time_ns = 0;
   int count = 0;

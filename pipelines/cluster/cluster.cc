@@ -150,6 +150,9 @@ int64_t ClusterSpec::max_devices() const { return devices_in(static_cast<int>(le
 absl::Status CheckCluster(const ClusterSpec& cluster) {
   if (cluster.name.empty()) return Error("name", "must not be empty");
   PIPELAB_RETURN_IF_ERROR(CheckDevice(cluster.device));
+  if (cluster.host_link.has_value()) {
+    PIPELAB_RETURN_IF_ERROR(CheckPositive("host_link.bandwidth", cluster.host_link->bandwidth));
+  }
   if (cluster.levels.empty()) return Error("levels", "must have one");
   int64_t devices = 1;
   for (size_t i = 0; i < cluster.levels.size(); ++i) {

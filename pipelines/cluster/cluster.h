@@ -58,11 +58,23 @@ struct ClusterLevel {
   absl::optional<Through> through;
 };
 
+// The way from devices to the host's memory, for what they offload.
+struct HostLink {
+  Sourced<BytesPerSecond> bandwidth;  // of a copy in either direction, one at a time
+  int64_t devices = 1;                // that take turns on it (those of one switch)
+
+  // What each of them has where all copy.
+  BytesPerSecond Share() const {
+    return BytesPerSecond(bandwidth.value.value() / static_cast<double>(devices));
+  }
+};
+
 struct ClusterSpec {
   std::string name;   // "dgx-a100"
   std::string title;  // for people
   DeviceSpec device;
-  std::vector<ClusterLevel> levels;  // from the innermost
+  std::vector<ClusterLevel> levels;    // from the innermost
+  absl::optional<HostLink> host_link;  // unset: not known, and schedules that offload are refused
   // The library does a collective's work when it is waited for, and not beside compute.
   bool collectives_at_wait = false;
 

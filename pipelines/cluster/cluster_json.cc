@@ -178,6 +178,16 @@ ClusterLevel ReadLevel(const JsonObject& object, int number,
   return level;
 }
 
+HostLink ReadHostLink(const JsonObject& file, Faults* faults) {
+  HostLink link;
+  const absl::StatusOr<JsonObject> object = file.Object("host_link");
+  faults->Add(object.ok() ? object->AllowKeys({"bandwidth", "devices"}) : object.status());
+  if (!object.ok()) return link;
+  faults->Read(ReadQuantity<BytesPerSecond>(*object, "bandwidth"), &link.bandwidth);
+  if (object->Has("devices")) faults->Read(object->Integer("devices", 1, 1024), &link.devices);
+  return link;
+}
+
 // A number that ParseQuantity reads back as the same one.
 std::string Text(double value, absl::string_view unit) {
   return absl::StrCat(json(value).dump(), " ", unit);
@@ -211,7 +221,8 @@ absl::StatusOr<ClusterSpec> ParseCluster(absl::string_view text, absl::string_vi
   PIPELAB_ASSIGN_OR_RETURN(const json root, ParseJson(text, what));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject file, JsonObject::Root(root, what));
   Faults faults;
-  faults.Add(file.AllowKeys({"name", "title", "device", "levels", "collectives_at_wait"}));
+  faults.Add(
+      file.AllowKeys({"name", "title", "device", "levels", "host_link", "collectives_at_wait"}));
   ClusterSpec cluster;
   faults.Read(file.String("name"), &cluster.name);
   cluster.title = cluster.name;
@@ -230,6 +241,7 @@ absl::StatusOr<ClusterSpec> ParseCluster(absl::string_view text, absl::string_vi
   if (file.Has("collectives_at_wait")) {
     faults.Read(file.Bool("collectives_at_wait"), &cluster.collectives_at_wait);
   }
+  if (file.Has("host_link")) cluster.host_link = ReadHostLink(file, &faults);
   std::vector<JsonObject> levels;
   if (!file.Has("levels")) {
     faults.Add(file.Error("levels", "missing, such as ", kLevelsExample));
@@ -304,6 +316,10 @@ std::string ClusterToJson(const ClusterSpec& cluster) {
                {"title", cluster.title},
                {"device", std::move(device)},
                {"levels", std::move(levels)}};
+  if (cluster.host_link.has_value()) {
+    file["host_link"] = {{"bandwidth", Written(cluster.host_link->bandwidth)},
+                         {"devices", cluster.host_link->devices}};
+  }
   if (cluster.collectives_at_wait) file["collectives_at_wait"] = true;
   return DumpJson(file);
 }

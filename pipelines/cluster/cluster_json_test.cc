@@ -94,6 +94,16 @@ TEST(ClusterJson, LaunchesAlignmentAndCollectivesAreReadBack) {
   EXPECT_EQ(ClusterToJson(again), ClusterToJson(cluster));
 }
 
+TEST(ClusterJson, HostLinks) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ClusterSpec cluster, LoadCluster("--cluster", "dgx1-v100"));
+  cluster.host_link = {{BytesPerSecond(12e9), "measured"}, 2};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec again,
+                               ParseCluster(ClusterToJson(cluster), "again"));
+  EXPECT_EQ(again.host_link->Share().value(), 6e9);
+  EXPECT_EQ(again.host_link->bandwidth.source, "measured");
+  EXPECT_EQ(ClusterToJson(again), ClusterToJson(cluster));
+}
+
 // The template with one change, which must be refused with this message.
 void Refuses(const std::function<void(json&)>& change, const std::string& message) {
   const absl::Span<const EmbeddedText> files = ClusterFiles();
@@ -133,9 +143,19 @@ TEST(ClusterJson, ErrorsOfLaunchesAndAlignment) {
 }
 
 TEST(ClusterJson, ErrorsNameFileKeyAndReason) {
+  Refuses(
+      [](json& j) {
+        j["host_link"] = {{"bandwidth", "0 B/s"}};
+      },
+      "host_link.bandwidth: \"0 B/s\": must be from 1 MB/s to 1 EB/s");
+  Refuses(
+      [](json& j) {
+        j["host_link"] = {{"bandwidth", "12 GB/s"}, {"devices", 0}};
+      },
+      "host_link.devices: 0: must be a whole number from 1 to 1024");
   Refuses([](json& j) { j["colour"] = "red"; },
           "colour: unknown; known here: name, title, device, levels, "
-          "collectives_at_wait");
+          "host_link, collectives_at_wait");
   Refuses([](json& j) { j["device"].erase("arithmetic"); },
           "device.arithmetic: missing; with \"class\": \"gpu\" or \"tpu\" it is assumed");
   Refuses([](json& j) { j["device"]["class"] = "gpus"; },
@@ -208,7 +228,8 @@ TEST(ClusterJson, AllFaultsAreToldAtOnce) {
         j["levels"][1]["sharing"] = "bus";
         j["colour"] = "red";
       },
-      "4 faults: colour: unknown; known here: name, title, device, levels, collectives_at_wait; "
+      "4 faults: colour: unknown; known here: name, title, device, levels, host_link, "
+      "collectives_at_wait; "
       "device.peaks.int4: \"int4\" is unknown; there are fp32, tf32, bf16, fp16, fp8; "
       "device.memory: \"24\": the unit is missing; must be a number and a unit, such as "
       "\"16 GiB\"; levels[1].sharing: \"bus\" is unknown; there are pair, device, unit, mesh, "

@@ -19,6 +19,9 @@ Nanoseconds CostTable::Compute(const Action& action) const {
       return cost.recompute;
     case ActionKind::kStep:
       return stages[action.stage].step;
+    case ActionKind::kOffload:
+    case ActionKind::kReload:
+      return Nanoseconds(0);  // of the device
   }
   LOG(FATAL) << "no such action kind: " << static_cast<int>(action.kind);
 }

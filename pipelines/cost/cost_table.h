@@ -152,6 +152,9 @@ struct CostTable {
   // From when the host knows that the device is idle until the device works again: at the end of
   // each call, and of each of the norm's sums.
   Nanoseconds launch_gap;
+  // Of each device's copies to the host and back (kOffload, kReload), which follow one another: where
+  // several devices share a way there, its share of it. 0: infinite.
+  BytesPerSecond host_bandwidth{0};
   std::map<std::string, Bytes> tie_bytes;  // by Tie::parameter: the gradient that its stages sum
   // [device] An action takes 1 / speed of its time: 0.5 is a straggler of half the speed. Empty:
   // all 1. Measured instruction times are not changed.

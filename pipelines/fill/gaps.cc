@@ -20,7 +20,8 @@ bool WaitsForCollective(OpCode op) {
 }
 
 bool IsIdle(OpCode op) {
-  return op == OpCode::kWait || op == OpCode::kFill || WaitsForCollective(op);
+  return op == OpCode::kWait || op == OpCode::kHostWait || op == OpCode::kFill ||
+         WaitsForCollective(op);
 }
 
 absl::Status CheckTrace(const Program& program, const Trace& trace) {

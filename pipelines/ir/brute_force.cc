@@ -98,14 +98,27 @@ class Judge {
               s_.forward_only ? !b && !i && !w && !rebuilt : (b && !i && !w) || (!b && i && w);
           if (!has(ActionKind::kForward) || !backward) return false;
           if (rebuilt != has(ActionKind::kRecompute)) return false;
+          const bool offloaded = has(ActionKind::kOffload);
+          if (offloaded != has(ActionKind::kReload) || (offloaded && rebuilt)) return false;
         }
       }
     }
     return true;
   }
 
-  // Members of a group split a backward alike.
+  // Members of a group split a backward alike, and offload alike.
   bool GroupsAgree() const {
+    std::map<std::tuple<int, int, int>, std::set<int>> offload;
+    for (int d = 0; d < s_.num_devices(); ++d) {
+      for (const Action& a : s_.order[d]) {
+        if (a.kind != ActionKind::kOffload) continue;
+        offload[std::make_tuple(a.stage, a.micro_batch, a.slice)].insert(d);
+      }
+    }
+    for (const auto& [cell, devices] : offload) {
+      const auto [begin, end] = Samples(std::get<0>(cell), std::get<1>(cell));
+      if (devices.size() != GroupAt(std::get<0>(cell), begin).size()) return false;
+    }
     std::map<std::tuple<int, int, int>, bool> split;
     for (const std::vector<Action>& list : s_.order) {
       for (const Action& a : list) {
@@ -155,7 +168,22 @@ class Judge {
     return true;
   }
 
-  bool Ready(const Action& a) const {
+  // What a device moves to the host and back, in its own list.
+  bool HostReady(int d, const Action& a) const {
+    const auto has = [&](ActionKind k) {
+      return done_[d].count(Key(k, a.stage, a.micro_batch, a.slice)) > 0;
+    };
+    if (a.kind == ActionKind::kReload) return has(ActionKind::kOffload);
+    if (a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardInput) return true;
+    for (const Action& other : s_.order[d]) {
+      if (KeyOf(other) != Key(ActionKind::kOffload, a.stage, a.micro_batch, a.slice)) continue;
+      return has(ActionKind::kReload);
+    }
+    return true;
+  }
+
+  bool Ready(int d, const Action& a) const {
+    if (!HostReady(d, a)) return false;
     constexpr auto kB = ActionKind::kBackward, kI = ActionKind::kBackwardInput;
     if (a.kind == ActionKind::kStep) return true;
     const auto [begin, end] = Samples(a.stage, a.micro_batch);
@@ -184,7 +212,7 @@ class Judge {
         continue;
       }
       if (!forward(a.stage, a.slice)) return false;
-      if (a.kind == ActionKind::kRecompute) continue;
+      if (a.kind == ActionKind::kRecompute || IsHostTransfer(a.kind)) continue;
       if (a.kind == ActionKind::kBackwardWeight) {
         if (!input(a.stage, a.slice)) return false;
         continue;
@@ -210,7 +238,7 @@ class Judge {
     for (bool moved = true; moved;) {
       moved = false;
       for (int d = 0; d < s_.num_devices(); ++d) {
-        while (at[d] < s_.order[d].size() && Ready(s_.order[d][at[d]])) {
+        while (at[d] < s_.order[d].size() && Ready(d, s_.order[d][at[d]])) {
           done_[d].insert(KeyOf(s_.order[d][at[d]++]));
           moved = true;
         }

@@ -114,6 +114,9 @@ class DeviceChecker {
       case OpCode::kSend:
       case OpCode::kReceive:
       case OpCode::kWait:
+      case OpCode::kOffload:
+      case OpCode::kReload:
+      case OpCode::kHostWait:
         return;
     }
   }

@@ -68,7 +68,8 @@ class RowReader {
   absl::StatusOr<Action> Compute() {
     const TextCursor begin = in_;
     PIPELAB_ASSIGN_OR_RETURN(const Action a, in_.OneAction());
-    if (a.kind != ActionKind::kStep && a.slice == 0 && a.version == 0) return a;
+    const bool pass = a.kind != ActionKind::kStep && !IsHostTransfer(a.kind);
+    if (pass && a.slice == 0 && a.version == 0) return a;
     return begin.Error(
         absl::StrCat(ToString(a), ": a cell has a stage, F, B, I, W or R, and a micro-batch"));
   }
@@ -138,6 +139,7 @@ absl::StatusOr<std::string> ToCsv(const Schedule& s) {
       if (list[i].kind == ActionKind::kStep || list[i].version != 0) {
         return CannotSay("steps and weight versions");
       }
+      if (IsHostTransfer(list[i].kind)) return CannotSay("offloads and reloads (O, L)");
       absl::StrAppend(&out, i > 0 ? "," : "", ToString(list[i]));
     }
     absl::StrAppend(&out, "\n");

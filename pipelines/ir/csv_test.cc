@@ -57,6 +57,9 @@ TEST(Csv, ErrorsSayWhere) {
   groups.num_slices = 2;
   EXPECT_THAT(ToCsv(groups),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("token slices")));
+  EXPECT_THAT(ToCsv(ChainOf(1, {"0F0 0O0 0L0 0B0"})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "the CSV form cannot say offloads and reloads (O, L); use the text form"));
 }
 
 // A micro-batch that a stage does not have at all is placed as its like, for the validator to name.
@@ -103,13 +106,15 @@ TEST(Csv, ErrorsInWhatPyTorchLowersSayWhere) {
             "line 1, column 12: expected a micro-batch, as in 2SEND_F5, found ','");
   EXPECT_EQ(ErrorOf("0F0,0UNSHARD0"), "line 1, column 13: expected a comma, found '0'");
   EXPECT_EQ(ErrorOf("0F0\n0GATHER"),
-            "line 2, column 2: expected one of F, B, I, W, R, S after the stage, found 'G'");
+            "line 2, column 2: expected one of F, B, I, W, R, S, O, L after the stage, found 'G'");
   EXPECT_EQ(ErrorOf("0F0,(0B0;0F1)OVERLAP_F_B"), "line 1, column 6: OVERLAP_F_B begins with an F");
   EXPECT_EQ(ErrorOf("0F0,(0F1;0W0)OVERLAP_F_B"),
             "line 1, column 10: OVERLAP_F_B ends with a B or an I");
   EXPECT_EQ(ErrorOf("(0F1,0B0)OVERLAP_F_B"), "line 1, column 5: expected ';', found ','");
   EXPECT_EQ(ErrorOf("(0F1;0B0)"), "line 1, column 9: expected ')OVERLAP_F_B', found ')'");
   EXPECT_EQ(ErrorOf("0UNSHARD,0RECV_F0"), "the CSV has no action");
+  EXPECT_EQ(ErrorOf("0F0,0O0,0L0,0B0"),
+            "line 1, column 5: 0O0: a cell has a stage, F, B, I, W or R, and a micro-batch");
 }
 
 }  // namespace

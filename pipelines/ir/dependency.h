@@ -68,8 +68,8 @@ class EventIndex {
 };
 
 // Calls fn(event) for each event that must be over before `a` starts. `recomputed` says whether the
-// action's stage recomputes. Weight versions add one more condition, the step that makes the
-// version, which the validator checks in device order.
+// action's stage recomputes. Two conditions come on top, which the validator checks in device order:
+// the step that makes a weight version, and a reload after its offload and before the backward.
 template <typename Fn>
 void ForEachDependency(const Schedule& s, bool recomputed, const Action& a, Fn&& fn) {
   const StageGraph& graph = s.stages;
@@ -91,6 +91,8 @@ void ForEachDependency(const Schedule& s, bool recomputed, const Action& a, Fn&&
       if (a.slice > 0) fn(Event{EventKind::kOutput, a.stage, a.micro_batch, a.slice - 1});
       return;
     case ActionKind::kRecompute:
+    case ActionKind::kOffload:
+    case ActionKind::kReload:
       fn(Event{EventKind::kOutput, a.stage, a.micro_batch, a.slice});
       return;
     case ActionKind::kBackward:
@@ -139,6 +141,8 @@ void ForEachResult(const Action& a, Fn&& fn) {
       fn(Event{EventKind::kWeightGradient, a.stage, a.micro_batch, a.slice});
       return;
     case ActionKind::kStep:
+    case ActionKind::kOffload:
+    case ActionKind::kReload:
       return;
   }
 }

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -32,6 +34,7 @@ class Lowering {
     }
     message_in_slot_.resize(slots, -1);
     program_.instructions.resize(s.num_devices());
+    host_copies_.resize(s.num_devices());
     unequal_passes_ = s.HasUnequalPasses();
     carried_to_ = s.CarriedTo();
     next_pass_.resize(s.num_stages(), 0);
@@ -50,6 +53,8 @@ class Lowering {
     collectives_->Before(d, position);
     if (a.kind == ActionKind::kStep) {
       AddSteps(d, a);
+    } else if (IsHostTransfer(a.kind)) {
+      AddHostCopy(d, a);
     } else {
       AddCompute(d, a);
     }
@@ -75,12 +80,44 @@ class Lowering {
         if (Waits(a, EdgeOf(p), forward)) AddWait(d, replica, a, p, backward);
       }
     }
+    if (backward) AwaitReload(d, replica, a);
     Append(d, OpCode::kCompute, replica, a, -1);
     if (forward || backward) {
       for (const EdgeMessage& p : forward ? stage_io.out : stage_io.in) {
         if (Sends(a, EdgeOf(p), forward)) AddMessage(d, replica, a, p, backward);
       }
     }
+  }
+
+  // The copy before is over before the next begins, if it is one whose memory is to be free.
+  void AddHostCopy(int d, const Action& a) {
+    HostCopies& copies = host_copies_[d];
+    const int replica = program_.schedule.ReplicaOf(a.stage, a.micro_batch);
+    if (copies.offload >= 0) {
+      Append(d, OpCode::kHostWait, copies.replica, copies.offloaded, copies.offload);
+      copies.offload = -1;
+    }
+    const int32_t id = copies.count++;
+    if (a.kind == ActionKind::kReload) {
+      copies.reloads[{a.stage, a.micro_batch, a.slice}] = id;
+      Append(d, OpCode::kReload, replica, a, id);
+    } else {
+      copies.offload = id;
+      copies.offloaded = a;
+      copies.replica = replica;
+      Append(d, OpCode::kOffload, replica, a, id);
+    }
+  }
+
+  void AwaitReload(int d, int replica, const Action& backward) {
+    if (host_copies_[d].reloads.empty()) return;
+    const auto at =
+        host_copies_[d].reloads.find({backward.stage, backward.micro_batch, backward.slice});
+    if (at == host_copies_[d].reloads.end()) return;
+    Action reload = backward;
+    reload.kind = ActionKind::kReload;
+    Append(d, OpCode::kHostWait, replica, reload, at->second);
+    host_copies_[d].reloads.erase(at);
   }
 
   // Whether the action waits for a message of the edge, and whether one of it is sent: outputs are
@@ -186,6 +223,14 @@ class Lowering {
 
   void Reserve();
 
+  // Of a device: how many so far, the offload that has not been waited for, reloads by their stage,
+  // micro-batch and slice.
+  struct HostCopies {
+    int32_t count = 0, offload = -1;
+    int replica = 0;
+    Action offloaded;
+    std::map<std::tuple<int, int, int>, int32_t> reloads;
+  };
   struct LaterReceive {
     int first_reader = 0;  // pass
     int replica = 0;
@@ -194,6 +239,7 @@ class Lowering {
 
   Program program_;
   StageIoTable stage_io_;
+  std::vector<HostCopies> host_copies_;  // [device]
   absl::optional<CollectiveWriter> collectives_;
   std::vector<int64_t> first_slot_;       // [edge]
   std::vector<int32_t> message_in_slot_;  // [edge, gradient, micro-batch, slice, piece] -> message
@@ -219,7 +265,7 @@ void Lowering::Reserve() {
   for (int d = 0; d < s.num_devices(); ++d) {
     int64_t instructions = at_end[d];
     for (const Action& a : s.order[d]) {
-      ++instructions;
+      instructions += IsHostTransfer(a.kind) ? 2 : 1;  // a wait
       const bool forward = a.kind == ActionKind::kForward;
       if (!forward && a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardInput) {
         continue;

@@ -43,6 +43,17 @@ TEST(Lower, PostsReceivesWhereTheirSendsAreInTheGlobalOrder) {
                                        "compute 1B1", "send 1B1 to 0", "step 1S"));
 }
 
+// An offload is over before the next copy begins, a reload before its backward.
+TEST(Lower, WaitsForCopiesWherePeaksAreToFollow) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program p,
+                               Lower(ChainOf(2, {"0F0 0O0 0F1 0O1 0L1 0I1 0L0 0W1 0I0 0W0"}), {}));
+  EXPECT_THAT(Words(p, 0), ElementsAre("compute 0F0", "offload 0O0", "compute 0F1", "host_wait 0O0",
+                                       "offload 0O1", "host_wait 0O1", "reload 0L1",
+                                       "host_wait 0L1", "compute 0I1", "reload 0L0", "compute 0W1",
+                                       "host_wait 0L0", "compute 0I0", "compute 0W0", "step 0S"));
+  EXPECT_EQ(CheckProgram(p), "");
+}
+
 TEST(Lower, KeepsItsPromisesForAllShapes) {
   uint64_t seed = 0;
   for (const RandomShape& shape : Shapes()) {

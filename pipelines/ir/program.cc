@@ -38,6 +38,12 @@ const char* OpCodeName(OpCode op) {
       return "step";
     case OpCode::kFill:
       return "fill";
+    case OpCode::kOffload:
+      return "offload";
+    case OpCode::kReload:
+      return "reload";
+    case OpCode::kHostWait:
+      return "host_wait";
   }
   LOG(FATAL) << "no such operation: " << static_cast<int>(op);
 }

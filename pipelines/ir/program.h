@@ -24,6 +24,11 @@
 //  * kNorm begins to sum the squares of all gradients over all devices, for their global norm;
 //    kNormWait waits for the sums. In between and until the steps nothing adds to any gradient.
 //  * kStep runs the optimizer of one stage; where parameters are sharded, on the device's part.
+//  * kOffload begins to copy what a forward keeps to the host's memory, kReload to copy it back, and
+//    kHostWait waits for one of them. A device's copies follow one another on its host link. What
+//    was offloaded is the device's until its kHostWait, which comes before the device's next
+//    kOffload or kReload; a reload's memory is the device's from kReload on, and its kHostWait comes
+//    before the backward. So peaks follow from the order, whatever copies take.
 //  * kFill: from here until what the device waits for next, work of other jobs may run, so long and
 //    with so much memory as Program::fills says (pipelines/fill/fill_pass.h writes them).
 //
@@ -62,9 +67,14 @@ enum class OpCode : uint8_t {
   kRelease,
   kStep,
   kFill,
+  kOffload,
+  kReload,
+  kHostWait,
 };
+inline constexpr OpCode kLastOpCode = OpCode::kHostWait;
 
 const char* OpCodeName(OpCode op);
+inline bool IsHostTransfer(OpCode op) { return op >= OpCode::kOffload; }  // or its wait
 // A reduction, gather or norm, its wait, or a release.
 inline bool IsCollective(OpCode op) { return op >= OpCode::kReduce && op <= OpCode::kRelease; }
 
@@ -76,9 +86,12 @@ inline bool BeginsCollective(OpCode op) {
 struct Instruction {
   OpCode op = OpCode::kCompute;
   uint8_t replica = 0;  // of the action
-  Action action;        // compute: the action; messages: the producer; else: kStep of the stage
+  // compute, offload, reload: the action; host wait: whose; messages: the producer; else: kStep of
+  // the stage
+  Action action;
   // send, receive, wait: message; reduce*: reduction; gather*, release: gather; norm*: 0;
-  // synchronise: the call's number on its device; fill: its own
+  // synchronise: the call's number on its device; offload, reload, host wait: the copy's; fill: its
+  // own
   int32_t arg = -1;
 };
 

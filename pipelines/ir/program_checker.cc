@@ -60,16 +60,20 @@ class Checker {
           if (i.op == OpCode::kReceive) posted[{m.from_device, m.to_device}].push_back(i.arg);
         }
         if (i.op == OpCode::kCompute) computed.push_back(i.action);
+        if (IsHostTransfer(i.op)) CheckHostCopy(d, i);
         if (i.op == OpCode::kFill) CheckFill(d, i.arg);
       }
       std::vector<Action> ordered;
       for (const Action& a : s_.order[d]) {
-        if (a.kind != ActionKind::kStep) ordered.push_back(a);
+        if (a.kind != ActionKind::kStep && !IsHostTransfer(a.kind)) ordered.push_back(a);
       }
       if (computed != ordered) Fail("device ", d, " does not compute the schedule's list");
     }
     for (size_t n = 0; n < filled_.size(); ++n) {
       if (!filled_[n]) Fail("fill ", n, " is on no device");
+    }
+    for (const auto& [d, copies] : copies_) {
+      if (!copies.second.empty()) Fail("device ", d, " does not wait for all copies to the host");
     }
     if (sent != posted) Fail("a pair receives in another order than it sends");
     for (int id = 0; id < static_cast<int>(p_.messages.size()); ++id) {
@@ -80,6 +84,28 @@ class Checker {
              m.micro_batch, " is not sent, posted and waited for exactly once");
       }
     }
+  }
+
+  // Lists are walked one after the other: copies are numbered in the list's order, each is waited for
+  // once, and what was offloaded before the next copy begins.
+  void CheckHostCopy(int device, const Instruction& i) {
+    auto& [next, waits] = copies_[device];
+    const std::string name = absl::StrCat("device ", device, ": ", OpCodeName(i.op), " ", i.arg);
+    if (i.op == OpCode::kHostWait) {
+      const auto at = waits.find(i.arg);
+      if (at == waits.end() || at->second != i.action) return Fail(name, " waits for no copy");
+      waits.erase(at);
+      return;
+    }
+    if ((i.action.kind == ActionKind::kOffload) != (i.op == OpCode::kOffload)) {
+      Fail(name, " is of another kind than ", ToString(i.action));
+    }
+    if (i.arg != next++) Fail(name, " is out of order");
+    for (const auto& [id, action] : waits) {
+      if (action.kind == ActionKind::kOffload)
+        Fail(name, " begins before offload ", id, " is over");
+    }
+    waits[i.arg] = i.action;
   }
 
   void CheckFill(int device, int32_t id) {
@@ -119,6 +145,9 @@ class Checker {
           Fail("wrong replica");
         }
         CheckInputs(d, i.action);
+        if (offloaded_.count({d, KeyOf(i.action)}) > 0) {
+          Fail(ToString(i.action), " runs while its activations are at the host");
+        }
         done_.insert({d, Key(i.action)});
         break;
       case OpCode::kWait:
@@ -140,6 +169,16 @@ class Checker {
       case OpCode::kStep:
       case OpCode::kRelease:
       case OpCode::kFill:
+      case OpCode::kReload:
+        break;
+      case OpCode::kOffload:
+        if (!Did(d, ActionKind::kForward, i.action.stage, i.action.micro_batch, i.action.slice)) {
+          Fail(ToString(i.action), " without its forward");
+        }
+        offloaded_.insert({d, KeyOf(i.action)});
+        break;
+      case OpCode::kHostWait:
+        if (i.action.kind == ActionKind::kReload) offloaded_.erase({d, KeyOf(i.action)});
         break;
       default:
         return false;
@@ -187,6 +226,9 @@ class Checker {
     by_use_[{m.to_device, m.edge, m.micro_batch, m.slice, m.gradient}].push_back(id);
   }
 
+  static std::tuple<int, int, int> KeyOf(const Action& a) {
+    return {a.stage, a.micro_batch, a.slice};
+  }
   using ActionKey = std::tuple<ActionKind, int, int, int>;
   static ActionKey Key(const Action& a) { return {a.kind, a.stage, a.micro_batch, a.slice}; }
   bool Did(int d, ActionKind kind, int stage, int micro_batch, int slice) const {
@@ -277,8 +319,11 @@ class Checker {
   const Schedule& s_;
   std::vector<size_t> at_;
   std::set<int> arrived_;
-  std::set<int> posted_;                     // by one end; calls only
-  std::vector<bool> filled_;                 // [fill] seen in a list
+  std::set<int> posted_;  // by one end; calls only
+  // [device] The next copy's number, and those that are not waited for.
+  std::map<int, std::pair<int32_t, std::map<int32_t, Action>>> copies_;
+  std::set<std::pair<int, std::tuple<int, int, int>>> offloaded_;  // by device
+  std::vector<bool> filled_;                                       // [fill] seen in a list
   std::map<int, std::vector<int>> in_call_;  // [device] what it has sent since the last call
   // The same by to_device, edge, micro-batch, slice, gradient.
   std::map<std::tuple<int, int, int, int, bool>, std::vector<int>> by_use_;

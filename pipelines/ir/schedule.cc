@@ -25,6 +25,10 @@ char KindLetter(ActionKind kind) {
       return 'R';
     case ActionKind::kStep:
       return 'S';
+    case ActionKind::kOffload:
+      return 'O';
+    case ActionKind::kReload:
+      return 'L';
   }
   LOG(FATAL) << "no such action kind: " << static_cast<int>(kind);
 }

@@ -7,7 +7,8 @@
 //
 // Notation, as in PyTorch's CSV form: STAGE KIND MICRO_BATCH, with B the full backward, I its
 // input-gradient part, W its weight-gradient part (B = I then W, by definition and here only), R
-// recompute, S optimizer step.
+// recompute, S optimizer step. O and L begin to move what a forward keeps to the host's memory and
+// back, beside compute (program.h says when the device's memory is free).
 #ifndef PIPELAB_PIPELINES_IR_SCHEDULE_H_
 #define PIPELAB_PIPELINES_IR_SCHEDULE_H_
 
@@ -28,7 +29,12 @@ enum class ActionKind : uint8_t {
   kBackwardWeight,  // W
   kRecompute,       // R: rebuilds what the forward dropped, for the backward
   kStep,  // S: optimizer step of a stage, only in asynchronous schedules (Lower adds it elsewhere)
+  kOffload,  // O: what the forward keeps begins to go to the host
+  kReload,   // L: and back, for the backward
 };
+inline constexpr int kNumActionKinds = 8;
+// Not a pass of the stage: the host link works beside compute.
+inline bool IsHostTransfer(ActionKind kind) { return kind >= ActionKind::kOffload; }
 
 char KindLetter(ActionKind kind);
 

@@ -30,7 +30,8 @@ constexpr const char* kKeys[] = {"scheme",
                                  "carried"};
 constexpr ActionKind kKinds[] = {ActionKind::kForward,       ActionKind::kBackward,
                                  ActionKind::kBackwardInput, ActionKind::kBackwardWeight,
-                                 ActionKind::kRecompute,     ActionKind::kStep};
+                                 ActionKind::kRecompute,     ActionKind::kStep,
+                                 ActionKind::kOffload,       ActionKind::kReload};
 
 }  // namespace
 
@@ -122,7 +123,7 @@ absl::Status ScheduleJsonReader::ReadAction(const json& value, const std::string
     return value[0] == std::string(1, KindLetter(k));
   });
   if (kind == std::end(kKinds)) {
-    return Error(where, ": is ", Brief(value), "; its kind must be F, B, I, W, R or S");
+    return Error(where, ": is ", Brief(value), "; its kind must be F, B, I, W, R, S, O or L");
   }
   a.kind = *kind;
   int64_t rest[6] = {0, 0, 0, -1, 0, 0};

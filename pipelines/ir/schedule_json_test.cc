@@ -142,7 +142,7 @@ TEST(ScheduleJson, ErrorsNameTheField) {
   EXPECT_EQ(ErrorOf(With("\"micro_batches\": 1", "\"micro_batches\": 2000000000")),
             "a.json: field 'micro_batches': is 2000000000, but 'order' has 5 actions");
   EXPECT_EQ(ErrorOf(With("[\"F\", 1", "[\"X\", 1")),
-            "a.json: order[1][0]: is [\"X\",1,0,0]; its kind must be F, B, I, W, R or S");
+            "a.json: order[1][0]: is [\"X\",1,0,0]; its kind must be F, B, I, W, R, S, O or L");
   EXPECT_EQ(ErrorOf(With("[\"F\", 1, 0, 0]", "[\"F\", 1]")),
             "a.json: order[1][0]: is [\"F\",1]; it must be [\"F\", stage, micro_batch, replica]");
   EXPECT_EQ(ErrorOf(With("\"F\", 1", "\"F\", -1")),

@@ -24,9 +24,11 @@ int PassOf(ActionKind kind) {
     case ActionKind::kBackwardWeight:
       return 2;
     case ActionKind::kStep:
+    case ActionKind::kOffload:
+    case ActionKind::kReload:
       break;
   }
-  LOG(FATAL) << "a step is no pass";
+  LOG(FATAL) << "no pass";
 }
 
 // Joins a stage's runs that overlap or touch.
@@ -61,7 +63,8 @@ std::vector<StageRun> RunsOf(const Schedule& s, int device, Residency residency,
   const std::vector<Action>& order = s.order[device];
   for (int32_t i = 0; i < static_cast<int32_t>(order.size()); ++i) {
     const Action& a = order[i];
-    const int pass = a.kind == ActionKind::kStep ? -1 : pass_of(a.kind);
+    const bool passes = a.kind != ActionKind::kStep && !IsHostTransfer(a.kind);
+    const int pass = passes ? pass_of(a.kind) : -1;
     if (pass < 0) continue;
     const int replica = s.ReplicaOf(a.stage, a.micro_batch);
     const auto same = [&](const StageRun& r) { return r.replica == replica && r.stage == a.stage; };

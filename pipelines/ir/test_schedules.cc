@@ -1,5 +1,6 @@
 #include "pipelines/ir/test_schedules.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <set>
@@ -20,7 +21,7 @@ Action OneAction(const std::string& word) {
   char letter = 0, mark = 0;
   std::istringstream in(word);
   in >> a.stage >> letter;
-  const std::string letters = "FBIWRS";
+  const std::string letters = "FBIWRSOL";
   const size_t kind = letters.find(letter);
   CHECK(in && kind != std::string::npos) << word;
   a.kind = static_cast<ActionKind>(kind);
@@ -58,6 +59,29 @@ Schedule ChainOf(int num_micro_batches, const std::vector<std::string>& lines) {
   return s;
 }
 
+namespace {
+
+// F, O, L, B or I on a device of the action's group: members do the same.
+bool HostReady(const Schedule& s, const Action& a) {
+  const auto& list = s.order[s.Group(a.stage, a.micro_batch)[0]];
+  const auto did = [&](ActionKind kind) {
+    return std::count(list.begin(), list.end(), Make(kind, a.stage, a.micro_batch, a.slice)) > 0;
+  };
+  switch (a.kind) {
+    case ActionKind::kReload:
+      return did(ActionKind::kOffload);
+    case ActionKind::kBackward:
+    case ActionKind::kBackwardInput:
+      return did(ActionKind::kReload) || !did(ActionKind::kOffload);
+    case ActionKind::kOffload:
+      return !did(ActionKind::kBackward) && !did(ActionKind::kBackwardInput);
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
 Schedule RandomOrder(const RandomShape& shape, uint64_t seed) {
   Schedule s;
   s.name = "random";
@@ -72,6 +96,10 @@ Schedule RandomOrder(const RandomShape& shape, uint64_t seed) {
     for (int m = 0; m < s.MicroBatches(stage); ++m) {
       for (int slice = 0; slice < s.num_slices; ++slice) {
         open.push_back(Make(ActionKind::kForward, stage, m, slice));
+        if (shape.offload && m % 2 == 0) {
+          open.push_back(Make(ActionKind::kOffload, stage, m, slice));
+          open.push_back(Make(ActionKind::kReload, stage, m, slice));
+        }
         if (shape.recompute) open.push_back(Make(ActionKind::kRecompute, stage, m, slice));
         if (shape.split_backward) {
           open.push_back(Make(ActionKind::kBackwardInput, stage, m, slice));
@@ -93,7 +121,7 @@ Schedule RandomOrder(const RandomShape& shape, uint64_t seed) {
       bool ok = true;
       ForEachDependency(s, shape.recompute, open[i],
                         [&](const Event& e) { ok &= over.count(key(e)) > 0; });
-      if (ok) ready.push_back(i);
+      if (ok && HostReady(s, open[i])) ready.push_back(i);
     }
     CHECK(!ready.empty());
     const size_t pick = ready[rng.Below(step, ready.size())];
@@ -101,6 +129,14 @@ Schedule RandomOrder(const RandomShape& shape, uint64_t seed) {
     open.erase(open.begin() + static_cast<std::ptrdiff_t>(pick));
     for (int d : s.Group(a.stage, a.micro_batch)) s.order[d].push_back(a);
     ForEachResult(a, [&](const Event& e) { over.insert(key(e)); });
+    if (a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardInput) continue;
+    // What is not offloaded by now never is.
+    open.erase(std::remove_if(open.begin(), open.end(),
+                              [&](const Action& o) {
+                                return IsHostTransfer(o.kind) && o.stage == a.stage &&
+                                       o.micro_batch == a.micro_batch && o.slice == a.slice;
+                              }),
+               open.end());
   }
   return s;
 }
@@ -110,14 +146,15 @@ std::vector<RandomShape> Shapes() {
   const auto add = [&](StageGraph stages, int devices,
                        std::vector<std::vector<std::vector<int>>> groups, std::vector<int> replicas,
                        std::vector<int32_t> counts = {}) {
-    for (int variant = 0; variant < 4; ++variant) {
+    for (int variant = 0; variant < 6; ++variant) {
       RandomShape shape;
       shape.stages = stages;
       shape.placement.num_devices = devices;
       shape.placement.groups = groups;
       shape.placement.replica_of_micro_batch = replicas;
       shape.micro_batches_of_stage = counts;
-      shape.num_slices = variant == 3 ? 2 : 1;
+      shape.num_slices = variant == 3 || variant == 5 ? 2 : 1;
+      shape.offload = variant >= 4;
       shape.split_backward = variant % 2 == 1;
       shape.recompute = variant == 2;
       shapes.push_back(shape);

@@ -26,6 +26,7 @@ struct RandomShape {
   int num_slices = 1;
   bool split_backward = false;
   bool recompute = false;
+  bool offload = false;  // every other micro-batch goes to the host and comes back
 };
 Schedule RandomOrder(const RandomShape& shape, uint64_t seed);
 

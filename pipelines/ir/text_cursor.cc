@@ -70,9 +70,10 @@ absl::StatusOr<Action> TextCursor::OneAction() {
   Action a;
   PIPELAB_ASSIGN_OR_RETURN(const int64_t stage, Number(kMax16, "a stage, as in 2F5"));
   a.stage = static_cast<int16_t>(stage);
-  const absl::string_view letters = "FBIWRS";  // in the order of ActionKind
+  const absl::string_view letters = "FBIWRSOL";  // in the order of ActionKind
   const size_t kind = AtEnd() ? absl::string_view::npos : letters.find(Peek());
-  if (kind == absl::string_view::npos) return Expected("one of F, B, I, W, R, S after the stage");
+  if (kind == absl::string_view::npos)
+    return Expected("one of F, B, I, W, R, S, O, L after the stage");
   a.kind = static_cast<ActionKind>(kind);
   ++at_;
   if (a.kind != ActionKind::kStep) {

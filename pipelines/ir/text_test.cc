@@ -113,7 +113,7 @@ TEST(Text, ErrorsNameLineAndColumn) {
   EXPECT_EQ(ErrorOf(With("devices 2", "devices 2 3")),
             "line 2, column 11: expected the end of the line, found '3'");
   EXPECT_EQ(ErrorOf(With("0F1", "0X1")),
-            "line 9, column 16: expected one of F, B, I, W, R, S after the stage, found 'X'");
+            "line 9, column 16: expected one of F, B, I, W, R, S, O, L after the stage, found 'X'");
   EXPECT_EQ(ErrorOf(With("0F1", "0F1,")),
             "line 9, column 18: expected a blank after the action, found ','");
   EXPECT_EQ(ErrorOf(With("1B1\n", "1B")),

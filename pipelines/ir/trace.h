@@ -35,6 +35,9 @@ struct DeviceTrace {
   Bytes bytes_sent;       // messages
   int64_t messages_sent = 0;
   Bytes collective_bytes;  // sent in reductions and gathers, by rings
+  // What waits in the host's memory: the most at a time, and all that went there and back.
+  Bytes peak_host, host_bytes;
+  std::vector<Span> host_copies;  // kOffload and kReload, on the host link, one after the other
   // Sent within the device's tensor-parallel group, and to the devices with the other tokens of its
   // samples, by rings.
   Bytes tensor_bytes;

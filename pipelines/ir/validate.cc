@@ -15,7 +15,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int kKinds = 5;  // those that complete a micro-batch: all but kStep
+constexpr int kKinds = kNumActionKinds;  // a micro-batch has all but kStep
 
 template <typename... Parts>
 absl::Status Invalid(const Parts&... parts) {
@@ -111,6 +111,7 @@ class ActionChecker {
         return InvalidAt(d, i, ToString(a), " comes a second time (first at position ",
                          Find(d, a.kind, a.stage, a.micro_batch, a.slice), ")");
       }
+      PIPELAB_RETURN_IF_ERROR(CheckHostTransfer(d, i, a));
       seen.last_device = static_cast<int16_t>(d);
       ++seen.members;
       if (a.kind == ActionKind::kRecompute) recomputed_[a.stage] = 1;
@@ -122,6 +123,35 @@ class ActionChecker {
             s_.replay > 0 ? "replay" : "edges that carry", " the passes of a stage are in order");
       }
       last_pass_[a.stage] = a.micro_batch;
+    }
+    return absl::OkStatus();
+  }
+
+  // In the device's list: F, then O, then L, then B or I.
+  absl::Status CheckHostTransfer(int d, int64_t i, const Action& a) const {
+    const Seen* seen = &seen_[Cell(a.stage, a.micro_batch, a.slice)];
+    const auto did = [&](ActionKind k) { return seen[static_cast<int>(k)].last_device == d; };
+    const auto name = [&](ActionKind kind) {
+      Action other = a;
+      other.kind = kind;
+      return ToString(other);
+    };
+    const auto before = [&](ActionKind needed, absl::string_view role) {
+      return InvalidAt(d, i, ToString(a), " comes before its ", role, " ", name(needed));
+    };
+    const bool backward = a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
+    if (backward && did(ActionKind::kOffload) && !did(ActionKind::kReload)) {
+      return before(ActionKind::kReload, "reload");
+    }
+    if (a.kind == ActionKind::kReload && !did(ActionKind::kOffload)) {
+      return before(ActionKind::kOffload, "offload");
+    }
+    if (a.kind != ActionKind::kOffload) return absl::OkStatus();
+    if (!did(ActionKind::kForward)) return before(ActionKind::kForward, "forward");
+    for (ActionKind kind : {ActionKind::kBackward, ActionKind::kBackwardInput}) {
+      if (!did(kind)) continue;
+      return InvalidAt(d, i, ToString(a), " comes after ", name(kind),
+                       ", which has taken what it would move");
     }
     return absl::OkStatus();
   }
@@ -159,6 +189,10 @@ class ActionChecker {
                                 count(ActionKind::kBackwardInput) == split &&
                                 count(ActionKind::kBackwardWeight) == split &&
                                 count(ActionKind::kRecompute) == (recomputed_[stage] ? members : 0);
+          const int moved = count(ActionKind::kOffload);
+          if (moved > 0 && (recomputed_[stage] || moved < members)) {
+            return DescribeOffload(stage, m, slice);
+          }
           if (!complete) return DescribeIncomplete(stage, m, slice);
         }
       }
@@ -217,6 +251,23 @@ class ActionChecker {
       }
     }
     return DescribeSplit(stage, m, slice);
+  }
+
+  // What is wrong with an offload that is in its place.
+  absl::Status DescribeOffload(int stage, int m, int slice) const {
+    const std::vector<int>& group = s_.Group(stage, m);
+    for (int d : group) {
+      const int64_t place = Find(d, ActionKind::kOffload, stage, m, slice);
+      if (place < 0) continue;
+      const std::string name = ToString(s_.order[d][place]);
+      if (recomputed_[stage]) {
+        return InvalidAt(d, place, name, ": stage ", stage,
+                         " recomputes; it does one or the other");
+      }
+      return InvalidAt(d, place, name, ": devices ", absl::StrJoin(group, "+"), " share stage ",
+                       stage, " and must all offload its micro-batch ", m, ", or none");
+    }
+    return Invalid("stage ", stage, " offloads micro-batch ", m, " on no device of its group");
   }
 
   // Each member of the group is complete, but not all split the backward alike.

@@ -67,6 +67,29 @@ TEST(Validate, NamesWhatIsMissingOrTooMuch) {
             "device 0, position 1: 0F0 comes a second time (first at position 0)");
 }
 
+TEST(Validate, OffloadsAreInTheirPlace) {
+  EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0O0 0L0 0B0"})), "");
+  EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0O0 0L0 0I0 0W0"})), "");
+  EXPECT_EQ(Verdict(ChainOf(1, {"0O0 0F0 0L0 0B0"})),
+            "device 0, position 0: 0O0 comes before its forward 0F0");
+  EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0L0 0O0 0B0"})),
+            "device 0, position 1: 0L0 comes before its offload 0O0");
+  EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0O0 0B0 0L0"})),
+            "device 0, position 2: 0B0 comes before its reload 0L0");
+  EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0I0 0O0 0L0 0W0"})),
+            "device 0, position 2: 0O0 comes after 0I0, which has taken what it would move");
+  EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0O0 0L0 0O0 0B0"})),
+            "device 0, position 3: 0O0 comes a second time (first at position 1)");
+  EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0O0 0L0 0R0 0B0"})),
+            "device 0, position 1: 0O0: stage 0 recomputes; it does one or the other");
+  Schedule group = ChainOf(1, {"0F0 0O0 0L0 0B0", "0F0 0B0"});
+  group.stages = StageGraph::Chain(1);
+  group.placement.groups = {{{0, 1}}};
+  EXPECT_EQ(Verdict(group),
+            "device 0, position 1: 0O0: devices 0+1 share stage 0 and must all offload its "
+            "micro-batch 0, or none");
+}
+
 TEST(Validate, NamesWhatIsOutOfRangeOrMisplaced) {
   EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0B0 1F0", "1F0 1B0"})),
             "device 0, position 2: 1F0 is placed on device 1 (replica 0)");

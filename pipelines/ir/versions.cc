@@ -8,12 +8,13 @@ VersionWalk::VersionWalk(const Schedule& s, int device) : stages_(s.num_stages()
   for (const Action& a : s.order[device]) {
     std::vector<int32_t>& uses = stages_[a.stage].uses;
     if (a.version >= static_cast<int>(uses.size())) uses.resize(a.version + 1);
-    uses[a.version] += a.kind != ActionKind::kStep;
+    uses[a.version] += a.kind != ActionKind::kStep && !IsHostTransfer(a.kind);
   }
 }
 
 int VersionWalk::Next(const Action& a) {
   StageVersions& v = stages_[a.stage];
+  if (IsHostTransfer(a.kind)) return 0;
   if (a.kind != ActionKind::kStep) {
     return --v.uses[a.version] == 0 && a.version != v.newest ? -1 : 0;
   }

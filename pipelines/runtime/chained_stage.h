@@ -38,6 +38,7 @@ class ChainedStage final : public StageModule {
 
   absl::Status Recompute(const Action& a) override { return stage_.Recompute(a); }
   absl::Status BackwardWeight(const Action& a) override { return stage_.BackwardWeight(a); }
+  absl::StatusOr<std::vector<Tensor*>> Kept(const Action& a) override { return stage_.Kept(a); }
   absl::Status Step(const Action& a) override { return stage_.Step(a); }
   absl::StatusOr<Tensor> Gradients(absl::string_view parameter) override {
     return stage_.Gradients(parameter);

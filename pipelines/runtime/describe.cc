@@ -37,6 +37,10 @@ std::string Describe(const Program& program, const Instruction& instruction) {
       return "global norm of the gradients";
     case OpCode::kRelease:
       return absl::StrCat("release of stage ", instruction.action.stage);
+    case OpCode::kOffload:
+    case OpCode::kReload:
+    case OpCode::kHostWait:
+      return absl::StrCat("copy ", action);
     case OpCode::kFill:
       return absl::StrCat("fill ", instruction.arg);
     case OpCode::kSynchronise:

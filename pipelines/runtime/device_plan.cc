@@ -72,7 +72,14 @@ absl::Status DevicePlanner::PlanInstruction(const Instruction& i) {
       }
       plan_.steps.push_back(receive_of_message_[i.arg]);
       return absl::OkStatus();
+    case OpCode::kOffload:
+    case OpCode::kReload:
+      plan_.steps.push_back(static_cast<int32_t>(plan_.host_copies.size()));
+      plan_.host_copies.push_back(held_.OfReplica(i.replica, i.action.stage).module);
+      if (plan_.host_copies.back() != nullptr) return absl::OkStatus();
+      return Error(Describe(program_, i), "the device does not hold the stage");
     case OpCode::kFill:
+    case OpCode::kHostWait:
     case OpCode::kSynchronise:
       plan_.steps.push_back(-1);
       return absl::OkStatus();

@@ -69,6 +69,7 @@ struct DevicePlan {
   std::vector<SendPlan> sends;
   std::vector<ReceivePlan> receives;
   std::vector<CollectivePlan> collectives;
+  std::vector<StageModule*> host_copies;  // whose tensors move
   int32_t num_buffers = 0;
   std::vector<std::unique_ptr<TensorSpec>> specs;  // what the plans point to
 };

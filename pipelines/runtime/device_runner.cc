@@ -39,6 +39,7 @@ DeviceRunner::DeviceRunner(const Program* program, int device, DevicePlan plan, 
       tensor_parallel_(options.tensor_parallel),
       divided_messages_(options.divided_messages),
       recorder_(instructions_),
+      host_copier_(arena, options.host_bandwidth),
       buffers_(plan_.num_buffers),
       receive_tickets_(plan_.receives.size()),
       collectives_(plan_.collectives.size()),
@@ -48,6 +49,7 @@ absl::Status DeviceRunner::Run(DeviceStep* step) {
   *step = DeviceStep();
   bytes_sent_ = messages_sent_ = collective_bytes_ = 0;
   const Bytes tensor_traffic = TensorTraffic();
+  host_copier_.Reset();
   arena_->ResetPeaks();
   if (fill_ != nullptr) fill_->BeginStep(instructions_, program_->fills);
   step->begin_ns = WallNs();
@@ -77,6 +79,9 @@ absl::Status DeviceRunner::Run(DeviceStep* step) {
   step->trace.messages_sent = messages_sent_;
   step->trace.collective_bytes = Bytes(collective_bytes_);
   step->trace.tensor_bytes = TensorTraffic() - tensor_traffic;
+  step->trace.peak_host = host_copier_.peak_host();
+  step->trace.host_bytes = host_copier_.bytes();
+  if (trace_) step->trace.host_copies = HostCopies();
   return absl::OkStatus();
 }
 
@@ -98,6 +103,11 @@ absl::Status DeviceRunner::Execute(const Instruction& i, int32_t index) {
       break;
     case OpCode::kFill:
       RunFill(i);
+      break;
+    case OpCode::kOffload:
+    case OpCode::kReload:
+    case OpCode::kHostWait:
+      status = MoveToHost(i, index);
       break;
     case OpCode::kSynchronise:
       status = FinishSends();
@@ -146,6 +156,9 @@ absl::Status DeviceRunner::Compute(const Instruction& i, const ComputePlan& comp
       return module.Recompute(a);
     case ActionKind::kStep:
       return module.Step(a);
+    case ActionKind::kOffload:
+    case ActionKind::kReload:
+      break;
   }
   return absl::InternalError("unknown action");
 }
@@ -275,6 +288,28 @@ absl::StatusOr<Tensor> DeviceRunner::GatherMessage(const TensorSpec& spec, Tenso
   return whole;
 }
 
+// The module's tensors are exchanged for others of the same values once they are there.
+absl::Status DeviceRunner::MoveToHost(const Instruction& i, int32_t index) {
+  if (i.op == OpCode::kHostWait) {
+    host_copier_.Wait(i.arg);
+    return absl::OkStatus();
+  }
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<Tensor*> kept, plan_.host_copies[index]->Kept(i.action));
+  return host_copier_.Begin(i.op == OpCode::kReload, std::move(kept));
+}
+
+std::vector<Span> DeviceRunner::HostCopies() const {
+  std::vector<Span> spans;
+  for (size_t n = 0; n < instructions_.size(); ++n) {
+    const Instruction& i = instructions_[n];
+    if (i.op != OpCode::kOffload && i.op != OpCode::kReload) continue;
+    const HostCopier::Times times = host_copier_.TimesOf(i.arg);
+    spans.push_back(
+        {static_cast<int32_t>(n), i.op, i.action, i.arg, times.begin_ns, times.end_ns, 0, 0});
+  }
+  return spans;
+}
+
 absl::Status DeviceRunner::RunCollective(OpCode op, int32_t index) {
   const CollectivePlan& plan = plan_.collectives[index];
   CollectiveState& state = collectives_[index];
@@ -335,6 +370,7 @@ std::string DeviceRunner::Doing(absl::string_view doing) const {
 }
 
 void DeviceRunner::Clear() {
+  host_copier_.Reset();
   for (Tensor& buffer : buffers_) buffer = Tensor();
   for (CollectiveState& state : collectives_) state = CollectiveState();
 }

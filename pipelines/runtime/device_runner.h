@@ -27,6 +27,7 @@
 #include "pipelines/runtime/collective_calls.h"
 #include "pipelines/runtime/device_plan.h"
 #include "pipelines/runtime/executor.h"
+#include "pipelines/runtime/host_copier.h"
 #include "pipelines/runtime/span_recorder.h"
 
 namespace pipelab {
@@ -73,6 +74,10 @@ class DeviceRunner {
     return divided_messages_ ? MessageParts(Bytes(bytes), tensor_parallel_) : 1;
   }
   absl::StatusOr<Tensor> GatherMessage(const TensorSpec& spec, Tensor part);
+  // kOffload, kReload and kHostWait.
+  absl::Status MoveToHost(const Instruction& i, int32_t index);
+  // Of the pass that is over.
+  std::vector<Span> HostCopies() const;
   absl::Status RunCollective(OpCode op, int32_t index);
   // With what comes after it.
   absl::Status Begin(const CollectivePlan& plan, CollectiveState* state);
@@ -98,6 +103,7 @@ class DeviceRunner {
   const bool divided_messages_;
   SpanRecorder recorder_;
 
+  HostCopier host_copier_;
   std::vector<Tensor> buffers_;
   std::vector<Ticket> receive_tickets_;                   // [receive]
   std::vector<std::pair<Ticket, int32_t>> send_tickets_;  // of this pass, with their instruction

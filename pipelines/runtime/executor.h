@@ -37,6 +37,7 @@
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
 #include "pipelines/runtime/stage_module.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 
@@ -71,6 +72,8 @@ struct ExecutorOptions {
   // The ranks of a group have the same tensors: each sends its part of a message, and those that
   // receive it gather the whole (models/graph/collective.h). Needs peers.
   bool divided_messages = false;
+  // At which copies to the host and back go at the most, of each device; 0: as fast as they can.
+  BytesPerSecond host_bandwidth{0};
   // `devices` of Create are some of the ranks, ascending; the others are in other processes.
   bool others_elsewhere = false;
 };

@@ -73,6 +73,19 @@ TEST(ExecutorFault, TheFirstErrorComesWithItsPlace) {
               StatusIs(absl::StatusCode::kDataLoss, "device 1, 1R2: x"));
 }
 
+// What is at the host, or on its way, goes with the run too.
+TEST(ExecutorFault, OfAScheduleThatOffloads) {
+  const Program program = Lowered("po_f", 4, 8);
+  for (const char* action : {"1F1", "5F3", "1I2", "5W4"}) {
+    FaultInjector faults({.device = 1, .action = Parse(action), .error = absl::DataLossError("x")});
+    FakePipeline pipeline(&program, {.faults = &faults});
+    ASSERT_THAT(pipeline.created(), IsOk());
+    EXPECT_THAT(pipeline.RunStep(), StatusIs(absl::StatusCode::kDataLoss,
+                                             absl::StrCat("device 1, ", action, ": x")));
+    EXPECT_EQ(pipeline.LeftAfterwards(), Bytes(0)) << action;
+  }
+}
+
 TEST(ExecutorFault, WrongTensorsOfAModule) {
   const auto run = [](const std::string& action, int device, FaultKind kind) {
     return RunWithFault({.device = device, .action = Parse(action), .kind = kind});

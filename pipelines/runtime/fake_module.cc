@@ -155,6 +155,13 @@ absl::Status FakeStage::Recompute(const Action& a) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<Tensor*>> FakeStage::Kept(const Action& a) {
+  const auto at = stash_.find({a.micro_batch, a.slice});
+  if (at == stash_.end()) return WrongOrder(a, "no forward");
+  if (at->second.input_gradient_done) return WrongOrder(a, "after the input gradient");
+  return std::vector<Tensor*>{&at->second.x};
+}
+
 absl::StatusOr<std::vector<Tensor>> FakeStage::Backward(const Action& a,
                                                         std::vector<Tensor> output_gradients) {
   ++library_ns_;

@@ -56,6 +56,7 @@ class FakeStage : public StageModule {
   absl::StatusOr<std::vector<Tensor>> Backward(const Action& a,
                                                std::vector<Tensor> output_gradients) override;
   absl::Status BackwardWeight(const Action& a) override;
+  absl::StatusOr<std::vector<Tensor*>> Kept(const Action& a) override;
   absl::Status Step(const Action& a) override;
   TensorSpec InputSpec(int, int) const override { return Spec(); }
   TensorSpec OutputSpec(int, int) const override { return Spec(); }

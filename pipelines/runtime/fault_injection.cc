@@ -44,6 +44,7 @@ class FaultInjector::Module : public StageModule {
   TensorSpec OutputSpec(int edge, int slice) const override {
     return module_->OutputSpec(edge, slice);
   }
+  absl::StatusOr<std::vector<Tensor*>> Kept(const Action& a) override { return module_->Kept(a); }
   absl::StatusOr<Tensor> Gradients(absl::string_view p) override { return module_->Gradients(p); }
   SharedParameters* experts() override { return module_->experts(); }
   absl::StatusOr<PartedTensor> BeginGather() override { return module_->BeginGather(); }

@@ -18,6 +18,7 @@ static_assert(std::is_trivially_copyable<Span>::value, "spans go as they lie in 
 void WriteTotals(const DeviceTrace& d, ByteWriter* out) {
   out->Int(d.peak_activation.value()).Int(d.peak_state.value()).Int(d.bytes_sent.value());
   out->Int(d.messages_sent).Int(d.collective_bytes.value()).Int(d.tensor_bytes.value());
+  out->Int(d.peak_host.value()).Int(d.host_bytes.value());
 }
 
 void ReadTotals(ByteReader* in, DeviceTrace* d) {
@@ -27,6 +28,26 @@ void ReadTotals(ByteReader* in, DeviceTrace* d) {
   d->messages_sent = in->Int();
   d->collective_bytes = Bytes(in->Int());
   d->tensor_bytes = Bytes(in->Int());
+  d->peak_host = Bytes(in->Int());
+  d->host_bytes = Bytes(in->Int());
+}
+
+void WriteSpans(const std::vector<Span>& spans, ByteWriter* out) {
+  out->Int(static_cast<int64_t>(spans.size()));
+  out->Raw(spans.data(), spans.size() * sizeof(Span));
+}
+
+// False where they are no spans.
+bool ReadSpans(ByteReader* in, std::vector<Span>* into) {
+  const int64_t spans = in->Int();
+  if (!in->ok() || spans < 0 || static_cast<uint64_t>(spans) > in->left() / sizeof(Span)) {
+    return false;
+  }
+  into->resize(static_cast<size_t>(spans));
+  in->Raw(into->data(), into->size() * sizeof(Span));
+  return std::all_of(into->begin(), into->end(), [](const Span& span) {
+    return span.op <= kLastOpCode && static_cast<int>(span.action.kind) < kNumActionKinds;
+  });
 }
 
 }  // namespace
@@ -38,8 +59,8 @@ std::string TraceToBytes(const Trace& trace) {
   out.Int(static_cast<int64_t>(trace.devices.size()));
   for (const DeviceTrace& d : trace.devices) {
     WriteTotals(d, &out);
-    out.Int(static_cast<int64_t>(d.spans.size()));
-    out.Raw(d.spans.data(), d.spans.size() * sizeof(Span));
+    WriteSpans(d.spans, &out);
+    WriteSpans(d.host_copies, &out);
   }
   return bytes;
 }
@@ -57,15 +78,7 @@ absl::StatusOr<Trace> TraceFromBytes(absl::string_view bytes) {
   for (int64_t d = 0; d < devices; ++d) {
     DeviceTrace device;
     ReadTotals(&in, &device);
-    const int64_t spans = in.Int();
-    if (!in.ok() || spans < 0 || static_cast<uint64_t>(spans) > in.left() / sizeof(Span)) {
-      return bad();
-    }
-    device.spans.resize(static_cast<size_t>(spans));
-    in.Raw(device.spans.data(), device.spans.size() * sizeof(Span));
-    for (const Span& span : device.spans) {
-      if (span.op > OpCode::kFill || span.action.kind > ActionKind::kStep) return bad();
-    }
+    if (!ReadSpans(&in, &device.spans) || !ReadSpans(&in, &device.host_copies)) return bad();
     trace.devices.push_back(std::move(device));
   }
   if (!in.ok() || in.left() > 0) return bad();
@@ -93,9 +106,11 @@ absl::StatusOr<Trace> GatherTrace(ProcessGroup& group, Trace trace, int64_t begi
     const int64_t later = begins[p] - begin;
     whole.makespan = std::max(whole.makespan, parts[p].makespan + Nanoseconds(later));
     for (DeviceTrace& device : parts[p].devices) {
-      for (Span& span : device.spans) {
-        span.begin_ns += later;
-        span.end_ns += later;
+      for (std::vector<Span>* spans : {&device.spans, &device.host_copies}) {
+        for (Span& span : *spans) {
+          span.begin_ns += later;
+          span.end_ns += later;
+        }
       }
       whole.devices.push_back(std::move(device));
     }

@@ -111,6 +111,7 @@ class LayerStage : public StageModule {
   absl::StatusOr<std::vector<Tensor>> Backward(const Action& a,
                                                std::vector<Tensor> output_gradients) override;
   absl::Status BackwardWeight(const Action& a) override;
+  absl::StatusOr<std::vector<Tensor*>> Kept(const Action& a) override;
   // Lets go of a forward that will have no backward here.
   void Forget(const Action& a) { in_flight_.erase({a.micro_batch, a.slice}); }
   // The optimizer's step with the gradients added up since the last one, on the newest weights. The

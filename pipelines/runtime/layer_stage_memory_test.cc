@@ -12,6 +12,7 @@
 #include "models/layers/test_graphs.h"
 #include "models/layers/test_layers.h"
 #include "pipelines/cost/stage_costs.h"
+#include "pipelines/runtime/host_copier.h"
 #include "pipelines/runtime/layer_pipeline.h"
 #include "pipelines/runtime/layer_stage.h"
 #include "tools/base/status_matchers.h"
@@ -53,6 +54,21 @@ class MeasuredStage {
       CHECK(y.ok()) << y.status();
       for (const Tensor& t : *y) *output += Bytes(t.bytes());
     });
+  }
+  // What its forward keeps goes to the host and comes back; what the host has in between.
+  Bytes ToHostAndBack(int mb, Bytes* left) {
+    HostCopier copier(&arena_, BytesPerSecond(0));
+    const auto move = [&](ActionKind kind, int32_t copy) {
+      auto kept = stage_->Kept(Of(kind, mb));
+      CHECK(kept.ok()) << kept.status();
+      const absl::Status begun = copier.Begin(kind == ActionKind::kReload, *std::move(kept));
+      CHECK(begun.ok()) << begun;
+      copier.Wait(copy);
+    };
+    move(ActionKind::kOffload, 0);
+    *left = held();
+    move(ActionKind::kReload, 1);
+    return copier.peak_host();
   }
   Bytes Recompute(int mb) {
     return Peak([&] { CHECK(stage_->Recompute(Of(ActionKind::kRecompute, mb)).ok()); });
@@ -110,6 +126,10 @@ void CheckStage(const ModelGraph& graph, const ModelPartition& partition, int nu
   EXPECT_EQ(stage.held().value(), (input + memory.kept).value());
   EXPECT_EQ(stage.Forward(1, false, &output).value(), memory.forward_peak.value());
   EXPECT_EQ(stage.held().value(), (input + memory.kept).value() * 2);
+  Bytes left;
+  EXPECT_EQ(stage.ToHostAndBack(0, &left).value(), (input + memory.kept).value());
+  EXPECT_EQ(left.value(), (input + memory.kept).value());
+  EXPECT_EQ(stage.held().value(), (input + memory.kept).value() * 2);
   EXPECT_EQ(stage.Backward(0, ActionKind::kBackward).value(), memory.backward_peak.value());
   EXPECT_EQ(stage.held().value(), (input + memory.kept).value());
   EXPECT_EQ(stage.Backward(1, ActionKind::kBackwardInput).value(),
@@ -151,6 +171,12 @@ void CheckSlices(const ModelGraph& graph, const ModelPartition& partition, int n
     EXPECT_EQ(stage.Forward(0, drop, &output).value(),
               (drop ? memory[k].forward_drop_peak : memory[k].forward_peak).value());
     level += inputs[k] + (drop ? memory[k].kept_when_dropped : memory[k].kept);
+    EXPECT_EQ(stage.held().value(), level.value());
+    if (drop) continue;
+    Bytes left;  // what later slices read stays
+    const Bytes moved = inputs[k] + memory[k].kept - memory[k].kept_when_dropped;
+    EXPECT_EQ(stage.ToHostAndBack(0, &left).value(), moved.value());
+    EXPECT_EQ(left.value(), (level - moved).value());
     EXPECT_EQ(stage.held().value(), level.value());
   }
   for (int k = n; k-- > 0;) {

@@ -151,6 +151,21 @@ absl::Status LayerStage::Recompute(const Action& a) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<Tensor*>> LayerStage::Kept(const Action& a) {
+  PIPELAB_RETURN_IF_ERROR(
+      CheckAction(a, {ActionKind::kOffload, ActionKind::kReload}, slices_.size()));
+  const auto it = in_flight_.find({a.micro_batch, a.slice});
+  if (it == in_flight_.end()) return Refuse(a, "has no forward before it");
+  MicroBatch& mb = it->second;
+  if (mb.phase != Phase::kReady) return Refuse(a, "does not find what a whole forward keeps");
+  std::vector<Tensor*> kept;
+  for (Tensor& value : mb.values) kept.push_back(&value);
+  for (LayerStash& stash : mb.stashes) {
+    for (Tensor& tensor : stash.tensors) kept.push_back(&tensor);
+  }
+  return kept;
+}
+
 void LayerStage::AddTo(Tensor* sum, Tensor share) const {
   if (sum->empty()) {
     *sum = std::move(share);

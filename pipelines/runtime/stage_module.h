@@ -71,6 +71,12 @@ class StageModule : public SharedParameters {
   virtual absl::StatusOr<std::vector<Tensor>> Backward(const Action& a,
                                                        std::vector<Tensor> output_gradients) = 0;
   virtual absl::Status BackwardWeight(const Action& a) = 0;
+  // What the forward of the action's micro-batch has left for its backward, all of it: the caller
+  // may put other tensors of the same values in their place, on the device (kOffload of it, kReload)
+  // or in the host's memory, as long as no backward runs on those.
+  virtual absl::StatusOr<std::vector<Tensor*>> Kept(const Action& /*a*/) {
+    return absl::UnimplementedError("the stage cannot give away what a forward keeps");
+  }
   // Optimizer step with the gradients accumulated since the last one, which it clears.
   virtual absl::Status Step(const Action& a) = 0;
 

@@ -169,6 +169,7 @@ class DeviceTraining final : public PipelineTraining {
     ExecutorOptions executor;
     executor.tensor_parallel = static_cast<int>(plan_.split.degree);
     executor.divided_messages = plan_.costs.divided_messages;
+    executor.host_bandwidth = options.host_bandwidth;
     executor.wait_limit = options.wait_limit;
     executor.trace = options.trace || gaps_.has_value();
     executor.others_elsewhere = processes() != nullptr;

@@ -92,6 +92,7 @@ struct TrainingOptions {
   BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
   LocalHead local_heads = LocalHead::kLinear;  // of stages that learn locally (scheme local)
   absl::Duration wait_limit = absl::Seconds(60);
+  BytesPerSecond host_bandwidth{0};  // ExecutorOptions::host_bandwidth
   bool trace = true;
   bool rendezvous = false;  // in-process sends wait for their receivers
   ComputeDevices devices;   // what ranks compute on; null: the CPU, a thread each

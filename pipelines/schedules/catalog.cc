@@ -34,6 +34,18 @@ constexpr Scheme kCatalog[] = {
      "Sun et al., 2024", 1, &MakeZbSeq1F1B, false, kTokenSlices | kSplitBackward},
     {"interleaved", "1F1B over several stages per device, depth first", "Narayanan et al., SC 2021",
      2, &MakeInterleaved, false, kGroupSize | kVirtualStages | kForwardsFirst, &CheckGroups},
+    {"gis", "interleaved with split backwards, short lives: memory no more than 1F1B's",
+     "PipeOffload, Wan et al., ICML 2025", 2, &MakeGis, false,
+     kGroupSize | kVirtualStages | kSplitBackward, &CheckGis},
+    {"gis_h", "gis in groups of half the devices: half of its memory",
+     "PipeOffload, Wan et al., ICML 2025", 2, &MakeGisH, false, kVirtualStages | kSplitBackward},
+    {"po_h", "half of a device's stages keep their activations at the host between F and B",
+     "PipeOffload, Wan et al., ICML 2025", 2, &MakePoH, false,
+     kVirtualStages | kSplitBackward | kOffloads},
+    {"po_f",
+     "all stages keep their activations at the host: three on a device, however many stages",
+     "PipeOffload, Wan et al., ICML 2025", 2, &MakePoF, false,
+     kVirtualStages | kSplitBackward | kOffloads},
     {"breadth_first", "several stages per device, all micro-batches through one before the next",
      "Lamy-Poirier, MLSys 2023", 2, &MakeBreadthFirst, false, kVirtualStages},
     {"chimera", "two pipelines in opposite directions", "Li and Hoefler, SC 2021", 1, &MakeChimera,
@@ -223,6 +235,9 @@ absl::Status Prepare(const Scheme& scheme, SchemeParams* params) {
   PIPELAB_RETURN_IF_ERROR(CheckSizes(*params));
   PIPELAB_RETURN_IF_ERROR(CheckOptions(scheme, *params));
   absl::Status status = CheckVirtualStages(scheme, *params);
+  if (status.ok() && params->recompute && (scheme.options & kOffloads) != 0) {
+    status = absl::InvalidArgumentError("--recompute: its activations are at the host");
+  }
   if (status.ok() && scheme.check != nullptr) status = scheme.check(*params);
   const PassTimes& times = params->times;
   if (status.ok() &&

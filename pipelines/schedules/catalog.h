@@ -72,7 +72,7 @@ struct SchemeParams {
   int data_parallel = 1;
   // What only some schemes have (Scheme::options); the others refuse it.
   // Micro-batches of a group. Interleaved schemes: at least P; 0: P, or a little more if M needs
-  // it. graph: forwards, then as many backwards, in turn; 0: 1. local_replay: outputs in a buffer
+  // it. gis: P/2 to P; 0: P. graph: forwards, then as many backwards, in turn; 0: 1. local_replay: outputs in a buffer
   // between two stages; 0: 4. decode, prefill_decode: groups of requests; 0: P, or fewer where there
   // is no room for their prompts.
   int group_size = 0;
@@ -117,6 +117,7 @@ enum SchemeOption : uint32_t {
   kLateGradients = 2048,  // edges bring gradients of earlier micro-batches
   kForwardOnly = 4096,    // inference: Schedule::forward_only
   kStageMicroBatches = 8192,
+  kOffloads = 32768,     // to the host's memory: for clusters with a host link
   kTokenPasses = 16384,  // micro-batches are passes of tokens (Schedule::carried), not of samples
 };
 

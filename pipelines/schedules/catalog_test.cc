@@ -141,7 +141,7 @@ TEST(Catalog, RefusesOptionsOfOtherSchemes) {
     if ((scheme.options & kGroupSize) == 0) {
       EXPECT_EQ(Refusal(scheme.name, group),
                 begin +
-                    "--group_size=2: only for interleaved_seq1f1b, interleaved, "
+                    "--group_size=2: only for interleaved_seq1f1b, interleaved, gis, "
                     "interleaved_zb1p, graph, local_replay, decode, "
                     "prefill_decode");
     }

@@ -29,6 +29,13 @@ constexpr ClosedForm kForms[] = {
      "min(V M, (V - 1) g + 2 (P - 1 - r) + 1)", "V"},
     {"interleaved", "M < P", "3 (V P + M - 1)", "1 - V M / (V P + M - 1)",
      "min(V M, (V - 1) g + 2 (P - 1 - r) + 1)", "V"},
+    {"gis", "M >= P and M mod g == 0", "3 V M + 2 (P - 1) + (V - 1) (P - g)",
+     "(2 (P - 1) + (V - 1) (P - g)) / T", "min(V M, (V - 1) g + P - r)", "V"},
+    {"gis_h", "M >= P and M mod floor((P + 1)/2) == 0", "3 V M + 2 (P - 1) + (V - 1) floor(P/2)",
+     "(2 (P - 1) + (V - 1) floor(P/2)) / T", "(V - 1) floor((P + 1)/2) + P - r", "V"},
+    // With a host link of any ratio up to 1 (pipelines/cost/offload.h).
+    {"po_f", "P >= 3 and V >= 2 and M >= P and M mod floor((P + 1)/2) == 0",
+     "3 V M + 2 (P - 1) + (V - 1) floor(P/2)", "(2 (P - 1) + (V - 1) floor(P/2)) / T", "3", "V"},
     {"breadth_first", "M >= P", "3 (V M + P - 1)", "(P - 1) / (V M + P - 1)", "V M", "V"},
     {"breadth_first", "M < P", "3 (V P + M - 1)", "1 - V M / (V P + M - 1)", "V M", "V"},
     {"chimera", "f == 1 and M mod P == 0", "3 M + (P - 2) (M/P + 1)", "(P - 2) (M/P + 1) / T",
@@ -92,9 +99,12 @@ absl::Span<const ClosedForm> ClosedForms() { return kForms; }
 absl::StatusOr<FormulaValues> ValuesOf(absl::string_view scheme, SchemeParams params) {
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* found, FindScheme(scheme));
   if (params.virtual_stages == 0) params.virtual_stages = found->default_virtual_stages;
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> groups, scheme == "interleaved_seq1f1b"
-                                                              ? SlicedGroups(params)
-                                                              : MicroBatchGroups(params));
+  std::vector<int> groups = {params.group_size == 0 ? params.devices : params.group_size};
+  if (scheme == "interleaved_seq1f1b") {
+    PIPELAB_ASSIGN_OR_RETURN(groups, SlicedGroups(params));
+  } else if (scheme != "gis") {
+    PIPELAB_ASSIGN_OR_RETURN(groups, MicroBatchGroups(params));
+  }
   return FormulaValues{
       {'P', params.devices},
       {'M', params.micro_batches},

@@ -29,8 +29,8 @@ struct ClosedForm {
   absl::string_view holds;      // for the sizes for which this is not 0
   absl::string_view makespan;   // T
   absl::string_view bubble;     // idle time / (P T)
-  absl::string_view in_flight;  // the most stage activations on device r, each from F to B or W;
-                                // of token slices where there are
+  absl::string_view in_flight;  // the most stage activations on device r, each from F to B or W
+                                // but while it is at the host; of token slices where there are
   absl::string_view weights;    // the most stage weights on device r, older versions included
   Concatenation concatenation = Concatenation::kDirect;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -43,6 +44,7 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
   if ((scheme.options & kGroupSize) != 0 && sizes.virtual_stages == 2) {
     add(&SchemeParams::group_size, sizes.devices + 1);
     add(&SchemeParams::group_size, 2 * sizes.devices);
+    if (scheme.name == "gis") add(&SchemeParams::group_size, (sizes.devices + 1) / 2);
   }
   if ((scheme.options & kReplicas) != 0) {
     for (int replicas = 4; replicas <= sizes.devices; replicas += 2) {
@@ -64,11 +66,15 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
   return all;
 }
 
-// Stage activations on the device, each from F to B or W.
+// Stage activations on the device, each from F to B or W but while it is at the host.
 int MostInFlight(const Schedule& schedule, int device) {
   int now = 0, most = 0;
+  bool leaving = false;
   for (const Action& a : schedule.order[device]) {
-    now += a.kind == ActionKind::kForward;
+    if (IsHostTransfer(a.kind)) {
+      now -= std::exchange(leaving, a.kind == ActionKind::kOffload);
+    }
+    now += a.kind == ActionKind::kForward || a.kind == ActionKind::kReload;
     most = std::max(most, now);
     now -= a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardWeight;
   }

@@ -21,6 +21,10 @@ absl::StatusOr<Schedule> Make1F1B(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeSeq1F1B(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeZbSeq1F1B(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeInterleaved(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeGis(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeGisH(const SchemeParams& params);
+absl::StatusOr<Schedule> MakePoH(const SchemeParams& params);
+absl::StatusOr<Schedule> MakePoF(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeBreadthFirst(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeChimera(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeBitPipe(const SchemeParams& params);
@@ -53,6 +57,7 @@ absl::StatusOr<Schedule> MakePrefillDecode(const SchemeParams& params);
 // Scheme::check: OK, or InvalidArgument that names the option. The functions above are called with
 // what these have passed.
 absl::Status CheckGroups(const SchemeParams& params);  // interleaved schemes
+absl::Status CheckGis(const SchemeParams& params);
 absl::Status CheckSlicedGroups(const SchemeParams& params);
 absl::Status CheckBothWays(const SchemeParams& params);  // bitpipe, dualpipe: even numbers
 absl::Status CheckChimera(const SchemeParams& params);

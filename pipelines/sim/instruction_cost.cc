@@ -165,6 +165,9 @@ InstructionCostTable::StageInstructionCosts InstructionCostTable::CostsOfStage(
   set(ActionKind::kBackwardInput, m.backward_input_peak, for_weight + carried - (kept + in),
       in_back - out_back);
   set(ActionKind::kBackwardWeight, m.backward_weight_peak, -for_weight, 0);
+  const int64_t moved = in + kept - dropped;
+  instruction_costs[static_cast<int>(ActionKind::kOffload)] = {0, 0, -moved, 0, -moved};
+  instruction_costs[static_cast<int>(ActionKind::kReload)] = {0, 0, moved, 0, moved};
   if (!recomputed) {
     instruction_costs[static_cast<int>(ActionKind::kForward)].peak_kept = own(m.forward_peak_kept);
   }

@@ -33,8 +33,6 @@ struct InstructionCost {
 
 class InstructionCostTable {
  public:
-  static constexpr int kNumKinds = 6;  // of actions
-
   // Keeps references to both.
   InstructionCostTable(const Program& program, const CostTable& costs);
 
@@ -43,10 +41,7 @@ class InstructionCostTable {
     switch (i.op) {
       case OpCode::kCompute:
       case OpCode::kStep: {
-        const int slice = num_slices_ > 1 ? costs_.PartOf(i.action) : 0;
-        const InstructionCost& cost =
-            table_[(i.replica * num_stages_ + i.action.stage) * num_slices_ + slice]
-                  [static_cast<int>(i.action.kind)];
+        const InstructionCost& cost = OfAction(i, i.action.kind);
         if (ABSL_PREDICT_FALSE(late_)) return WithLags(cost, i);  // of stages on one device
         return reshard_.any() ? WithReshard(cost, device, i) : cost;
       }
@@ -56,6 +51,11 @@ class InstructionCostTable {
         return {0, 0, SentBytes(program_.messages[i.arg]), 0, 0};
       case OpCode::kWait:
         return costs_.divided_messages ? OfGather(program_.messages[i.arg]) : InstructionCost();
+      case OpCode::kReload:
+        return OfAction(i, ActionKind::kReload);
+      case OpCode::kHostWait:
+        return i.action.kind == ActionKind::kOffload ? OfAction(i, ActionKind::kOffload)
+                                                     : InstructionCost();
       case OpCode::kNorm:
         return {0, 0, norm_bytes_[device], 0, 0};
       case OpCode::kNormWait:
@@ -65,12 +65,22 @@ class InstructionCostTable {
     }
   }
 
+  // What an offload moves: all that the forward keeps for its backward, but for what slices share.
+  int64_t HostBytes(const Instruction& i) const { return OfAction(i, ActionKind::kReload).change; }
+
   // Of a message, and of what one member of a tensor-parallel group sends of it.
   int64_t MessageBytes(const Message& m) const {
     const int64_t bytes = message_bytes_[m.edge + (slices_differ_ ? PartOf(m) * num_edges_ : 0)];
     const int64_t parts = m.row_parts * slice_parts_;
     if (parts == 1) return bytes;  // nearly always; saves a division
     return bytes * (m.row_end - m.row_begin) / parts;
+  }
+  Bytes LargestHostCopy() const {
+    int64_t largest = 0;
+    for (const StageInstructionCosts& costs : table_) {
+      largest = std::max(largest, costs[static_cast<int>(ActionKind::kReload)].change);
+    }
+    return Bytes(largest);
   }
   Bytes LargestMessage() const {
     int64_t largest = 0;
@@ -83,7 +93,14 @@ class InstructionCostTable {
   }
 
  private:
-  using StageInstructionCosts = std::array<InstructionCost, kNumKinds>;
+  using StageInstructionCosts = std::array<InstructionCost, kNumActionKinds>;
+
+  ABSL_ATTRIBUTE_ALWAYS_INLINE const InstructionCost& OfAction(const Instruction& i,
+                                                               ActionKind kind) const {
+    const int slice = num_slices_ > 1 ? costs_.PartOf(i.action) : 0;
+    return table_[(i.replica * num_stages_ + i.action.stage) * num_slices_ + slice]
+                 [static_cast<int>(kind)];
+  }
 
   size_t PartOf(const Message& m) const {
     return static_cast<size_t>(costs_.of_passes ? m.micro_batch : int32_t{m.slice});

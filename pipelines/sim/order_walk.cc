@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "glog/logging.h"
 #include "pipelines/ir/dependency.h"
@@ -107,6 +108,7 @@ class Walk {
   }
 
   void Visit(int d, const Action& a) {
+    if (IsHostTransfer(a.kind)) return;
     Device& device = devices_[d];
     const int replica = s_.ReplicaOf(a.stage, a.micro_batch);
     const Ends& ends = ends_[replica][a.stage];
@@ -192,8 +194,7 @@ struct PassMemory {
 };
 
 // [replica][stage][kind]
-using PassMemories =
-    std::vector<std::vector<std::array<PassMemory, InstructionCostTable::kNumKinds>>>;
+using PassMemories = std::vector<std::vector<std::array<PassMemory, kNumActionKinds>>>;
 
 PassMemories MemoriesOf(const Program& order, const CostTable& costs) {
   const Schedule& s = order.schedule;
@@ -210,7 +211,7 @@ PassMemories MemoriesOf(const Program& order, const CostTable& costs) {
       for (int e : s.stages.out_edges[stage]) {
         if (groups[s.stages.edges[e].to] != groups[stage]) out += costs.edge_bytes[e].value();
       }
-      for (int k = 0; k < InstructionCostTable::kNumKinds; ++k) {
+      for (int k = 0; k < kNumActionKinds; ++k) {
         Action a;
         a.kind = static_cast<ActionKind>(k);
         a.stage = static_cast<int16_t>(stage);
@@ -254,10 +255,16 @@ std::vector<Bytes> OrderPeaks(const Program& order, const CostTable& costs) {
   const PassMemories memories = MemoriesOf(order, costs);
   std::vector<Bytes> peaks;
   for (const std::vector<Action>& actions : s.order) {
-    int64_t level = 0, peak = 0;
+    int64_t level = 0, peak = 0, offload = 0;  // that is not over
     for (const Action& a : actions) {
       const PassMemory& pass =
           memories[s.ReplicaOf(a.stage, a.micro_batch)][a.stage][static_cast<size_t>(a.kind)];
+      if (IsHostTransfer(a.kind)) {
+        level += std::exchange(offload, 0);
+        (a.kind == ActionKind::kOffload ? offload : level) += pass.change;
+        peak = std::max(peak, level);
+        continue;
+      }
       level += pass.received;
       peak = std::max({peak, level + pass.peak, level + pass.change, level});
       level += pass.change - pass.sent;

@@ -9,7 +9,7 @@
 // Each action begins when the one before it on its device has ended and what it waits for has
 // arrived, as in simulate.h; what is left out only ever takes time, or memory, more:
 //  * messages of a pair of devices do not wait for one another, and links are not shared;
-//  * no collective holds anything up, and there are no steps;
+//  * no collective holds anything up, no copy to the host, and there are no steps;
 //  * a receive is posted when its message is waited for, and not before;
 //  * in calls (Program::calls), a device waits for its own messages and gathers them, but not for
 //    what else is in the calls of its neighbours.

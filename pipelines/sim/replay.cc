@@ -61,7 +61,10 @@ absl::StatusOr<CostTable> ReplayCosts(const Program& program, absl::Span<const T
     times.assign(program.instructions[d].size(), Nanoseconds(0));
     for (size_t i = 0; i < times.size(); ++i) {
       const OpCode op = program.instructions[d][i].op;
-      if (op == OpCode::kWait || op == OpCode::kSynchronise || op == OpCode::kFill) continue;
+      if (op == OpCode::kWait || op == OpCode::kSynchronise || op == OpCode::kFill ||
+          op == OpCode::kHostWait) {
+        continue;
+      }
       samples.clear();
       for (const Trace& trace : measured) samples.push_back(trace.devices[d].spans[i].cpu_ns);
       times[i] = Nanoseconds(Median(&samples));

@@ -82,6 +82,9 @@ class Simulation {
     // Of CostTable::steady_overlap: the first backward and the last forward.
     size_t steady_begin = 0, steady_end = 0;
     bool sending = false;  // whether it waits for what it sends
+    // Its host link: when the last copy ends, when each ends, what the host has.
+    int64_t host_free = 0, host_level = 0;
+    std::vector<int64_t> copied;
   };
 
   // Whether messages occupy devices, and whether they do where the device is now.
@@ -168,19 +171,50 @@ class Simulation {
           if (measured == nullptr) own = p_.fills[i.arg].work.value();
           end = begin + own;
           break;
+        case OpCode::kOffload:
+        case OpCode::kReload:
+          BeginCopy(d, i, end);
+          break;
+        case OpCode::kHostWait:
+          end = std::max(end, device.copied[i.arg]);
+          if (i.action.kind == ActionKind::kReload) {
+            device.host_level -= instruction_costs_.HostBytes(i);
+          }
+          break;
         case OpCode::kRelease:
           break;
       }
       Account(cost, &device);
       device.now = end;
       if (i.op != OpCode::kSend && i.op != OpCode::kReceive && i.op != OpCode::kWait &&
-          i.op != OpCode::kFill) {
+          i.op != OpCode::kFill && !IsHostTransfer(i.op)) {
         device.exchange_begin = end;
       }
       if (totals_) continue;
       trace.spans.push_back(
           {static_cast<int32_t>(device.at), i.op, i.action, i.arg, begin, end, own, 0});
     }
+  }
+
+  // Copies of a device follow one another.
+  void BeginCopy(int d, const Instruction& i, int64_t now) {
+    Device& device = devices_[d];
+    DeviceTrace& trace = trace_.devices[d];
+    const int64_t bytes = instruction_costs_.HostBytes(i);
+    const int64_t begin = std::max(now, device.host_free);
+    device.host_free = begin + HostTime(bytes);
+    device.copied.resize(std::max(device.copied.size(), static_cast<size_t>(i.arg) + 1));
+    device.copied[i.arg] = device.host_free;
+    if (i.op == OpCode::kOffload) device.host_level += bytes;
+    trace.peak_host = std::max(trace.peak_host, Bytes(device.host_level));
+    trace.host_bytes += Bytes(bytes);
+    if (totals_) return;
+    trace.host_copies.push_back({static_cast<int32_t>(device.at), i.op, i.action, i.arg, begin,
+                                 device.host_free, device.host_free - begin, 0});
+  }
+  int64_t HostTime(int64_t bytes) const {
+    const double rate = costs_.host_bandwidth.value();
+    return rate == 0 ? 0 : std::llround(static_cast<double>(bytes) / rate * 1e9);
   }
 
   // When the samples of a stage's forward arrive that no other stage feeds: those of its last
@@ -251,6 +285,13 @@ class Simulation {
       if (p_.fills[n].work <= most) continue;
       return absl::InvalidArgumentError(absl::StrCat("fill ", n, ": ", ToString(p_.fills[n].work),
                                                      " are longer than the simulator can count"));
+    }
+    const double host_rate = costs_.host_bandwidth.value();
+    const Bytes copy = instruction_costs_.LargestHostCopy();
+    if (host_rate > 0 &&
+        static_cast<double>(copy.value()) / host_rate * 1e9 > static_cast<double>(most.value())) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a copy of ", ToString(copy), " to the host takes longer than the simulator can count"));
     }
     PIPELAB_RETURN_IF_ERROR(transfers_.CheckTimes(instruction_costs_.LargestMessage(), most));
     return costs_.instruction_time.empty() ? collectives_.CheckTimes(most) : absl::OkStatus();
@@ -406,7 +447,8 @@ absl::Status CheckFits(const Program& p, const CostTable& costs) {
     return absl::InvalidArgumentError(absl::StrCat("the cost table has ", costs.edge_bytes.size(),
                                                    " edges, the schedule ", s.stages.edges.size()));
   }
-  if (costs.bandwidth < BytesPerSecond(0) || costs.hop_latency < Nanoseconds(0)) {
+  if (costs.bandwidth < BytesPerSecond(0) || costs.hop_latency < Nanoseconds(0) ||
+      costs.host_bandwidth < BytesPerSecond(0)) {
     return absl::InvalidArgumentError("the cost table has a negative bandwidth or latency");
   }
   if (!costs.network.empty()) {

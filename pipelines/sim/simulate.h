@@ -25,6 +25,10 @@
 // but not before the exchange has lasted as long as the message was on its way. So a message that
 // arrived during compute still costs its receiver that time.
 //
+// What is offloaded, and reloaded, goes over the device's host link at CostTable::host_bandwidth, one
+// copy after the other, beside everything else (DeviceTrace::host_copies); a kHostWait ends with its
+// copy.
+//
 // In calls (Program::calls), a message leaves when both its ends have reached it. A device
 // continues when all messages of the call have arrived at their receivers, those in parts have been
 // gathered, one after the other, and CostTable::launch_gap has passed. CostTable::overlap then says
@@ -38,6 +42,8 @@
 //   B                           - kept - inputs - output gradients + input gradients
 //   I                           as B, + kept_for_weight
 //   W                           - kept_for_weight
+//   wait for an offload         - kept - inputs
+//   reload                      + kept + inputs
 //   norm, norm_wait             + and - four bytes a parameter value and copy on the device
 // A token slice's forward keeps kept_when_dropped all the same when the stage recomputes, which its
 // recompute then does not add, and its B or I adds `carried`. All of that comes

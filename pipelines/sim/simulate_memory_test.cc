@@ -118,6 +118,33 @@ TEST(Simulate, ChargesALocalHandOverOnce) {
   EXPECT_EQ(Peaks(s, m), (std::vector<int64_t>{1200, 0}));
 }
 
+// Out after 0F0, and back before 0B0: its memory is the device's until the next copy begins, and
+// from the begin of its reload.
+TEST(Simulate, ChargesWhatIsOffloaded) {
+  const Schedule s = ChainOf(3, {"0F0 0O0 0F1 0O1 0F2 0B2 0L1 0B1 0L0 0B0"});
+  StageMemory m;
+  m.kept = Bytes(100);
+  EXPECT_EQ(Peaks(s, m), (std::vector<int64_t>{200}));
+  // 0O1 waits for the copy of 0O0, 0L1 for that of 0O1: 100 bytes in 30 ns each, passes 10 or 20.
+  const Program p = LowerOrDie(s);
+  CostTable costs = Costs(s);
+  costs.stages[0] = StageCost();
+  costs.stages[0].forward = costs.stages[0].backward_input = costs.stages[0].backward_weight =
+      Nanoseconds(10);
+  costs.stages[0].memory = m;
+  costs.host_bandwidth = BytesPerSecond(100 / 30e-9);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
+  const DeviceTrace& d = trace.devices[0];
+  EXPECT_EQ(d.peak_activation, Bytes(200));
+  EXPECT_EQ(d.peak_host, Bytes(200));
+  EXPECT_EQ(d.host_bytes, Bytes(400));
+  std::vector<std::pair<int64_t, int64_t>> copies;
+  for (const Span& c : d.host_copies) copies.emplace_back(c.begin_ns, c.end_ns);
+  EXPECT_EQ(copies,
+            (std::vector<std::pair<int64_t, int64_t>>{{10, 40}, {40, 70}, {70, 100}, {120, 150}}));
+  EXPECT_EQ(trace.makespan, Nanoseconds(170));
+}
+
 TEST(Simulate, EndsEmptyAndCountsState) {
   uint64_t seed = 0;
   for (const RandomShape& shape : Shapes()) {
@@ -136,9 +163,13 @@ TEST(Simulate, EndsEmptyAndCountsState) {
       const std::vector<Instruction> once = list;
       const int32_t messages = static_cast<int32_t>(p.messages.size());
       const int32_t reductions = static_cast<int32_t>(p.reductions.size());
+      const auto copies =
+          static_cast<int32_t>(std::count_if(once.begin(), once.end(), [](const Instruction& i) {
+            return i.op == OpCode::kOffload || i.op == OpCode::kReload;
+          }));
       for (Instruction i : once) {
         const bool reduce = i.op == OpCode::kReduce || i.op == OpCode::kReduceWait;
-        if (i.arg >= 0) i.arg += reduce ? reductions : messages;
+        if (i.arg >= 0) i.arg += reduce ? reductions : IsHostTransfer(i.op) ? copies : messages;
         list.push_back(i);
       }
     }

@@ -21,6 +21,9 @@ Bytes TrafficOf(const StageCost::TensorTraffic& stage, ActionKind kind) {
       return stage.backward_weight;
     case ActionKind::kStep:
       return stage.step;
+    case ActionKind::kOffload:
+    case ActionKind::kReload:
+      break;
   }
   return Bytes(0);
 }

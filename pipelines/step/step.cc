@@ -141,6 +141,23 @@ absl::StatusOr<Schedule> ScheduleFor(StepCache* cache, const StepConfig& c, int 
   return schedule;
 }
 
+// For what the schedule offloads.
+absl::Status AddHostLink(const ClusterSpec& cluster, const Program& program, CostTable* costs) {
+  if (cluster.host_link.has_value()) {
+    costs->host_bandwidth = cluster.host_link->Share();
+    return absl::OkStatus();
+  }
+  for (const std::vector<Action>& list : program.schedule.order) {
+    for (const Action& a : list) {
+      if (!IsHostTransfer(a.kind)) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--cluster=", cluster.name, ": has no host_link, and ", program.schedule.name,
+          " offloads; add one to its file, such as {\"bandwidth\": \"12 GB/s\"}"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckCountable(const StepModel& model, int64_t micro_batch_size,
@@ -246,6 +263,7 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
     const auto& set_up = model.cluster->device.step_set_up;
     if (set_up.has_value()) step.set_up = set_up->value;
     step.costs.collectives_at_wait = model.cluster->collectives_at_wait;
+    PIPELAB_RETURN_IF_ERROR(AddHostLink(*model.cluster, step.program, &step.costs));
     const Bytes largest(LargestMessage(step.costs).value() / parts.members);
     const RankNetwork ranks(model.cluster, GridOfStep(model, c, parts.members, largest));
     step.costs.network = ranks.Of(step.program);
