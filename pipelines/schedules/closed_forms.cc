@@ -42,6 +42,7 @@ constexpr ClosedForm kForms[] = {
      "3 P/2 + 1 + min(r, P - 1 - r)", "2", Concatenation::kForwardDoubling},
     {"chimera", "M mod P == 0", "6 M + 3 (P/2 - 1)", "(P - 2) / (4 M + P - 2)",
      "3 P/2 + 1 + min(r, P - 1 - r)", "2", Concatenation::kBackwardHalving},
+    {"gems", "M >= 2", "M (2 P + 1) + P - 1", "(P - 1) (2 M + 1) / T", "1", "2"},
     {"zb_h1", "M >= P", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "P", "1"},
     {"zb_h1", "M < P", "2 M + 2 P - 1", "1 - 3 M / (2 M + 2 P - 1)", "M", "1"},
     {"zb_h2", "M >= P", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "min(M, 2 P - 1)", "1"},

@@ -23,8 +23,11 @@ absl::StatusOr<Schedule> MakeZbSeq1F1B(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeInterleaved(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeBreadthFirst(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeChimera(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeGems(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeBitPipe(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeHanayo(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeWeiPipeNaive(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeWeiPipe(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeZbv(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeVHalf(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeVMin(const SchemeParams& params);
@@ -56,7 +59,9 @@ absl::Status CheckGroups(const SchemeParams& params);  // interleaved schemes
 absl::Status CheckSlicedGroups(const SchemeParams& params);
 absl::Status CheckBothWays(const SchemeParams& params);  // bitpipe, dualpipe: even numbers
 absl::Status CheckChimera(const SchemeParams& params);
+absl::Status CheckGems(const SchemeParams& params);
 absl::Status CheckHanayo(const SchemeParams& params);
+absl::Status CheckWeiPipe(const SchemeParams& params);
 absl::Status CheckGraph(const SchemeParams& params);
 absl::Status CheckPipeDream(const SchemeParams& params);
 absl::Status CheckPipeDream2Bw(const SchemeParams& params);
