@@ -26,6 +26,7 @@ constexpr const char* kKeys[] = {"scheme",
                                  "eager_reductions",
                                  "forward_only",
                                  "weights_travel",
+                                 "merges_passes",
                                  "prepares",
                                  "replay",
                                  "carried"};
@@ -58,7 +59,8 @@ absl::StatusOr<Schedule> ScheduleJsonReader::Read() {
   }
   for (const auto& [key, flag] : {std::make_pair("eager_reductions", &s_.eager_reductions),
                                   std::make_pair("forward_only", &s_.forward_only),
-                                  std::make_pair("weights_travel", &s_.weights_travel)}) {
+                                  std::make_pair("weights_travel", &s_.weights_travel),
+                                  std::make_pair("merges_passes", &s_.merges_passes)}) {
     if (!root_.contains(key)) continue;
     PIPELAB_ASSIGN_OR_RETURN(*flag, JsonField<bool>(root_, key, what_));
   }

@@ -21,6 +21,7 @@ absl::StatusOr<Schedule> Make1F1B(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeSeq1F1B(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeZbSeq1F1B(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeInterleaved(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeInterleavedMerged(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeBreadthFirst(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeChimera(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeGems(const SchemeParams& params);
