@@ -8,19 +8,19 @@
 //   }
 //
 // P devices, each with all P stages of its own micro-batches. In turn t device d runs the forward of
-// stage (t - d) mod P, or the backward of stage (P - 1 - t + d) mod P, or both: so what device d
-// needs in a turn, device d + 1 needs in the next. Those two orders are two slots, in which weights
-// move one device on a turn. An action runs in the first turn that is not before the last action's
-// and has its stage in the kind's slot.
+// stage (t - d) mod P, or the backward of stage (P - 1 - t + d) mod P, or both. So device d + 1
+// needs in each turn what device d needed in the one before. Those two orders are two slots, in
+// which weights move one device on a turn. An action runs in the first turn that is not before that
+// of the action before it and has its stage in the kind's slot.
 //
-// Weights start at their owner (OwnerOf), which always has them, and move through the slot, beside
-// the turn before they are needed: each device has those of a slot's stage for one turn, and sends
-// them on at its begin. What a device has anyhow, in the other slot, it is not sent.
+// Weights start at their owner (OwnerOf), which always has them. Each other device has those of a
+// slot's stage for one turn: they come beside the turn before it, and are sent on at its begin. A
+// device is not sent what it has already, in the other slot.
 //
-// The sum of a stage's gradients starts with the first backward's, moves one device on beside each
-// turn, in which the device computes gradients of its own, and has these added at the turn's end:
-// device by device, so in the order of micro-batches where device d has micro-batches d, P + d, 2P +
-// d. Behind the last it goes on to the owner.
+// The sum of a stage's gradients starts as the first backward's and moves one device on beside each
+// turn. The device there adds its own gradients at the turn's end. So they are added device by
+// device, and in the order of micro-batches where device d has micro-batches d, P + d, 2P + d. After
+// the last of them the sum moves on to the owner.
 #ifndef PIPELAB_PIPELINES_IR_WEIGHT_RING_H_
 #define PIPELAB_PIPELINES_IR_WEIGHT_RING_H_
 

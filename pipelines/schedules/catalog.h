@@ -118,6 +118,8 @@ enum SchemeOption : uint32_t {
   kForwardOnly = 4096,    // inference: Schedule::forward_only
   kStageMicroBatches = 8192,
   kTokenPasses = 16384,  // micro-batches are passes of tokens (Schedule::carried), not of samples
+  // Steps cost less than a search's bounds on placed stages say: weights travel, or passes merge.
+  kBeyondBounds = 32768,
 };
 
 struct Scheme {

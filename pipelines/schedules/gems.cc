@@ -2,11 +2,11 @@
 // training", SC 2020): two replicas of the model, one pipeline down the devices and one up, that
 // take micro-batches in turn.
 //
-// The backward of a micro-batch begins at the end of its pipeline, which is where the next
-// micro-batch, of the other replica, begins. Each device runs that one's forward right behind the
-// backward, so two micro-batches are under way and a device holds the activations of one. With F = 1
-// and B = 2 a micro-batch follows the one before after 2P + 1, of which a device works 3: the bubble
-// is (P - 1) / (P + 1/2) in the long run, as Chimera's paper (Li and Hoefler, SC 2021) has it.
+// The backward of a micro-batch begins at the end of its pipeline. That is where the next
+// micro-batch, of the other replica, begins. Each device runs its forward right after the backward,
+// so two micro-batches are under way and a device holds the activations of one. With F = 1 and
+// B = 2 a micro-batch follows the one before after 2P + 1, and a device works 3 of these. In the
+// long run the bubble is (P - 1) / (P + 1/2), as in Chimera's paper (Li and Hoefler, SC 2021).
 #include "absl/strings/str_cat.h"
 #include "pipelines/schedules/bidirectional.h"
 #include "pipelines/schedules/schemes.h"

@@ -1,14 +1,14 @@
-// WeiPipe (Lin et al., "WeiPipe: weight pipeline parallelism for communication-effective long-context
-// large model training", PPoPP 2025): activations stay where they are, and weights and their
-// gradients travel round a ring of the P devices. Device d has all P stages of the micro-batches d,
-// P + d, 2P + d and so on, a round of P at a time; ir/weight_ring.h says where weights are when.
+// WeiPipe (Lin et al., "WeiPipe: weight pipeline parallelism for communication-effective
+// long-context large model training", PPoPP 2025): activations stay where they are, and weights and
+// their gradients travel round a ring of the P devices. Device d has all P stages of the
+// micro-batches d, P + d, 2P + d and so on, a round of P at a time. Where weights are when is in
+// ir/weight_ring.h.
 //
-// A turn is one stage on every device, of which device d + 1 runs what device d did in the turn
-// before.
+// A turn is one stage on every device. Device d + 1 runs what device d did in the turn before.
 //  * weipipe_naive: all forwards of a round, then all its backwards.
 //  * weipipe: the forwards of a round beside the backwards of the one before, one of each in a turn
-//    ("interleave"), so that each turn has the same work, in which the weights of two stages and the
-//    gradients of one move on.
+//    ("interleave"). So each turn has the same work. In it the weights of two stages move on, and
+//    the gradients of one.
 // Both hold P stage activations, those of one micro-batch.
 #include <algorithm>
 

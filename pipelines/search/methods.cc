@@ -78,7 +78,9 @@ std::vector<SearchMethod> NewerMethods() {
   std::vector<SearchMethod> methods;
   for (const Scheme& scheme : Catalog()) {
     const std::string name(scheme.name);
-    if (!TrainsAsSerial(scheme) || (scheme.options & (kTokenSlices | kStageGraph)) != 0) continue;
+    if (!TrainsAsSerial(scheme) ||
+        (scheme.options & (kTokenSlices | kStageGraph | kBeyondBounds)) != 0)
+      continue;
     if (published.count(name) > 0) continue;
     methods.push_back(MethodOf(name));
     methods.back().shardings = {Sharding::kReplicated, Sharding::kOptimizer};
