@@ -29,6 +29,10 @@ constexpr ClosedForm kForms[] = {
      "min(V M, (V - 1) g + 2 (P - 1 - r) + 1)", "V"},
     {"interleaved", "M < P", "3 (V P + M - 1)", "1 - V M / (V P + M - 1)",
      "min(V M, (V - 1) g + 2 (P - 1 - r) + 1)", "V"},
+    {"interleaved_merged", "M >= P", "3 (V M + P - 1)", "(P - 1) / (V M + P - 1)",
+     "min(V M, (V - 1) g + 2 (P - r))", "V"},
+    {"interleaved_merged", "M < P", "3 (V P + M - 1)", "1 - V M / (V P + M - 1)",
+     "min(V M, (V - 1) g + 2 (P - r))", "V"},
     {"breadth_first", "M >= P", "3 (V M + P - 1)", "(P - 1) / (V M + P - 1)", "V M", "V"},
     {"breadth_first", "M < P", "3 (V P + M - 1)", "1 - V M / (V P + M - 1)", "V M", "V"},
     {"chimera", "f == 1 and M mod P == 0", "3 M + (P - 2) (M/P + 1)", "(P - 2) (M/P + 1) / T",
@@ -73,6 +77,9 @@ constexpr ClosedForm kForms[] = {
     {"hanayo", "M > P",
      "3 V M + 2 (P - 1) (floor(M/P) + 1) + (3 V - 2) P - 3 - (3 V - 4) (M mod P)", "1 - 3 V M / T",
      "(V - 1) P + 1 + r", "V"},
+    // Where hops take no time. Of the weights one stage is a device's own, the rest are in hops.
+    {"weipipe_naive", "M >= P", "3 M", "0", "P", "WN"},
+    {"weipipe", "M >= P", "3 M", "0", "P", "WI"},
     // Without --edges: a chain.
     {"graph", "M >= 1", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "min(M, P - r)", "1"},
     {"local", "V == 1", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "1", "1"},

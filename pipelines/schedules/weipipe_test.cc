@@ -102,6 +102,57 @@ TEST(WeiPipe, HopsAndBuffers) {
   }
 }
 
+// A layer a stage, of hidden size h, in numbers of 2 bytes with gradients as wide: 12 h^2 weights,
+// and s b tokens of h to the next stage.
+CostTable LayerCosts(const Schedule& schedule, int64_t h, int64_t tokens) {
+  CostTable costs = CostTable::Unit(schedule, Milliseconds(1));
+  for (StageCost& stage : costs.stages) {
+    StageMemory& m = stage.memory;
+    m.numbers.weights = m.numbers.gradients = 2;
+    m.weights = m.gradients = Bytes(2 * 12 * h * h);
+    m.state = m.weights + m.gradients;
+  }
+  for (Bytes& bytes : costs.edge_bytes) bytes = Bytes(2 * tokens * h);
+  return costs;
+}
+
+Trace Simulated(const char* scheme, const SchemeParams& sizes, int64_t h, int64_t tokens,
+                BytesPerSecond bandwidth = BytesPerSecond(0)) {
+  const Schedule schedule = MakeOrDie(scheme, sizes);
+  CostTable costs = LayerCosts(schedule, h, tokens);
+  costs.bandwidth = bandwidth;
+  const absl::StatusOr<Program> program = Lower(schedule, {});
+  EXPECT_THAT(program, IsOk());
+  return Simulate(*program, costs).value();
+}
+
+int64_t BytesOf(const Trace& trace) {
+  int64_t bytes = 0;
+  for (const DeviceTrace& d : trace.devices) bytes += d.bytes_sent.value();
+  return bytes;
+}
+
+// Per micro-batch and stage, weights go on twice and gradients once, 36 h^2 numbers, where an
+// activation pipeline sends 2 s b h: the sequence does not count, and weights are less beyond s b =
+// 18 h, or 12 h where one flow of weights is set against activations in one direction.
+TEST(WeiPipe, CrossoverByFormula) {
+  constexpr int kDevices = 8, kRounds = 64;
+  const SchemeParams sizes{kDevices, kDevices * kRounds};
+  for (const int64_t h : {64, 128}) {
+    const int64_t travelling = BytesOf(Simulated("weipipe", sizes, h, 1));
+    EXPECT_EQ(BytesOf(Simulated("weipipe", sizes, h, 64 * h)), travelling);
+    const double per_turn = static_cast<double>(travelling) / (kDevices * kDevices * kRounds);
+    EXPECT_NEAR(per_turn / static_cast<double>(2 * 36 * h * h), 1, 0.35);
+    int64_t crossover = 0;
+    for (int64_t tokens = h; crossover == 0; tokens += h / 8) {
+      if (BytesOf(Simulated("1f1b", sizes, h, tokens)) > travelling) crossover = tokens;
+    }
+    std::printf("h=%ld: crossover at s b = %.2f h; bytes a turn %.3f of 36 h^2\n",
+                static_cast<long>(h), static_cast<double>(crossover) / static_cast<double>(h),
+                per_turn / static_cast<double>(2 * 36 * h * h));
+  }
+}
+
 TEST(WeiPipe, Refusals) {
   EXPECT_EQ(Refusal("weipipe", {4, 6}),
             "weipipe --micro_batches=6: each device runs as many; use a multiple of --devices=4; "
