@@ -102,6 +102,8 @@ struct StageCost {
   // What the device does with the others of its group within its passes, a recompute as a forward:
   // batch normalisation's (models/graph/batch_norm_copies.h). Not part of the times above.
   TensorCollectives statistics;
+  // What a forward, and a backward, takes less in a merged pass (Schedule::merges_passes).
+  Nanoseconds merged_saving;
 };
 
 // One token slice of a micro-batch (TeraPipe).

@@ -139,7 +139,7 @@ absl::StatusOr<LayerTimes> TimesInGraph(const ModelGraph& graph, int index, cons
                                         const TensorGroup& group) {
   const LayerSpec& layer = graph.layers[index];
   PIPELAB_ASSIGN_OR_RETURN(LayerTimes times, TimesOf(layer, machine, samples, slice, group));
-  if (group.merged == 0 || layer.inputs.empty()) return times;
+  if ((group.merged == 0 && !group.merges) || layer.inputs.empty()) return times;
   std::vector<TensorCollective> exchanges;
   for (const TensorCollective& c : ShareOf(layer, samples, slice, group.split).forward) {
     if (c.kind == Collective::kAllToAll) exchanges.push_back(c);
@@ -154,6 +154,7 @@ absl::StatusOr<LayerTimes> TimesInGraph(const ModelGraph& graph, int index, cons
   block.attention = {before.forward, before.backward_input, before.backward_weight};
   block.experts = {times.forward - both, times.backward_input - both, times.backward_weight};
   const Nanoseconds hidden = HiddenExchanges(block, group.delayed_weights);
+  times.merged_saving = Nanoseconds(hidden.value() / 2);
   const Nanoseconds of_pass(
       static_cast<int64_t>(static_cast<double>(hidden.value()) / 2 * group.merged));
   times.forward -= of_pass;

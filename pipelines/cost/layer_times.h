@@ -63,6 +63,7 @@ struct TensorGroup {
   // Micro-batches whose exchanges run beside the passes of another, as a share of all, and whether
   // weight gradients are delayed for it.
   double merged = 0;
+  bool merges = false;  // LayerTimes::merged_saving is wanted
   bool delayed_weights = false;
 
   // Of one pass's collectives, one after the other and beside nothing else, but hops, of which what
@@ -80,6 +81,7 @@ struct TensorGroup {
 struct LayerTimes {
   Nanoseconds forward, backward_input, backward_weight;
   StageCost::TensorTraffic traffic;
+  Nanoseconds merged_saving;  // StageCost's
 };
 
 // Of one device of the group. NotFound naming the layer, and what the device lacks.

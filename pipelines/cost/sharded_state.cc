@@ -30,6 +30,13 @@ Bytes ExpertReductionBytes(const CostTable& costs, const Program& program,
   return SummedBytes(ShardOf(program, copy).OfExperts(), m, m.expert_gradients, reduction.scatter);
 }
 
+Bytes HopBytes(const StageMemory& m, bool gradient) {
+  Shard shard;
+  shard.travels = true;
+  const int element = gradient ? m.numbers.gradients : m.numbers.weights;
+  return Bytes(element * shard.Padded(m.num_gradients()));
+}
+
 Bytes NormBytes(const NormSum& norm) { return Bytes(4 * norm.values); }
 
 Bytes GatherBytes(const CostTable& costs, const Program& program, const Gather& gather) {

@@ -24,6 +24,9 @@ Bytes ExpertReductionBytes(const CostTable& costs, const Program& program,
                            const Reduction& reduction);
 Bytes ExpertGatherBytes(const CostTable& costs, const Program& program, const Gather& gather);
 
+// A hop of weights that travel, or of their gradients.
+Bytes HopBytes(const StageMemory& memory, bool gradient);
+
 // What each copy has of the norm: a float for each parameter value of the model.
 Bytes NormBytes(const NormSum& norm);
 

@@ -134,6 +134,7 @@ absl::StatusOr<StageCost> LayersOnMachine(const ModelGraph& graph, const std::ve
     cost.forward += times.forward;
     cost.backward_input += times.backward_input;
     cost.backward_weight += times.backward_weight;
+    cost.merged_saving += times.merged_saving;
     Add(times.traffic, &cost.tensor_traffic);
   }
   return cost;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
+
+#include "pipelines/cost/sharded_state.h"
 
 namespace pipelab {
 namespace {
@@ -37,7 +40,7 @@ CopyState StateOf(const StageMemory& m, const Shard& shard) {
   always.weights = m.weights;
   always.optimizer = m.optimizer;
   always.gradients = m.state - m.statistics - m.weights - m.optimizer;
-  if (shard.parts == 1) return state;
+  if (!shard.divides()) return state;
   const StateNumbers& n = m.numbers;
   const Shard of_experts = shard.OfExperts();
   const int64_t values = m.num_weights(), own = m.num_gradients();
@@ -60,6 +63,10 @@ CopyState StateOf(const StageMemory& m, const Shard& shard) {
   if (ShardsGradients(shard.sharding)) {
     always.gradients = Bytes(n.gradients) * tied + Bytes(n.part_gradients()) * part;
     state.run_gradients = Bytes(n.gradients) * (whole + later_uses);
+  }
+  if (shard.travels) {
+    always.gradients = Bytes(n.gradients) * tied;
+    state.hop_gradients = HopBytes(m, /*gradient=*/true);
   }
   return state;
 }
@@ -87,9 +94,47 @@ void StateWalk::AddOlder(const Action& a, int versions) {
   now_.older_weights += costs_.stages[a.stage].memory.weights * versions;
 }
 
+// Of what travels: hops, gradients and steps.
+void StateWalk::BeginHop(const Instruction& i) {
+  if (IsWeightGradient(i)) {
+    Copy& copy = CopyOf(i);
+    if (copy.sum > Bytes(0)) return;
+    copy.sum = copy.state.run_gradients;
+    now_.gradients += copy.sum;
+  } else if (i.op == OpCode::kReceive && program_.messages[i.arg].is_hop()) {
+    const CopyState& state = CopyOf(i).state;
+    if (program_.messages[i.arg].gradient) {
+      now_.gradients += state.hop_gradients;
+    } else {
+      now_.weights += state.gathered;
+    }
+  }
+}
+
+void StateWalk::EndHop(const Instruction& i) {
+  const auto is_sum = [&] {
+    const Message& m = program_.messages[i.arg];
+    return m.is_hop() && m.gradient;
+  };
+  if (i.op == OpCode::kRelease) {
+    now_.weights -= CopyOf(i).state.gathered;
+  } else if (i.op == OpCode::kWait && is_sum()) {
+    Copy& copy = CopyOf(i);
+    if (copy.sum == Bytes(0)) {
+      copy.sum = copy.state.hop_gradients;
+    } else {
+      now_.gradients -= copy.state.hop_gradients;
+    }
+  } else if (i.op == OpCode::kStep || (i.op == OpCode::kSend && is_sum())) {
+    now_.gradients -= std::exchange(CopyOf(i).sum, Bytes(0));
+  }
+}
+
 const StateParts& StateWalk::Begin(const Instruction& i) {
   if (constant_) return now_;
-  if (i.op == OpCode::kGather) {
+  if (program_.schedule.weights_travel) {
+    BeginHop(i);
+  } else if (i.op == OpCode::kGather) {
     now_.weights += CopyOf(i).state.gathered;
   } else if (IsWeightGradient(i)) {
     Copy& copy = CopyOf(i);
@@ -103,7 +148,9 @@ const StateParts& StateWalk::Begin(const Instruction& i) {
 
 const StateParts& StateWalk::End(const Instruction& i) {
   if (constant_) return now_;
-  if (i.op == OpCode::kRelease) {
+  if (program_.schedule.weights_travel) {
+    EndHop(i);
+  } else if (i.op == OpCode::kRelease) {
     now_.weights -= CopyOf(i).state.gathered;
   } else if (i.op == OpCode::kReduce && program_.reductions[i.arg].scatter) {
     CopyOf(i).in_run = false;

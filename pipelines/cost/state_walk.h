@@ -18,11 +18,15 @@
 //   gradients           whole      part; whole in a run    part
 //   fully               part;      part; whole in a run    part
 //                       whole in a run
+//   travels, owner      whole      whole in a run          whole
+//   travels, others     none;      whole in a run          none
+//                       whole from a hop to its release
 //
 // Where StateNumbers::cast, the part of the values is one of the optimizer's.
 //
 // "In a run": from its gather, or its first weight gradient, to its release, or the end of its
-// reduction.
+// reduction. Of gradients that travel: from the first weight gradient, or the hop that brings a sum,
+// until the sum is sent on, or stepped. While both are there, both are: then the hop's is added.
 #ifndef PIPELAB_PIPELINES_COST_STATE_WALK_H_
 #define PIPELAB_PIPELINES_COST_STATE_WALK_H_
 
@@ -53,6 +57,7 @@ struct CopyState {
   StateParts always;
   Bytes gathered;       // weights more while they are put together
   Bytes run_gradients;  // gradients more while those of a run are
+  Bytes hop_gradients;  // and of a sum that travels
 };
 CopyState StateOf(const StageMemory& memory, const Shard& shard);
 
@@ -75,12 +80,15 @@ class StateWalk {
   struct Copy {
     CopyState state;
     bool in_run = false;  // its gradients are
+    Bytes sum;            // that travels: what is there of it
   };
 
   Copy& CopyOf(const Instruction& i) {
     const int stage = i.action.stage;
     return copies_.at({program_.schedule.IsOneCopy(stage) ? 0 : i.replica, stage});
   }
+  void BeginHop(const Instruction& i);
+  void EndHop(const Instruction& i);
   void AddOlder(const Action& a, int versions);
 
   const CostTable& costs_;

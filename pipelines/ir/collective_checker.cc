@@ -50,9 +50,12 @@ class DeviceChecker {
   void Fail(const Parts&... parts) {
     if (error_.empty()) error_ = absl::StrCat("device ", d_, ": ", parts...);
   }
-  bool ByUse() const { return p_.sharding == Sharding::kFully; }
+  // What travels is HopChecker's.
+  bool travels() const { return p_.schedule.weights_travel; }
+  bool ByUse() const { return p_.sharding == Sharding::kFully && !travels(); }
   bool Sharded(int replica, int stage) const { return ShardOf(p_, {d_, replica, stage}).parts > 1; }
   int Copies(int stage) const {
+    if (travels()) return 1;
     size_t n = 0;
     for (const auto& replica : p_.schedule.placement.groups) n += replica[stage].size();
     return static_cast<int>(n);
@@ -100,6 +103,7 @@ class DeviceChecker {
         ++norm_awaited_;
         return;
       case OpCode::kRelease: {
+        if (travels()) return;
         CopyState& c = copies_[{i.replica, i.action.stage}];
         if (!ByUse() || !c.resident || c.gather != i.arg) {
           Fail("releases stage ", i.action.stage, ", which is not there");
@@ -211,7 +215,7 @@ class DeviceChecker {
     }
     if (!Sharded(i.replica, stage)) return;
     if (ByUse() && c.resident) Fail("steps stage ", stage, " while its weights are put together");
-    c.stale_parts = !ByUse();
+    c.stale_parts = !ByUse() && !travels();
   }
 
   const Program& p_;
@@ -232,7 +236,7 @@ std::string CheckMembers(const Program& p) {
   for (const auto& list : p.instructions) {
     for (const Instruction& i : list) steps |= i.op == OpCode::kStep;
   }
-  if (!steps) return "";
+  if (!steps || p.schedule.weights_travel) return "";
   for (int stage = 0; stage < p.schedule.num_stages(); ++stage) {
     Copies all;
     for (int r = 0; r < placement.num_replicas(); ++r) {

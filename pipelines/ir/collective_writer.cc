@@ -247,7 +247,7 @@ void CollectiveWriter::Finish() {
   if (!options_.step || own_steps_ || schedule().forward_only) return;
   for (int stage = 0; stage < schedule().num_stages(); ++stage) ReduceStage(stage);
   for (int stage = 0; stage < schedule().num_stages(); ++stage) {
-    if (sets_left_[stage] > 0) ReduceBetweenSets(stage);
+    if (sets_left_[stage] > 0 && !schedule().weights_travel) ReduceBetweenSets(stage);
   }
   for (size_t t = 0; t < options_.ties.size(); ++t) ReduceTie(t);
   StepAll();

@@ -16,6 +16,7 @@
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/stage_io.h"
 #include "pipelines/ir/validate.h"
+#include "pipelines/ir/weight_ring.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -59,6 +60,33 @@ class Lowering {
       AddCompute(d, a);
     }
     collectives_->After(d, position);
+  }
+
+  // Weights that travel: turn by turn, what moves beside a turn posted at its begin.
+  void VisitInTurns(const WeightRing& ring) {
+    std::vector<int32_t> position(ring.turns.size(), 0);
+    std::vector<std::vector<int32_t>> brought(  // [device][stage] the weights' message
+        ring.turns.size(), std::vector<int32_t>(ring.turns.size(), -1));
+    for (int t = 0; t < ring.num_turns(); ++t) {
+      std::vector<int32_t> sums, weights;
+      for (const WeightHop& hop : ring.gradients[t]) sums.push_back(AddHop(hop, true));
+      for (const WeightHop& hop : ring.weights[t]) weights.push_back(AddHop(hop, false));
+      for (int d = 0; d < static_cast<int>(ring.turns.size()); ++d) {
+        int32_t& at = position[d];
+        for (; at < static_cast<int32_t>(ring.turns[d].size()) && ring.turns[d][at] == t; ++at) {
+          Visit(d, at);
+        }
+      }
+      for (int32_t id : sums) AwaitHop(id);
+      for (const WeightRing::Place& p : ring.released[t]) {
+        Append(p.device, OpCode::kRelease, p.device, HopOf(p.stage), brought[p.device][p.stage]);
+      }
+      for (int32_t id : weights) {
+        AwaitHop(id);
+        const Message& m = program_.messages[id];
+        brought[m.to_device][m.hop_of_stage] = id;
+      }
+    }
   }
 
   Program Finish() && {
@@ -207,6 +235,34 @@ class Lowering {
     Append(p.peer, OpCode::kReceive, replica, a, id);
   }
 
+  static Action HopOf(int stage) {
+    Action a;
+    a.kind = ActionKind::kStep;
+    a.stage = static_cast<int16_t>(stage);
+    return a;
+  }
+
+  // Each device is a replica of its own number.
+  int32_t AddHop(const WeightHop& hop, bool gradient) {
+    const int32_t id = static_cast<int32_t>(program_.messages.size());
+    Message m;
+    m.from_device = static_cast<int16_t>(hop.from);
+    m.to_device = static_cast<int16_t>(hop.to);
+    m.edge = -1;
+    m.gradient = gradient;
+    m.hop_of_stage = static_cast<int16_t>(hop.stage);
+    program_.messages.push_back(m);
+    producer_.push_back(HopOf(hop.stage));
+    Append(hop.from, OpCode::kSend, hop.from, HopOf(hop.stage), id);
+    Append(hop.to, OpCode::kReceive, hop.to, HopOf(hop.stage), id);
+    return id;
+  }
+
+  void AwaitHop(int32_t id) {
+    const Message& m = program_.messages[id];
+    Append(m.to_device, OpCode::kWait, m.to_device, HopOf(m.hop_of_stage), id);
+  }
+
   bool Holds(int d, int replica, int stage) const {
     const std::vector<int>& group = program_.schedule.placement.groups[replica][stage];
     return std::find(group.begin(), group.end(), d) != group.end();
@@ -284,6 +340,13 @@ void Lowering::Reserve() {
 }
 
 absl::Status CheckOptions(const Schedule& s, const LoweringOptions& options) {
+  if (s.weights_travel &&
+      (options.sharding == Sharding::kOptimizer || options.sharding == Sharding::kGradients ||
+       options.shards > 0 || options.expert_copies > 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--sharding=", ShardingName(options.sharding),
+        ": weights that travel have one owner each, which has all of their state; leave it out"));
+  }
   if (s.forward_only && options.sharding != Sharding::kReplicated) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--sharding=", ShardingName(options.sharding),
@@ -316,18 +379,27 @@ absl::Status CheckOptions(const Schedule& s, const LoweringOptions& options) {
 
 }  // namespace
 
-absl::StatusOr<Program> Lower(Schedule schedule, const LoweringOptions& options) {
+absl::StatusOr<Program> Lower(Schedule schedule, const LoweringOptions& given) {
+  LoweringOptions options = given;
   if (options.stages.has_value()) {
     PIPELAB_ASSIGN_OR_RETURN(schedule, WithStages(std::move(schedule), *options.stages));
   }
   PIPELAB_RETURN_IF_ERROR(ValidateActions(schedule));
   PIPELAB_RETURN_IF_ERROR(CheckOptions(schedule, options));
+  absl::optional<WeightRing> ring;
+  if (schedule.weights_travel) {
+    options.sharding = Sharding::kFully;
+    PIPELAB_ASSIGN_OR_RETURN(ring, WeightRing::Make(schedule));
+  }
   PIPELAB_ASSIGN_OR_RETURN(StageIoTable stage_io, StageIoTable::Make(schedule));
   Lowering lowering(std::move(schedule), std::move(stage_io));
   PIPELAB_RETURN_IF_ERROR(lowering.PrepareCollectives(options));
-  const std::vector<int32_t> done = VisitInGlobalOrder(
-      lowering.schedule(), [&](int d, int32_t position) { lowering.Visit(d, position); });
+  const std::vector<int32_t> done =
+      VisitInGlobalOrder(lowering.schedule(), [&](int d, int32_t position) {
+        if (!ring.has_value()) lowering.Visit(d, position);
+      });
   PIPELAB_RETURN_IF_ERROR(CheckAllDone(lowering.schedule(), done));
+  if (ring.has_value()) lowering.VisitInTurns(*ring);
   Program program = std::move(lowering).Finish();
   program.expert_copies = options.expert_copies;
   PIPELAB_RETURN_IF_ERROR(GroupMessages(options.calls, &program));

@@ -66,6 +66,11 @@ Shard ShardOf(const Program& program, const StageCopy& copy) {
   shard.sharding = program.sharding;
   shard.expert_copies = program.expert_copies;
   if (program.sharding == Sharding::kReplicated) return shard;
+  if (program.schedule.weights_travel) {
+    shard.travels = true;
+    if (copy.device != OwnerOf(copy.stage, program.schedule.num_devices())) shard.index = -1;
+    return shard;
+  }
   const Placement& placement = program.schedule.placement;
   std::vector<int> devices;  // ascending, as communicators number a group's parts
   if (program.sharding == Sharding::kOptimizer && program.shards == 0) {
@@ -113,7 +118,8 @@ NormShare NormShareOf(const Program& program, const StageCopy& copy) {
     for (int e = 0; e < program.expert_copies && e < static_cast<int>(first.size()); ++e) {
       share.experts |= is_copy({first[e], 0, copy.stage});
     }
-  } else if (program.sharding == Sharding::kOptimizer && program.shards == 0) {
+  } else if (program.schedule.weights_travel ||
+             (program.sharding == Sharding::kOptimizer && program.shards == 0)) {
     share.own = share.experts = ShardOf(program, copy).index >= 0;
   } else {  // every set has all parts
     const std::vector<int> set = SharingSetOf(program, copy);

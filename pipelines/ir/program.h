@@ -19,6 +19,9 @@
 //    all of them are over, its sends included.
 //  * kReduce begins to sum the gradients of a reduction over its members, and kReduceWait waits for
 //    the sum. In between nothing adds to these gradients.
+//  * Where weights travel (Schedule::weights_travel), a message may be a hop: of a stage's weights,
+//    which the sender keeps until its kRelease, or of the sum of its gradients so far, which the
+//    sender gives up. kWait adds the device's own gradients to those that came.
 //  * kGather begins to put together a stage's parameters from their parts on several devices, and
 //    kGatherWait waits for them. kRelease frees them; the device's own part stays.
 //  * kNorm begins to sum the squares of all gradients over all devices, for their global norm;
@@ -90,12 +93,13 @@ struct Instruction {
   // the stage
   Action action;
   // send, receive, wait: message; reduce*: reduction; gather*, release: gather; norm*: 0;
-  // synchronise: the call's number on its device; offload, reload, host wait: the copy's; fill: its
-  // own
+  // release of weights that came by a hop: its message; synchronise: the call's number on its
+  // device; offload, reload, host wait: the copy's; fill: its own
   int32_t arg = -1;
 };
 
-// One tensor on its way from one device to another: the activation of `edge` or its gradient.
+// One tensor on its way from one device to another: the activation of `edge` or its gradient; or a
+// hop, of a stage's weights or of their gradients.
 // `micro_batch` is of the end of the edge that runs the smaller ones: a larger one takes several
 // messages. Groups of different size exchange the row range [row_begin, row_end) / row_parts of the
 // micro-batch's samples.
@@ -106,6 +110,9 @@ struct Message {
   int16_t slice = 0;
   bool gradient = false;
   int16_t row_begin = 0, row_end = 1, row_parts = 1;
+  int16_t hop_of_stage = -1;  // not -1: a hop, with no edge
+
+  bool is_hop() const { return hop_of_stage >= 0; }
 };
 
 // A copy of a stage's parameters, or of the device's part of them.

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pipelines/ir/collective_checker.h"
+#include "pipelines/ir/hop_checker.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -16,7 +17,8 @@ namespace {
 
 class Checker {
  public:
-  explicit Checker(const Program& p) : p_(p), s_(p.schedule), at_(p.instructions.size(), 0) {}
+  explicit Checker(const Program& p)
+      : p_(p), s_(p.schedule), hops_(p), at_(p.instructions.size(), 0) {}
 
   std::string Check() {
     CheckLists();
@@ -79,6 +81,10 @@ class Checker {
     for (int id = 0; id < static_cast<int>(p_.messages.size()); ++id) {
       if (sends[id] != 1 || receives[id] != 1 || waits[id] != 1) {
         const Message& m = p_.messages[id];
+        if (m.is_hop()) {
+          Fail("hop ", id, " is not sent, posted and waited for exactly once");
+          continue;
+        }
         const StageGraph::Edge& e = s_.stages.edges[m.edge];
         Fail("message ", id, " for ", m.gradient ? e.from : e.to, m.gradient ? "B" : "F",
              m.micro_batch, " is not sent, posted and waited for exactly once");
@@ -183,8 +189,14 @@ class Checker {
       default:
         return false;
     }
+    CheckHop(d, i);
     ++at_[d];
     return true;
+  }
+
+  void CheckHop(int d, const Instruction& i) {
+    const std::string error = hops_.Run(d, i);
+    if (!error.empty()) Fail(error);
   }
 
   bool Meet(int d) {
@@ -194,6 +206,7 @@ class Checker {
       const int to = p_.messages[i->arg].to_device;
       const Instruction* j = Head(to);
       if (j == nullptr || j->op != OpCode::kReceive || j->arg != i->arg) return false;
+      CheckHop(d, *i);
       Arrive(i->arg);
       ++at_[d];
       ++at_[to];
@@ -223,6 +236,7 @@ class Checker {
   void Arrive(int id) {
     const Message& m = p_.messages[id];
     arrived_.insert(id);
+    if (m.is_hop()) return;
     by_use_[{m.to_device, m.edge, m.micro_batch, m.slice, m.gradient}].push_back(id);
   }
 
@@ -317,6 +331,7 @@ class Checker {
 
   const Program& p_;
   const Schedule& s_;
+  HopChecker hops_;
   std::vector<size_t> at_;
   std::set<int> arrived_;
   std::set<int> posted_;  // by one end; calls only

@@ -143,6 +143,12 @@ struct Schedule {
   // The scheme sums a stage's gradients as soon as its last one is there, beside the backwards of
   // other stages, and not at the end: what Lower does unless it is told otherwise.
   bool eager_reductions = false;
+  // Each replica is a device with all stages, as many stages as devices, and it is the weights that
+  // go from device to device, round a ring, and their gradients behind them (weight_ring.h).
+  bool weights_travel = false;
+  // A forward and the backward of another micro-batch that directly follows it are one pass in which
+  // the experts' exchanges of each run beside the compute of the other (sim/atomic_pairs.h).
+  bool merges_passes = false;
   // [micro-batch] Where edges carry: the earlier micro-batch whose output it takes along them; -1:
   // none. No two take the same, and it is of the same replica. Micro-batches are then passes of a
   // decoding, or batches that are prepared, of costs and shapes of their own, which each stage runs

@@ -25,6 +25,8 @@ constexpr const char* kKeys[] = {"scheme",
                                  "stage_micro_batches",
                                  "eager_reductions",
                                  "forward_only",
+                                 "weights_travel",
+                                 "merges_passes",
                                  "prepares",
                                  "replay",
                                  "carried"};
@@ -57,7 +59,9 @@ absl::StatusOr<Schedule> ScheduleJsonReader::Read() {
     PIPELAB_ASSIGN_OR_RETURN(s_.name, JsonField<std::string>(root_, "scheme", what_));
   }
   for (const auto& [key, flag] : {std::make_pair("eager_reductions", &s_.eager_reductions),
-                                  std::make_pair("forward_only", &s_.forward_only)}) {
+                                  std::make_pair("forward_only", &s_.forward_only),
+                                  std::make_pair("weights_travel", &s_.weights_travel),
+                                  std::make_pair("merges_passes", &s_.merges_passes)}) {
     if (!root_.contains(key)) continue;
     PIPELAB_ASSIGN_OR_RETURN(*flag, JsonField<bool>(root_, key, what_));
   }

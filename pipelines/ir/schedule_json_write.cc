@@ -70,6 +70,8 @@ std::string ToJson(const Schedule& s) {
   if (s.num_slices > 1) absl::StrAppend(&out, "  \"slices\": ", s.num_slices, ",\n");
   if (s.eager_reductions) absl::StrAppend(&out, "  \"eager_reductions\": true,\n");
   if (s.forward_only) absl::StrAppend(&out, "  \"forward_only\": true,\n");
+  if (s.merges_passes) absl::StrAppend(&out, "  \"merges_passes\": true,\n");
+  if (s.weights_travel) absl::StrAppend(&out, "  \"weights_travel\": true,\n");
   if (!s.prepares.empty()) {
     absl::StrAppend(&out, "  \"prepares\": [", absl::StrJoin(s.prepares, ", "), "],\n");
   }

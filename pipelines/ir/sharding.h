@@ -8,6 +8,7 @@
 #ifndef PIPELAB_PIPELINES_IR_SHARDING_H_
 #define PIPELAB_PIPELINES_IR_SHARDING_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -66,21 +67,35 @@ enum class Residency : uint8_t {
 struct Shard {
   Sharding sharding = Sharding::kReplicated;
   int parts = 1;
-  int index = 0;  // -1: none, another copy on the device has it
+  int index = 0;  // -1: none, another copy has it: on the device, or (travels) the owner's
   // Of these copies, so many that follow one another have different experts
   // (Program::expert_copies): each shares its own with parts / expert_copies of them.
   int expert_copies = 1;
+  // Weights that travel (weight_ring.h): one copy, the owner's, has the whole; with kFully.
+  bool travels = false;
 
+  // Whether a copy may have less than all of something.
+  bool divides() const { return parts > 1 || travels; }
   Shard OfExperts() const {
     const int copies = parts / expert_copies;  // of replicated ones less than 1
     if (copies <= 1) return {sharding, 1, 0, 1};
     return {sharding, copies, index < 0 ? index : index / expert_copies, 1};
   }
   // Elements of a part, of `elements` in all: the last parts may be padded.
-  int64_t PartOf(int64_t elements) const { return (elements + parts - 1) / parts; }
-  // Elements of the whole with its padding.
-  int64_t Padded(int64_t elements) const { return PartOf(elements) * parts; }
+  int64_t PartOf(int64_t elements) const {
+    if (travels) return index < 0 ? 0 : Padded(elements);
+    return (elements + parts - 1) / parts;
+  }
+  // Elements of the whole with its padding. Each stage travels, and has something to send.
+  int64_t Padded(int64_t elements) const {
+    return travels ? std::max<int64_t>(1, elements) : PartOf(elements) * parts;
+  }
 };
+
+// Of weights that travel: the device that has the stage's between steps, and steps them. One each
+// of `devices`, and so that stage 0 is at once where the first pass needs it, and the others come
+// there in turn.
+inline int OwnerOf(int stage, int devices) { return (devices - stage) % devices; }
 
 // A stretch of a device's list during which it needs a stage's weights, or a buffer of its
 // gradients.

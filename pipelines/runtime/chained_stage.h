@@ -47,6 +47,11 @@ class ChainedStage final : public StageModule {
   SharedParameters* experts() override { return stage_.experts(); }
   absl::Status EndGather() override { return stage_.EndGather(); }
   absl::Status Release() override { return stage_.Release(); }
+  TensorSpec HopSpec(bool gradient) const override { return stage_.HopSpec(gradient); }
+  absl::StatusOr<Tensor> SendHop(bool gradient) override { return stage_.SendHop(gradient); }
+  absl::Status ReceiveHop(bool gradient, Tensor tensor) override {
+    return stage_.ReceiveHop(gradient, std::move(tensor));
+  }
   absl::StatusOr<PartedTensor> BeginScatter() override { return stage_.BeginScatter(); }
   absl::Status EndScatter() override { return stage_.EndScatter(); }
   absl::StatusOr<Tensor> BeginNorm(const NormShare& share) override {

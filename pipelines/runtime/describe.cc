@@ -13,13 +13,24 @@ std::string ReductionPlace(const Program& program, const Instruction& instructio
   return absl::StrCat("gradient reduction of stage ", instruction.action.stage);
 }
 
+// Or what a hop moves.
+std::string ActionOf(const Program& program, const Instruction& i) {
+  const bool message = i.op == OpCode::kSend || i.op == OpCode::kReceive || i.op == OpCode::kWait;
+  if (message && i.arg >= 0 && i.arg < static_cast<int64_t>(program.messages.size()) &&
+      program.messages[i.arg].is_hop()) {
+    return absl::StrCat(program.messages[i.arg].gradient ? "gradients" : "weights", " of stage ",
+                        i.action.stage);
+  }
+  return ToString(i.action);
+}
+
 }  // namespace
 
 std::string Describe(const Program& program, const Instruction& instruction) {
   const auto valid = [&](size_t size) {
     return instruction.arg >= 0 && instruction.arg < static_cast<int64_t>(size);
   };
-  const std::string action = ToString(instruction.action);
+  const std::string action = ActionOf(program, instruction);
   switch (instruction.op) {
     case OpCode::kCompute:
       return action;

@@ -147,6 +147,18 @@ absl::Status DevicePlanner::PlanCompute(const Instruction& i) {
 
 absl::Status DevicePlanner::PlanSend(const Instruction& i) {
   const Message& m = program_.messages[i.arg];
+  if (m.is_hop()) {
+    SendPlan hop;
+    hop.peer = m.to_device;
+    hop.hop = held_.OfReplica(i.replica, m.hop_of_stage).module;
+    hop.gradient = m.gradient;
+    if (hop.hop == nullptr || m.from_device != device_) {
+      return Error(Describe(program_, i), "the hop is from another device");
+    }
+    plan_.steps.push_back(static_cast<int32_t>(plan_.sends.size()));
+    plan_.sends.push_back(std::move(hop));
+    return absl::OkStatus();
+  }
   const auto [value, rows] = EndOf(m, /*consumer=*/false);
   const HeldStage& from = ProducerStage(value);
   if (from.module == nullptr || m.from_device != device_) {
@@ -166,6 +178,16 @@ absl::Status DevicePlanner::PlanSend(const Instruction& i) {
 
 // A wait has the plan of what it waits for; a release that of its gather.
 absl::Status DevicePlanner::PlanCollectives(const Instruction& i) {
+  if (i.op == OpCode::kRelease && schedule_.weights_travel) {  // of what came by a hop
+    CollectivePlan plan;
+    plan.modules = {held_.OfReplica(i.replica, i.action.stage).module};
+    if (plan.modules[0] == nullptr) {
+      return Error(Describe(program_, i), "the device does not hold the stage");
+    }
+    plan_.steps.push_back(static_cast<int32_t>(plan_.collectives.size()));
+    plan_.collectives.push_back(std::move(plan));
+    return absl::OkStatus();
+  }
   const std::pair<OpCode, int32_t> key(BeginOf(i.op), i.arg);
   const bool begins = i.op == key.first;
   const auto at = collective_.find(key);

@@ -51,12 +51,16 @@ struct ComputePlan {
 
 struct SendPlan {
   int peer = 0;
+  StageModule* hop = nullptr;  // whose weights or gradients travel; null: `part` is sent
+  bool gradient = false;       // of a hop
   Part part;
   bool last = true;  // the buffer is not needed any more
 };
 
 struct ReceivePlan {
   int peer = 0;
+  StageModule* hop = nullptr;  // as in SendPlan
+  bool gradient = false;
   int32_t buffer = -1;
   TensorSpec spec;
   int64_t bytes = 0;

@@ -53,6 +53,7 @@ class DevicePlanner {
   absl::Status PlanInstruction(const Instruction& i);
   absl::Status PlanCompute(const Instruction& i);
   absl::Status PlanReceive(const Instruction& i);
+  absl::Status PlanHop(const Instruction& i, const Message& m);
   absl::Status PlanSend(const Instruction& i);
   absl::Status PlanCollectives(const Instruction& i);
 

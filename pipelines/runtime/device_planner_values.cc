@@ -15,7 +15,8 @@ absl::Status DevicePlanner::FindValues(const Instruction& i) {
   if (message && (i.arg < 0 || i.arg >= static_cast<int>(program_.messages.size()))) {
     return Error(Describe(program_, i), absl::StrCat("there is no message ", i.arg));
   }
-  if (i.op == OpCode::kSend) {
+  const bool hop = message && program_.messages[i.arg].is_hop();
+  if (i.op == OpCode::kSend && !hop) {
     Source& source = sources_[EndOf(program_.messages[i.arg], /*consumer=*/false).value];
     if (source.send_buffer < 0) source.send_buffer = plan_.num_buffers++;
     ++source.sends_left;
@@ -83,6 +84,7 @@ absl::Status DevicePlanner::KeepRows(const Action& a, const Value& made, const V
 
 absl::Status DevicePlanner::PlanReceive(const Instruction& i) {
   const Message& m = program_.messages[i.arg];
+  if (m.is_hop()) return PlanHop(i, m);
   const auto [value, rows] = EndOf(m, /*consumer=*/true);
   const HeldStage& to = ConsumerStage(value);
   if (to.module == nullptr || m.to_device != device_) {
@@ -96,6 +98,23 @@ absl::Status DevicePlanner::PlanReceive(const Instruction& i) {
   receive.bytes = NumElements(receive.spec.shape) * SizeOf(receive.spec.type);
   receive.buffer = part.buffer = plan_.num_buffers++;
   inputs_[value].push_back(part);
+  receive_of_message_[i.arg] = static_cast<int32_t>(plan_.receives.size());
+  plan_.receives.push_back(std::move(receive));
+  return absl::OkStatus();
+}
+
+// The receiving end of weights that travel, or of their gradients.
+absl::Status DevicePlanner::PlanHop(const Instruction& i, const Message& m) {
+  ReceivePlan receive;
+  receive.hop = held_.OfReplica(i.replica, m.hop_of_stage).module;
+  if (receive.hop == nullptr || m.to_device != device_) {
+    return Error(Describe(program_, i), "the hop is to another device");
+  }
+  receive.peer = m.from_device;
+  receive.gradient = m.gradient;
+  receive.spec = receive.hop->HopSpec(m.gradient);
+  receive.bytes = NumElements(receive.spec.shape) * SizeOf(receive.spec.type);
+  receive.buffer = plan_.num_buffers++;
   receive_of_message_[i.arg] = static_cast<int32_t>(plan_.receives.size());
   plan_.receives.push_back(std::move(receive));
   return absl::OkStatus();

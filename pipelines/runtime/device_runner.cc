@@ -229,11 +229,16 @@ absl::Status DeviceRunner::Deliver(const ComputePlan& compute, std::vector<Tenso
 }
 
 absl::Status DeviceRunner::Send(const Instruction& i, const SendPlan& send) {
-  Tensor& buffer = buffers_[send.part.buffer];
-  if (buffer.empty()) return absl::InternalError("there is nothing to send yet");
-  Tensor rows = send.part.whole ? buffer : buffer.Rows(send.part.row_begin, send.part.row_end);
-  if (send.last) buffer = Tensor();
-  if (const int64_t parts = PartsOf(rows.bytes()); parts > 1) {
+  Tensor rows;
+  if (send.hop != nullptr) {
+    PIPELAB_ASSIGN_OR_RETURN(rows, send.hop->SendHop(send.gradient));
+  } else {
+    Tensor& buffer = buffers_[send.part.buffer];
+    if (buffer.empty()) return absl::InternalError("there is nothing to send yet");
+    rows = send.part.whole ? buffer : buffer.Rows(send.part.row_begin, send.part.row_end);
+    if (send.last) buffer = Tensor();
+  }
+  if (const int64_t parts = send.hop != nullptr ? 1 : PartsOf(rows.bytes()); parts > 1) {
     rows = rows.Reshape({parts, rows.size() / parts}).Rows(peers_->member(), peers_->member() + 1);
   }
   bytes_sent_ += rows.bytes();
@@ -245,13 +250,16 @@ absl::Status DeviceRunner::Send(const Instruction& i, const SendPlan& send) {
 
 absl::Status DeviceRunner::Receive(const Instruction& i, int32_t index) {
   const ReceivePlan& receive = plan_.receives[index];
-  const int64_t parts = PartsOf(receive.bytes);
+  const int64_t parts = receive.hop != nullptr ? 1 : PartsOf(receive.bytes);
+  const MemoryKind kind = receive.hop == nullptr ? MemoryKind::kActivation
+                          : receive.gradient     ? MemoryKind::kGradient
+                                                 : MemoryKind::kParameter;
   TensorSpec spec = receive.spec;
   if (parts > 1) spec.shape = {1, NumElements(spec.shape) / parts};
-  PIPELAB_ASSIGN_OR_RETURN(receive_tickets_[index],
-                           communicator_->Receive(std::move(spec), receive.peer, i.arg,
-                                                  arena_->Reserve(Bytes(receive.bytes / parts),
-                                                                  MemoryKind::kActivation)));
+  PIPELAB_ASSIGN_OR_RETURN(
+      receive_tickets_[index],
+      communicator_->Receive(std::move(spec), receive.peer, i.arg,
+                             arena_->Reserve(Bytes(receive.bytes / parts), kind)));
   return absl::OkStatus();
 }
 
@@ -259,6 +267,7 @@ absl::Status DeviceRunner::Wait(int32_t index) {
   const ReceivePlan& receive = plan_.receives[index];
   Tensor& buffer = buffers_[receive.buffer];
   PIPELAB_ASSIGN_OR_RETURN(buffer, AwaitTicket(receive_tickets_[index]));
+  if (receive.hop != nullptr) return receive.hop->ReceiveHop(receive.gradient, std::move(buffer));
   if (PartsOf(receive.bytes) == 1) return absl::OkStatus();
   PIPELAB_ASSIGN_OR_RETURN(buffer, GatherMessage(receive.spec, std::move(buffer)));
   return absl::OkStatus();

@@ -36,14 +36,17 @@ FakeStage::FakeStage(Arena* arena, FakeStageConfig config)
   const int64_t padded = config_.shard.Padded(config_.width);
   weight_ = Parameters(arena_, config_.width, MemoryKind::kParameter, 100 + config_.stage, padded);
   part_ = PartOf(weight_);
-  if (sharded_values()) {
+  if (config_.shard.travels) {
+    weight_ = part_;  // none but the owner's
+  } else if (sharded_values()) {
     Tensor part = arena_->Allocate(DataType::kFloat32, part_.shape(), MemoryKind::kParameter);
     std::copy(part_.f32().begin(), part_.f32().end(), part.f32().begin());
     part_ = std::move(part);
     weight_ = Tensor();
   }
   if (sharded_gradients()) {
-    part_gradient_ = Parameters(arena_, part_.size(), MemoryKind::kGradient, 0);
+    if (!config_.shard.travels)
+      part_gradient_ = Parameters(arena_, part_.size(), MemoryKind::kGradient, 0);
   } else {
     gradient_ = Parameters(arena_, padded, MemoryKind::kGradient, 0);
     part_gradient_ = PartOf(gradient_);
@@ -71,6 +74,37 @@ absl::StatusOr<PartedTensor> FakeStage::BeginGather() {
 absl::Status FakeStage::Release() {
   if (weight_.empty()) return absl::FailedPreconditionError("released twice");
   weight_ = Tensor();
+  return absl::OkStatus();
+}
+
+Tensor FakeStage::SteppedGradient() const {
+  if (!config_.shard.travels) return part_gradient_;
+  return PartOf(travelling_.empty() ? gradient_ : travelling_);
+}
+
+TensorSpec FakeStage::HopSpec(bool) const {
+  return {DataType::kFloat32, {config_.shard.Padded(config_.width)}};
+}
+
+absl::StatusOr<Tensor> FakeStage::SendHop(bool gradient) {
+  Tensor sent = weight_;
+  if (gradient) {
+    sent = travelling_.empty() ? gradient_ : travelling_;
+    gradient_ = travelling_ = Tensor();
+  }
+  if (sent.empty()) return absl::FailedPreconditionError("there is nothing to send on");
+  return sent;
+}
+
+absl::Status FakeStage::ReceiveHop(bool gradient, Tensor tensor) {
+  if (!gradient) {
+    if (!weight_.empty()) return absl::FailedPreconditionError("its weights are there");
+    weight_ = std::move(tensor);
+  } else if (gradient_.empty()) {
+    travelling_ = std::move(tensor);
+  } else {
+    for (int64_t i = 0; i < tensor.size(); ++i) gradient_.f32()[i] += tensor.f32()[i];
+  }
   return absl::OkStatus();
 }
 
@@ -245,7 +279,7 @@ absl::StatusOr<Tensor> FakeStage::BeginNorm(const NormShare& share) {
     for (int64_t i = 0; i < gradient.size(); ++i) sum += At(gradient, i);
     terms.f32()[place] += static_cast<float>(sum % kPrime);
   };
-  if (share.own) add(config_.stage, part_gradient_);
+  if (share.own) add(config_.stage, SteppedGradient());
   for (const std::string& tie : share.ties) {
     if (tie != config_.tied) return absl::NotFoundError(absl::StrCat("no parameter ", tie));
     add(config_.norm_values - 1, tied_gradient_);
@@ -265,7 +299,9 @@ absl::Status FakeStage::Step(const Action& a) {
   if (config_.norm_values > 0 && !norm_.has_value()) return WrongOrder(a, "no norm");
   const int64_t shift = norm_.value_or(0);
   norm_.reset();
-  if (config_.shard.index >= 0) StepParameters(part_, part_gradient_, shift);
+  Tensor gradient = SteppedGradient();
+  if (config_.shard.index >= 0) StepParameters(part_, gradient, shift);
+  if (config_.shard.travels) gradient_ = travelling_ = Tensor();
   for (float& g : gradient_.empty() ? absl::Span<float>() : gradient_.f32()) g = 0;
   if (!tied_weight_.empty()) StepParameters(tied_weight_, tied_gradient_, shift);
   return absl::OkStatus();
@@ -283,7 +319,7 @@ bool FakeStage::KeepsPartOf(const std::vector<float>& parameters) const {
   const int64_t part = config_.shard.PartOf(config_.width);
   const int64_t first = weight_.empty() ? config_.shard.index * part : 0;
   const Tensor& kept = weight_.empty() ? part_ : weight_;
-  for (int64_t i = 0; i < kept.size() && first + i < config_.width; ++i) {
+  for (int64_t i = 0; i < (kept.empty() ? 0 : kept.size()) && first + i < config_.width; ++i) {
     if (kept.f32()[i] != parameters[first + i]) return false;
   }
   for (int64_t i = 0; i < (tied_weight_.empty() ? 0 : tied_weight_.size()); ++i) {

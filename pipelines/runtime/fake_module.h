@@ -64,6 +64,9 @@ class FakeStage : public StageModule {
   absl::StatusOr<PartedTensor> BeginGather() override;
   absl::Status EndGather() override { return absl::OkStatus(); }
   absl::Status Release() override;
+  TensorSpec HopSpec(bool gradient) const override;
+  absl::StatusOr<Tensor> SendHop(bool gradient) override;
+  absl::Status ReceiveHop(bool gradient, Tensor tensor) override;
   absl::StatusOr<PartedTensor> BeginScatter() override;
   absl::Status EndScatter() override;
   absl::StatusOr<Tensor> BeginNorm(const NormShare& share) override;
@@ -90,13 +93,14 @@ class FakeStage : public StageModule {
   absl::Status CheckGathered(const Action& a) const;
   void AccumulateWeightGradient(const Stash& stash);
   bool sharded_values() const {
-    return config_.shard.parts > 1 && config_.shard.sharding == Sharding::kFully;
+    return config_.shard.divides() && config_.shard.sharding == Sharding::kFully;
   }
   bool sharded_gradients() const {
-    return config_.shard.parts > 1 && config_.shard.sharding != Sharding::kOptimizer;
+    return config_.shard.divides() && config_.shard.sharding != Sharding::kOptimizer;
   }
   // This copy's part of a padded whole; empty when it has none.
   Tensor PartOf(const Tensor& whole) const;
+  Tensor SteppedGradient() const;
   absl::Status WrongOrder(const Action& a, absl::string_view why) const;
   int64_t Rows() const {
     return config_.rows * config_.micro_batch_size / config_.data_parallel_size;
@@ -116,6 +120,7 @@ class FakeStage : public StageModule {
   Tensor weight_, gradient_, tied_weight_, tied_gradient_;
   Tensor part_, part_gradient_;  // sharded: in weight_ and gradient_, or of their own
   Tensor scattering_;
+  Tensor travelling_;                           // a sum that came, without gradients from here
   std::map<std::pair<int, int>, Stash> stash_;  // by micro-batch and slice
   absl::optional<int64_t> norm_;                // of the next step
   int64_t library_ns_ = 0;                      // counts passes, a nanosecond each

@@ -50,6 +50,11 @@ class FaultInjector::Module : public StageModule {
   absl::StatusOr<PartedTensor> BeginGather() override { return module_->BeginGather(); }
   absl::Status EndGather() override { return module_->EndGather(); }
   absl::Status Release() override { return module_->Release(); }
+  TensorSpec HopSpec(bool gradient) const override { return module_->HopSpec(gradient); }
+  absl::StatusOr<Tensor> SendHop(bool gradient) override { return module_->SendHop(gradient); }
+  absl::Status ReceiveHop(bool gradient, Tensor tensor) override {
+    return module_->ReceiveHop(gradient, std::move(tensor));
+  }
   absl::StatusOr<PartedTensor> BeginScatter() override { return module_->BeginScatter(); }
   absl::Status EndScatter() override { return module_->EndScatter(); }
   absl::StatusOr<Tensor> BeginNorm(const NormShare& share) override {

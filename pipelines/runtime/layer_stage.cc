@@ -227,6 +227,7 @@ absl::Status LayerStage::Step(const Action& a) {
   squares_.reset();
   rows_summed_ = false;
   parameters_.Step(training_step_ * versions_.steps_of_run() + versions_.newest() + 1);
+  if (options_.shard.travels) BindAgain();  // the gradients are gone
   for (const auto& layer : layers_) layer->EndStep(backend_);
   versions_.Made();
   training_step_ += last;

@@ -129,6 +129,9 @@ class LayerStage : public StageModule {
   absl::Status Release() override;
   absl::StatusOr<PartedTensor> BeginScatter() override { return Scatter(&parameters_); }
   absl::Status EndScatter() override;
+  TensorSpec HopSpec(bool gradient) const override { return parameters_.HopSpec(gradient); }
+  absl::StatusOr<Tensor> SendHop(bool gradient) override;
+  absl::Status ReceiveHop(bool gradient, Tensor tensor) override;
   SharedParameters* experts() override {
     return parameters_.experts() == nullptr ? nullptr : &experts_;
   }

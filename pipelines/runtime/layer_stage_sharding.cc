@@ -25,6 +25,19 @@ absl::Status LayerStage::Release() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Tensor> LayerStage::SendHop(bool gradient) {
+  PIPELAB_ASSIGN_OR_RETURN(Tensor tensor, parameters_.SendHop(gradient));
+  if (gradient) BindAgain();
+  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  return tensor;
+}
+
+absl::Status LayerStage::ReceiveHop(bool gradient, Tensor tensor) {
+  parameters_.ReceiveHop(gradient, std::move(tensor));
+  if (!gradient) BindAgain();
+  return backend_->Finish();
+}
+
 absl::StatusOr<PartedTensor> LayerStage::Scatter(StageParameters* parameters) {
   PartedTensor gradients = parameters->BeginScatter();
   BindAgain();

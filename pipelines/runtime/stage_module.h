@@ -86,7 +86,17 @@ class StageModule : public SharedParameters {
   virtual TensorSpec InputSpec(int in_edge, int slice) const = 0;
   virtual TensorSpec OutputSpec(int out_edge, int slice) const = 0;
 
-  // Lets go of all values that were gathered.
+  // Weights that travel (Schedule::weights_travel): what a hop moves, the values or the sum of
+  // gradients so far. The sender keeps the values until its Release, and writes to them only in a
+  // Step; it gives the sum up. Values that come are the stage's until its Release; to a sum that
+  // comes, the stage's own gradients are added.
+  virtual TensorSpec HopSpec(bool /*gradient*/) const { return {}; }
+  virtual absl::StatusOr<Tensor> SendHop(bool /*gradient*/) { return NotSharded().status(); }
+  virtual absl::Status ReceiveHop(bool /*gradient*/, Tensor /*tensor*/) {
+    return NotSharded().status();
+  }
+
+  // Lets go of all values that were gathered, or came by a hop.
   virtual absl::Status Release() { return NotSharded().status(); }
 
   // The global norm. What this copy adds to it, a float for each parameter value of the model (the

@@ -29,6 +29,11 @@ Tensor StageParameters::PartOf(const Tensor& whole) const {
   return whole.Rows(shard_.index * part, (shard_.index + 1) * part);
 }
 
+Tensor StageParameters::SteppedGradients() const {
+  if (!shard_.travels) return part_of_gradients_;
+  return PartOf(travelling_.empty() ? gradients_.own : travelling_);
+}
+
 Tensor StageParameters::GradientOf(const Region& r, int use) const {
   if (use > 0) return View(gradients_.own, r.later_uses[use - 1], r.size);
   return View(r.shared ? gradients_.ties : gradients_.own, r.begin, r.size);
@@ -98,6 +103,34 @@ void StageParameters::EndScatter() {
   scattering_ = Tensor();
 }
 
+TensorSpec StageParameters::HopSpec(bool gradient) const {
+  return {gradient ? DataType::kFloat32 : backend_->activation_type(), {shard_.Padded(own_size_)}};
+}
+
+absl::StatusOr<Tensor> StageParameters::SendHop(bool gradient) {
+  Fold();
+  Tensor sent = values_.own;
+  if (gradient) {
+    sent = std::exchange(travelling_, Tensor());
+    const Tensor own = std::exchange(gradients_.own, Tensor());
+    if (sent.empty() && !own.empty()) sent = own.Rows(0, shard_.Padded(own_size_));
+  }
+  if (sent.empty()) return absl::FailedPreconditionError("there is nothing to send on");
+  return sent;
+}
+
+void StageParameters::ReceiveHop(bool gradient, Tensor tensor) {
+  if (!gradient) {
+    values_.own = std::move(tensor);
+  } else if (gradients_.own.empty()) {
+    travelling_ = std::move(tensor);
+  } else {
+    Fold();
+    const Tensor own = gradients_.own.Rows(0, shard_.Padded(own_size_));
+    backend_->Add(tensor, own, own);
+  }
+}
+
 void StageParameters::Fold() {
   if (folded_) return;
   for (const Region& r : regions_) {
@@ -150,7 +183,7 @@ void StageParameters::AddSquares(const NormShare& share, bool whole, std::vector
     const auto [begin, end] = OverlapOf(r);
     const int64_t first = shard_.index * shard_.PartOf(own_size_);
     if (begin < end)
-      add(r, part_of_gradients_.Rows(r.begin + begin - first, r.begin + end - first));
+      add(r, SteppedGradients().Rows(r.begin + begin - first, r.begin + end - first));
   }
   for (const std::string& tie : share.ties) {
     const Region& r = regions_[region_of_value_.at(tie)];
@@ -170,7 +203,7 @@ std::vector<Tensor> StageParameters::GradientsOfUndivided() {
       const int64_t first = shard_.index * shard_.PartOf(own_size_);
       if (begin < end) {
         gradients.push_back(
-            part_of_gradients_.Rows(r.begin + begin - first, r.begin + end - first));
+            SteppedGradients().Rows(r.begin + begin - first, r.begin + end - first));
       }
     }
   }
@@ -179,7 +212,7 @@ std::vector<Tensor> StageParameters::GradientsOfUndivided() {
 
 void StageParameters::ScaleGradients(float factor) {
   Fold();
-  if (shard_.index >= 0) backend_->optimizer().Scale(part_of_gradients_, factor);
+  if (shard_.index >= 0) backend_->optimizer().Scale(SteppedGradients(), factor);
   backend_->optimizer().Scale(gradients_.ties, factor);
   if (experts_) experts_->ScaleGradients(factor);
 }
@@ -192,12 +225,16 @@ void StageParameters::Step(int64_t step) {
     ties.push_back(state.ties);
   }
   if (shard_.index >= 0) {
-    OptimizerStep(optimizer_, step, masters_.own, part_of_gradients_, own, backend_);
+    OptimizerStep(optimizer_, step, masters_.own, SteppedGradients(), own, backend_);
   }
   OptimizerStep(optimizer_, step, masters_.ties, gradients_.ties, ties, backend_);
   TakeMasters();
   backend_->Fill(gradients_.ties, 0);
-  backend_->Fill(sharded_gradients() ? part_of_gradients_ : gradients_.own, 0);
+  if (shard_.travels) {
+    gradients_.own = travelling_ = Tensor();
+  } else {
+    backend_->Fill(sharded_gradients() ? part_of_gradients_ : gradients_.own, 0);
+  }
   if (experts_) experts_->Step(step);
 }
 

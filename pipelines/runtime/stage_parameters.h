@@ -14,7 +14,7 @@
 // themselves: they are summed, gathered and sharded apart, and in all else belong to the others.
 //
 // Sharded (ir/sharding.h): what the stage alone has is padded to equal parts, of which this copy
-// keeps one; ties stay whole. Values that are put together, and the gradients of a run, are
+// keeps one, or where they travel one copy all; ties stay whole. Values that are put together, and the gradients of a run, are
 // separate tensors that come and go, so parameters are handed to layers anew after each change.
 //
 // Where layers have bfloat16 parameters (Backend::activation_type), the values are copies of
@@ -102,6 +102,10 @@ class StageParameters {
   void Release();
   PartedTensor BeginScatter();
   void EndScatter();
+  // As in StageModule, of weights that travel.
+  TensorSpec HopSpec(bool gradient) const;
+  absl::StatusOr<Tensor> SendHop(bool gradient);
+  void ReceiveHop(bool gradient, Tensor tensor);
   // Makes room for weight gradients; true when there was none.
   bool PrepareGradients();
 
@@ -162,7 +166,7 @@ class StageParameters {
   bool is_narrow() const { return backend_->activation_type() != DataType::kFloat32; }
   // The values' numbers from the masters'.
   void TakeMasters();
-  bool sharded() const { return shard_.parts > 1; }
+  bool sharded() const { return shard_.divides(); }
   bool sharded_values() const { return sharded() && shard_.sharding == Sharding::kFully; }
   bool sharded_gradients() const {
     return sharded_values() || (sharded() && shard_.sharding == Sharding::kGradients);
@@ -177,6 +181,8 @@ class StageParameters {
   std::pair<int64_t, int64_t> OverlapOf(const Region& region) const;
   // This copy's part of a whole.
   Tensor PartOf(const Tensor& whole) const;
+  // The gradients that the step takes: of this copy's part.
+  Tensor SteppedGradients() const;
   Tensor GradientOf(const Region& region, int use) const;
   void Fold();
   absl::StatusOr<const Region*> Find(absl::string_view name, StateKind kind) const;
@@ -204,6 +210,7 @@ class StageParameters {
   std::vector<State> states_;                  // the optimizer's; sharded: own is the part
   Tensor part_of_values_, part_of_gradients_;  // in `own` above, or of their own
   Tensor scattering_;                          // gradients of a run while they are summed
+  Tensor travelling_;                          // a sum that came, without gradients from here
   std::map<int, State> kept_;                  // older values, by version
   bool folded_ = true;
 };

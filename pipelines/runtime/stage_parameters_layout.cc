@@ -111,6 +111,7 @@ void StageParameters::Allocate(uint64_t seed) {
   values_.ties = values(ties_size_);
   if (sharded_values()) {
     part_of_values_ = values(part);
+    if (shard_.travels && shard_.index >= 0) values_.own = part_of_values_;
   } else {
     values_.own = values(whole);
     part_of_values_ = PartOf(values_.own);
@@ -122,7 +123,7 @@ void StageParameters::Allocate(uint64_t seed) {
   if (values_only_) return Start(seed);
   gradients_.ties = zeros(ties_size_, MemoryKind::kGradient);
   if (sharded_gradients()) {
-    part_of_gradients_ = zeros(part, MemoryKind::kGradient);
+    if (!shard_.travels) part_of_gradients_ = zeros(part, MemoryKind::kGradient);
   } else {
     gradients_.own = zeros(whole + later_size_, MemoryKind::kGradient);
     part_of_gradients_ = PartOf(gradients_.own);

@@ -117,8 +117,10 @@ enum SchemeOption : uint32_t {
   kLateGradients = 2048,  // edges bring gradients of earlier micro-batches
   kForwardOnly = 4096,    // inference: Schedule::forward_only
   kStageMicroBatches = 8192,
-  kOffloads = 32768,     // to the host's memory: for clusters with a host link
   kTokenPasses = 16384,  // micro-batches are passes of tokens (Schedule::carried), not of samples
+  kOffloads = 32768,     // to the host's memory: for clusters with a host link
+  // Steps cost less than a search's bounds on placed stages say: weights travel, or passes merge.
+  kBeyondBounds = 65536,
 };
 
 struct Scheme {

@@ -142,7 +142,7 @@ TEST(Catalog, RefusesOptionsOfOtherSchemes) {
       EXPECT_EQ(Refusal(scheme.name, group),
                 begin +
                     "--group_size=2: only for interleaved_seq1f1b, interleaved, gis, "
-                    "interleaved_zb1p, graph, local_replay, decode, "
+                    "interleaved_merged, interleaved_zb1p, graph, local_replay, decode, "
                     "prefill_decode");
     }
     if ((scheme.options & kReplicas) == 0) {

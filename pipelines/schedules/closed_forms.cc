@@ -36,6 +36,10 @@ constexpr ClosedForm kForms[] = {
     // With a host link of any ratio up to 1 (pipelines/cost/offload.h).
     {"po_f", "P >= 3 and V >= 2 and M >= P and M mod floor((P + 1)/2) == 0",
      "3 V M + 2 (P - 1) + (V - 1) floor(P/2)", "(2 (P - 1) + (V - 1) floor(P/2)) / T", "3", "V"},
+    {"interleaved_merged", "M >= P", "3 (V M + P - 1)", "(P - 1) / (V M + P - 1)",
+     "min(V M, (V - 1) g + 2 (P - r))", "V"},
+    {"interleaved_merged", "M < P", "3 (V P + M - 1)", "1 - V M / (V P + M - 1)",
+     "min(V M, (V - 1) g + 2 (P - r))", "V"},
     {"breadth_first", "M >= P", "3 (V M + P - 1)", "(P - 1) / (V M + P - 1)", "V M", "V"},
     {"breadth_first", "M < P", "3 (V P + M - 1)", "1 - V M / (V P + M - 1)", "V M", "V"},
     {"chimera", "f == 1 and M mod P == 0", "3 M + (P - 2) (M/P + 1)", "(P - 2) (M/P + 1) / T",
@@ -49,6 +53,7 @@ constexpr ClosedForm kForms[] = {
      "3 P/2 + 1 + min(r, P - 1 - r)", "2", Concatenation::kForwardDoubling},
     {"chimera", "M mod P == 0", "6 M + 3 (P/2 - 1)", "(P - 2) / (4 M + P - 2)",
      "3 P/2 + 1 + min(r, P - 1 - r)", "2", Concatenation::kBackwardHalving},
+    {"gems", "M >= 2", "M (2 P + 1) + P - 1", "(P - 1) (2 M + 1) / T", "1", "2"},
     {"zb_h1", "M >= P", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "P", "1"},
     {"zb_h1", "M < P", "2 M + 2 P - 1", "1 - 3 M / (2 M + 2 P - 1)", "M", "1"},
     {"zb_h2", "M >= P", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "min(M, 2 P - 1)", "1"},
@@ -79,6 +84,9 @@ constexpr ClosedForm kForms[] = {
     {"hanayo", "M > P",
      "3 V M + 2 (P - 1) (floor(M/P) + 1) + (3 V - 2) P - 3 - (3 V - 4) (M mod P)", "1 - 3 V M / T",
      "(V - 1) P + 1 + r", "V"},
+    // Where hops take no time. Of the weights one stage is a device's own, the rest are in hops.
+    {"weipipe_naive", "M >= P", "3 M", "0", "P", "WN"},
+    {"weipipe", "M >= P", "3 M", "0", "P", "WI"},
     // Without --edges: a chain.
     {"graph", "M >= 1", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "min(M, P - r)", "1"},
     {"local", "V == 1", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "1", "1"},

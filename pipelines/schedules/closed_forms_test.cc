@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "pipelines/ir/program.h"
 #include "pipelines/ir/versions.h"
 #include "pipelines/schedules/scheme_testing.h"
 #include "tools/base/status_matchers.h"
@@ -22,8 +23,26 @@ double Value(absl::string_view formula, const FormulaValues& values) {
   return value.ok() ? *value : -1;
 }
 
+// Its own stage's, and those that came by a hop and are not released.
+std::vector<double> TravellingWeights(const Schedule& s) {
+  const absl::StatusOr<Program> program = Lower(s, {});
+  EXPECT_THAT(program, IsOk());
+  std::vector<double> most;
+  for (const auto& list : program->instructions) {
+    double now = 1;
+    most.push_back(now);
+    for (const Instruction& i : list) {
+      now += i.op == OpCode::kReceive && !program->messages[i.arg].gradient;
+      now -= i.op == OpCode::kRelease;
+      most.back() = std::max(most.back(), now);
+    }
+  }
+  return most;
+}
+
 // [device] Stage weights that it holds at the most, if all its stages' versions live at one time.
 std::vector<double> Weights(const Schedule& s) {
+  if (s.weights_travel) return TravellingWeights(s);
   const std::vector<int> versions = LiveVersions(s);
   std::vector<double> weights(s.num_devices());
   for (const auto& replica : s.placement.groups) {

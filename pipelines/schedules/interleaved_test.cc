@@ -3,7 +3,12 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "pipelines/cost/cost_table.h"
+#include "pipelines/ir/program.h"
 #include "pipelines/schedules/scheme_testing.h"
+#include "pipelines/sim/atomic_pairs.h"
+#include "pipelines/sim/simulate.h"
+#include "tools/base/status_matchers.h"
 
 namespace pipelab {
 namespace {
@@ -94,6 +99,47 @@ TEST(Interleaved, Refuses) {
   EXPECT_EQ(Refusal("interleaved", params),
             "interleaved --group_size=3: a group is back at a device for its next stage "
             "only after all 4 devices; use at least --devices=4");
+}
+
+// Megatron-Core's: one more forward than interleaved before the first backward.
+TEST(InterleavedMerged, Figures) {
+  EXPECT_EQ(Picture("interleaved_merged", {1, 3, 1}), R"(
+0: 0F0 0F1 0B0 0F2 0B1 0B2
+)");
+  EXPECT_EQ(Picture("interleaved_merged", {2, 4}), R"(
+0: 0F0 0F1 2F0 2F1 0F2 0F3 2B0 2F2 2B1 2F3 0B0 0B1 2B2 2B3 0B2 0B3
+1: 1F0 1F1 3F0 3F1 3B0 1F2 3B1 1F3 1B0 3F2 1B1 3F3 3B2 3B3 1B2 1B3
+)");
+}
+
+// All forwards but those of the warm-up are merged with a backward, and only these take less.
+TEST(InterleavedMerged, PairsTakeLess) {
+  for (int p = 1; p <= 6; ++p) {
+    for (int v = 1; v <= 3; ++v) {
+      for (int m = 2 * p; m <= 4 * p; m += p) {
+        const Schedule s = MakeOrDie("interleaved_merged", {p, m, v});
+        const std::vector<std::vector<char>> pairs = FindPairs(s);
+        PIPELAB_ASSERT_OK_AND_ASSIGN(Program program, Lower(s, {}));
+        PairForwardBackward(&program);
+        CostTable costs = CostTable::Unit(s, Nanoseconds(100));
+        const Trace waited = Simulate(program, costs).value();
+        for (StageCost& stage : costs.stages) stage.merged_saving = Nanoseconds(20);
+        const Trace merged = Simulate(program, costs).value();
+        for (int d = 0; d < p; ++d) {
+          const int warm_up = 2 * (p - 1 - d) + (v - 1) * p + 1;
+          const int64_t steady = std::max(0, v * m - warm_up);
+          ASSERT_EQ(std::count(pairs[d].begin(), pairs[d].end(), 1), steady)
+              << p << " " << v << " " << m << " device " << d;
+          int64_t busy = 0;
+          for (const Span& span : merged.devices[d].spans) {
+            if (span.op == OpCode::kCompute) busy += span.end_ns - span.begin_ns;
+          }
+          ASSERT_EQ(busy, 300 * v * m - 2 * 20 * steady);
+        }
+        ASSERT_LE(merged.makespan, waited.makespan);
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ std::vector<SearchMethod> NewerMethods() {
   for (const Scheme& scheme : Catalog()) {
     const std::string name(scheme.name);
     if (!TrainsAsSerial(scheme) ||
-        (scheme.options & (kTokenSlices | kStageGraph | kOffloads)) != 0) {
+        (scheme.options & (kTokenSlices | kStageGraph | kOffloads | kBeyondBounds)) != 0) {
       continue;
     }
     if (published.count(name) > 0) continue;

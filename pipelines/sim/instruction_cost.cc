@@ -27,6 +27,11 @@ InstructionCostTable::InstructionCostTable(const Program& program, const CostTab
                                MessageSize(s, s.stages.edges[e]));
     }
   }
+  for (int stage = 0; s.weights_travel && stage < num_stages_; ++stage) {
+    for (bool gradient : {false, true}) {
+      hop_bytes_.push_back(HopBytes(costs.stages[stage].memory, gradient).value());
+    }
+  }
   if (program.norm.has_value()) {
     norm_bytes_.resize(s.num_devices());
     for (const StageCopy& m : program.norm->members) {

@@ -45,9 +45,12 @@ class InstructionCostTable {
         if (ABSL_PREDICT_FALSE(late_)) return WithLags(cost, i);  // of stages on one device
         return reshard_.any() ? WithReshard(cost, device, i) : cost;
       }
+      // Hops are state (cost/state_walk.h).
       case OpCode::kSend:
+        if (ABSL_PREDICT_FALSE(IsHop(i))) return {};
         return {0, 0, -MessageBytes(program_.messages[i.arg]), 0, 0};
       case OpCode::kReceive:
+        if (ABSL_PREDICT_FALSE(IsHop(i))) return {};
         return {0, 0, SentBytes(program_.messages[i.arg]), 0, 0};
       case OpCode::kWait:
         return costs_.divided_messages ? OfGather(program_.messages[i.arg]) : InstructionCost();
@@ -70,6 +73,7 @@ class InstructionCostTable {
 
   // Of a message, and of what one member of a tensor-parallel group sends of it.
   int64_t MessageBytes(const Message& m) const {
+    if (ABSL_PREDICT_FALSE(m.is_hop())) return hop_bytes_[2 * m.hop_of_stage + m.gradient];
     const int64_t bytes = message_bytes_[m.edge + (slices_differ_ ? PartOf(m) * num_edges_ : 0)];
     const int64_t parts = m.row_parts * slice_parts_;
     if (parts == 1) return bytes;  // nearly always; saves a division
@@ -85,11 +89,12 @@ class InstructionCostTable {
   Bytes LargestMessage() const {
     int64_t largest = 0;
     for (int64_t bytes : message_bytes_) largest = std::max(largest, bytes);
+    for (int64_t bytes : hop_bytes_) largest = std::max(largest, bytes);
     return Bytes(largest);
   }
   int64_t SentBytes(const Message& m) const {
     const int64_t bytes = MessageBytes(m);
-    return costs_.divided_messages ? bytes / costs_.PartsOfMessage(bytes) : bytes;
+    return costs_.divided_messages && !m.is_hop() ? bytes / costs_.PartsOfMessage(bytes) : bytes;
   }
 
  private:
@@ -102,6 +107,9 @@ class InstructionCostTable {
                  [static_cast<int>(kind)];
   }
 
+  bool IsHop(const Instruction& i) const {
+    return !hop_bytes_.empty() && program_.messages[i.arg].is_hop();
+  }
   size_t PartOf(const Message& m) const {
     return static_cast<size_t>(costs_.of_passes ? m.micro_batch : int32_t{m.slice});
   }
@@ -131,6 +139,7 @@ class InstructionCostTable {
   bool late_ = false;
   std::vector<int32_t> carried_to_;           // [micro-batch] Schedule::CarriedTo
   std::vector<int64_t> message_bytes_;        // [edge, slice where they differ] of all its rows
+  std::vector<int64_t> hop_bytes_;            // [2 stage + gradient] where weights travel
   std::vector<StageInstructionCosts> table_;  // [(replica * stages + stage) * slices + slice]
 };
 

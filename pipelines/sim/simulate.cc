@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "pipelines/cost/sharded_state.h"
 #include "pipelines/cost/state_walk.h"
+#include "pipelines/sim/atomic_pairs.h"
 #include "pipelines/sim/collective_timeline.h"
 #include "pipelines/sim/device_calls.h"
 #include "pipelines/sim/instruction_cost.h"
@@ -43,6 +44,7 @@ class Simulation {
     arrival_.assign(p_.messages.size(), kUnsent);
     if (AnyBlock()) transfer_time_.resize(p_.messages.size());
     if (costs_.steady_overlap) FindSteadyPhases();
+    if (p_.schedule.merges_passes) FindMergedPasses();
     for (int d = devices - 1; d >= 0; --d) runnable_.push_back(d);
     std::vector<Arrival> arrivals;
     while (true) {
@@ -81,7 +83,8 @@ class Simulation {
     int64_t exchange_begin = 0;
     // Of CostTable::steady_overlap: the first backward and the last forward.
     size_t steady_begin = 0, steady_end = 0;
-    bool sending = false;  // whether it waits for what it sends
+    std::vector<char> merged;  // [instruction] of Schedule::merges_passes; else empty
+    bool sending = false;      // whether it waits for what it sends
     // Its host link: when the last copy ends, when each ends, what the host has.
     int64_t host_free = 0, host_level = 0;
     std::vector<int64_t> copied;
@@ -110,6 +113,21 @@ class Simulation {
     }
   }
 
+  void FindMergedPasses() {
+    const std::vector<std::vector<char>> pairs = FindPairs(p_.schedule);
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      const std::vector<Instruction>& list = p_.instructions[d];
+      std::vector<char>& merged = devices_[d].merged;
+      merged.resize(list.size());
+      size_t position = 0;  // in the order
+      for (size_t at = 0; at < list.size(); ++at) {
+        if (list[at].op != OpCode::kCompute) continue;
+        merged[at] = pairs[d][position] != 0 || (position > 0 && pairs[d][position - 1] != 0);
+        ++position;
+      }
+    }
+  }
+
   // Runs the device until its end or until it has to wait for another.
   void RunDevice(int d) {
     Device& device = devices_[d];
@@ -127,7 +145,7 @@ class Simulation {
       switch (i.op) {
         case OpCode::kCompute:
         case OpCode::kStep:
-          if (measured == nullptr) own = ComputeTime(d, i, cost.time);
+          if (measured == nullptr) own = ComputeTime(d, i, cost.time - SavingOf(device, i));
           end = begin + own;
           break;
         case OpCode::kSend:
@@ -227,6 +245,11 @@ class Simulation {
     }
     return costs_.releases[(i.action.micro_batch + 1) * s.MicroBatchSize(i.action.stage) - 1]
         .value();
+  }
+
+  int64_t SavingOf(const Device& device, const Instruction& i) const {
+    if (device.merged.empty() || device.merged[device.at] == 0) return 0;
+    return costs_.stages[i.action.stage].merged_saving.value();
   }
 
   int64_t ComputeTime(int d, const Instruction& i, int64_t cost) const {

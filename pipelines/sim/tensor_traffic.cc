@@ -44,11 +44,12 @@ void AddTensorTraffic(const Program& program, const CostTable& costs,
       const Action& a = i.action;
       if (i.op == OpCode::kStep) {
         const Shard shard = ShardOf(program, {d, i.replica, a.stage});
+        if (shard.travels && shard.index < 0) continue;  // it has no gradients to step on
         sent += Bytes(costs.stages[a.stage].tensor_traffic.step.value() /
                       std::max<int64_t>(1, shard.parts * program.devices_per_member));
         continue;
       }
-      if (i.op == OpCode::kWait) {
+      if (i.op == OpCode::kWait && !program.messages[i.arg].is_hop()) {
         const int64_t bytes = instruction_costs.MessageBytes(program.messages[i.arg]);
         sent += RingTraffic(Bytes(bytes), costs.PartsOfMessage(bytes), /*all_reduce=*/false);
       }

@@ -45,8 +45,11 @@ absl::optional<RoutedRows> RowsOfExperts(const ModelGraph& graph) {
   return absl::nullopt;
 }
 
+constexpr absl::string_view kMergedScheme = "interleaved_merged";
+
 double MergedShare(const StepConfig& c) {
-  if (c.exchanges == Exchanges::kWaited) return 0;
+  // The simulator knows which passes the scheme merges.
+  if (c.exchanges == Exchanges::kWaited || c.scheme == kMergedScheme) return 0;
   const int virtual_stages = std::max(1, c.virtual_stages);
   const int alone =
       c.pipeline == 1 ? 1 : 2 * (c.pipeline - 1) + (virtual_stages - 1) * c.pipeline + 1;
@@ -63,9 +66,10 @@ absl::Status CheckExchanges(const ModelGraph& graph, const StepConfig& c) {
   };
   if (c.experts == 1) return error("needs experts over several devices; give E too");
   const bool alone = c.scheme == "1f1b" && c.pipeline == 1;
-  if (!alone && c.scheme != "interleaved") {
+  if (!alone && c.scheme != "interleaved" && c.scheme != kMergedScheme) {
     return error(absl::StrCat(c.scheme, " of P=", c.pipeline,
-                              " does not merge micro-batches; 1f1b of P=1 and interleaved do"));
+                              " does not merge micro-batches; 1f1b of P=1, interleaved and ",
+                              kMergedScheme, " do"));
   }
   if (c.recompute == Recompute::kFull || c.recompute == Recompute::kBlocks) {
     return error(absl::StrCat("not with recompute=", RecomputeName(c.recompute)));

@@ -171,9 +171,10 @@ TEST_F(ExpertStepTest, Refusals) {
   EXPECT_EQ(message("1f1b:P=2,T=2,D=2,E=4,sequence,whole_experts"), "");
   EXPECT_EQ(message("1f1b:P=2,D=2,dispatch=once_per_node"),
             "dispatch=once_per_node: needs experts over several devices; give E too");
-  EXPECT_EQ(message("1f1b:P=2,D=2,E=2,exchanges=beside"),
-            "exchanges=beside: 1f1b of P=2 does not merge micro-batches; 1f1b of P=1 and "
-            "interleaved do");
+  EXPECT_EQ(
+      message("1f1b:P=2,D=2,E=2,exchanges=beside"),
+      "exchanges=beside: 1f1b of P=2 does not merge micro-batches; 1f1b of P=1, interleaved and "
+      "interleaved_merged do");
   EXPECT_EQ(message("1f1b:D=2,E=2,exchanges=beside,recompute=blocks"),
             "exchanges=beside: not with recompute=blocks");
 }

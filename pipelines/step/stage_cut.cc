@@ -161,6 +161,7 @@ TensorGroup TensorGroupOf(const StepModel& model, const StepConfig& c) {
   if (split.once_per_node) rows = RowsOfExperts(model.model->graph);
   group.expert_path = ExchangePath(*model.cluster, ranks, groups, rows);
   group.merged = MergedShare(c);
+  group.merges = c.exchanges != Exchanges::kWaited;
   group.delayed_weights = c.exchanges == Exchanges::kBesideDelayed;
   return group;
 }

@@ -14,6 +14,7 @@
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/schemes.h"
+#include "pipelines/sim/atomic_pairs.h"
 #include "pipelines/step/execution.h"
 #include "pipelines/step/execution_costs.h"
 #include "pipelines/step/expert_exchange.h"
@@ -255,6 +256,7 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
   step.costs.divided_messages = c.divided_messages();
   if (lowering.ties.empty()) lowering.ties = StageTies(model.model->graph, *parts.partition);
   PIPELAB_ASSIGN_OR_RETURN(step.program, Lower(std::move(parts.schedule), lowering));
+  if (step.program.schedule.merges_passes) PairForwardBackward(&step.program);
   step.program.devices_per_member =
       lowering.shards > 0 && c.shards > 0 ? c.shards / lowering.shards : c.copies() / parts.members;
   AddEmptyEdges(step.program.schedule.stages.edges.size(), &step.costs);

@@ -1,0 +1,57 @@
+// Where weights and their gradients are, turn by turn, when they travel and activations stay (Lin et
+// al., "WeiPipe: weight pipeline parallelism for communication-effective long-context large model
+// training", PPoPP 2025). Lower's own.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(const WeightRing ring, WeightRing::Make(schedule));
+//   for (int t = 0; t < ring.num_turns(); ++t) {
+//     for (const WeightHop& hop : ring.weights[t]) ...     // under way beside turn t
+//   }
+//
+// P devices, each with all P stages of its own micro-batches. In turn t device d runs the forward of
+// stage (t - d) mod P, or the backward of stage (P - 1 - t + d) mod P, or both. So device d + 1
+// needs in each turn what device d needed in the one before. Those two orders are two slots, in
+// which weights move one device on a turn. An action runs in the first turn that is not before that
+// of the action before it and has its stage in the kind's slot.
+//
+// Weights start at their owner (OwnerOf), which always has them. Each other device has those of a
+// slot's stage for one turn: they come beside the turn before it, and are sent on at its begin. A
+// device is not sent what it has already, in the other slot.
+//
+// The sum of a stage's gradients starts as the first backward's and moves one device on beside each
+// turn. The device there adds its own gradients at the turn's end. So they are added device by
+// device, and in the order of micro-batches where device d has micro-batches d, P + d, 2P + d. After
+// the last of them the sum moves on to the owner.
+#ifndef PIPELAB_PIPELINES_IR_WEIGHT_RING_H_
+#define PIPELAB_PIPELINES_IR_WEIGHT_RING_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pipelines/ir/schedule.h"
+
+namespace pipelab {
+
+struct WeightHop {
+  int stage = 0, from = 0, to = 0;
+};
+
+struct WeightRing {
+  // InvalidArgument where the schedule's replicas are not each a device with all stages, as many
+  // as devices; they are valid otherwise.
+  static absl::StatusOr<WeightRing> Make(const Schedule& schedule);
+
+  int num_turns() const { return static_cast<int>(weights.size()); }
+
+  struct Place {
+    int stage = 0, device = 0;
+  };
+  std::vector<std::vector<int32_t>> turns;        // [device][position in its order]
+  std::vector<std::vector<WeightHop>> weights;    // [turn] needed in the next
+  std::vector<std::vector<WeightHop>> gradients;  // [turn] added to at its end
+  std::vector<std::vector<Place>> released;       // [turn] weights not needed in the next
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_IR_WEIGHT_RING_H_
