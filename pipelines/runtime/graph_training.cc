@@ -61,7 +61,7 @@ class PreparedTraining final : public GraphTraining {
     PIPELAB_ASSIGN_OR_RETURN(const ModelGraph graph,
                              BuildGraphNetwork(ModelOf(batches_.data(), options_)));
     std::vector<DeviceSetup> setups;
-    const ComputeDevices host = CpuDevices();
+    const ComputeDevices host = CpuDevices(options_.threads);
     const ComputeDevices& make = options_.trainers == nullptr ? host : *options_.trainers;
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<ComputeDevice> computes, make(sizes.copies));
     PIPELAB_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Communicator>> communicators,
@@ -135,7 +135,7 @@ class PreparedTraining final : public GraphTraining {
     if (Computes(d, Stage::kSample)) {
       device.modules[Stage::kSample] =
           std::make_unique<SampleStage>(&batches_, copy, &first_step_, device.host());
-      device.modules[Stage::kGather] = std::make_unique<GatherStage>(&batches_, device.host());
+      device.modules[Stage::kGather] = std::make_unique<GatherStage>(&batches_);
     }
     if (Computes(d, Stage::kMove)) {
       device.modules[Stage::kMove] = std::make_unique<MoveStage>(&batches_, &device.arena);

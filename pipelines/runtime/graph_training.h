@@ -38,7 +38,8 @@ struct GraphTrainingOptions {
   GraphNetworkConfig model;   // width, classes and layers are made of the data and the fan-outs
   GraphTrainOptions train;
   int64_t steps_of_epoch = 0;                // fewer than the data has; 0: all
-  const ComputeDevices* trainers = nullptr;  // null: this machine's processors
+  const ComputeDevices* trainers = nullptr;  // null: this machine's processors, each with
+  int threads = 1;                           // of them, of which losses are independent
   Transport* transport = nullptr;            // null: this process
   absl::Duration wait_limit = absl::Seconds(60);
 };

@@ -62,12 +62,38 @@ TEST(GraphTraining, LossesAreTheSerialLoopsBits) {
   ASSERT_EQ(serial.size(), 14u);
   EXPECT_LT(serial.back(), 0.9 * serial.front());
   for (int workers : {0, 1, 2, 4}) {
-    for (int depth : {1, 2, 3, 8}) {
+    for (int depth = 1; depth <= 8; ++depth) {
       for (bool engine : {false, true}) {
         if (workers == 0 && (engine || depth > 1)) continue;
         GraphTrainingOptions options = Small(workers, depth);
         options.sizes.copy_engine = engine;
         EXPECT_EQ(Losses(options, 2), serial) << workers << " workers, depth " << depth;
+      }
+    }
+  }
+}
+
+// Blocks of more rows than a part of any kernel.
+TEST(GraphTraining, LossesAreTheSameBitsForAnyNumberOfThreads) {
+  GeneratedGraph shape;
+  shape.degrees_V = PowerLawDegrees(3000, 1.7, 2, 60, 1);
+  shape.classes = 5;
+  shape.width = 32;
+  const GraphData data = GenerateGraph(shape, 2);
+  for (GraphConvKind kind : {GraphConvKind::kSage, GraphConvKind::kGin, GraphConvKind::kGat}) {
+    GraphTrainingOptions options = Small(1, 2, kind);
+    options.batches.batch = 1024;
+    options.model.hidden = 64;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> serial,
+                                 SerialGraphLosses(&data, options, 2));
+    for (int threads : {1, 2, 3}) {
+      options.threads = threads;
+      PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, GraphTraining::Create(&data, options));
+      for (size_t begin = 0; begin < serial.size(); begin += serial.size() / 2) {
+        PIPELAB_ASSERT_OK_AND_ASSIGN(const GraphEpoch epoch, training->RunEpoch());
+        for (size_t i = 0; i < epoch.losses.size(); ++i) {
+          EXPECT_EQ(epoch.losses[i], serial[begin + i]) << threads << " threads, batch " << i;
+        }
       }
     }
   }
