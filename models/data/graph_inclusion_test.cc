@@ -1,7 +1,7 @@
 // How often vertices come into samples of the theorem graph, over three hops, against SALIENT++'s
-// formula (InclusionProbabilities): of the vertices that are known before a hop, which is exact for
-// each hop, and of the targets alone, which is exact for the first. Skipped where the package is not
-// in the cache (docs/data.md).
+// formula (InclusionProbabilities). Given the vertices known before a hop, it is exact for each hop;
+// given the targets alone, for the first. Skipped where the package is not in the cache
+// (docs/data.md).
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
