@@ -25,16 +25,18 @@ TEST(MpiGraphTraining, CopiesHaveTheBitsOfOneProcess) {
   shape.degrees_V = PowerLawDegrees(600, 1.7, 2, 60, 1);
   shape.classes = 5;
   const GraphData data = GenerateGraph(shape, 2);
-  for (int workers : {0, 1, 2}) {
-    GraphTrainingOptions options;
-    options.sizes.workers = workers;
-    options.sizes.copies = Group().size();
-    options.batches.batch = 64;
-    options.batches.fanouts = {5, 3};
-    options.model.hidden = 16;
-    PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> serial,
-                                 SerialGraphLosses(&data, options, 2));
-    options.transport = &TestTransport();
+  GraphTrainingOptions options;
+  options.sizes.copies = Group().size();
+  options.batches.batch = 64;
+  options.batches.fanouts = {5, 3};
+  options.model.hidden = 16;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> serial,
+                               SerialGraphLosses(&data, options, 2));
+  options.transport = &TestTransport();
+  // No worker, which has no queue; and queues of 1 to 8.
+  for (int i = 0; i <= 3 * 8; ++i) {
+    options.sizes.workers = i == 0 ? 0 : 1 << (i - 1) / 8;
+    options.sizes.depth = i == 0 ? 1 : (i - 1) % 8 + 1;
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, GraphTraining::Create(&data, options));
     std::vector<std::vector<double>> own(2);
     for (std::vector<double>& losses : own) {
@@ -56,7 +58,7 @@ TEST(MpiGraphTraining, CopiesHaveTheBitsOfOneProcess) {
         at = end;
       }
     }
-    EXPECT_EQ(sums, serial) << workers << " workers";
+    EXPECT_EQ(sums, serial) << options.sizes.workers << " workers, depth " << options.sizes.depth;
   }
 }
 

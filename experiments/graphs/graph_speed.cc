@@ -34,6 +34,7 @@ ABSL_FLAG(std::string, measure, "", "sample or train");
 ABSL_FLAG(int, batch, 1024, "targets of a step");
 ABSL_FLAG(int, hidden, 256, "width of the network");
 ABSL_FLAG(int, width, 128, "numbers of a vertex");
+ABSL_FLAG(int, threads, 1, "of the trainer, beside the one that prepares");
 ABSL_FLAG(std::string, fanouts, "15,10,5", "neighbours drawn at each hop, from the targets on");
 
 namespace pipelab {
@@ -109,6 +110,7 @@ absl::Status MeasureSampling(const GraphData& data, const GraphBatchOptions& opt
 absl::Status MeasureTraining(const GraphData& data, const GraphBatchOptions& options) {
   GraphTrainingOptions training_options;
   training_options.batches = options;
+  training_options.threads = absl::GetFlag(FLAGS_threads);
   training_options.model.hidden = absl::GetFlag(FLAGS_hidden);
   PIPELAB_ASSIGN_OR_RETURN(const auto training, GraphTraining::Create(&data, training_options));
   PIPELAB_RETURN_IF_ERROR(training->RunEpoch().status());

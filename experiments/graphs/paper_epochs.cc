@@ -18,8 +18,11 @@ namespace {
 constexpr char kPaper[] = "SALIENT (arXiv 2110.08450)";
 // Of a queue of 100 batches.
 constexpr int kQueue = 100;
-// A machine of two GPUs: its link is shared by their rings, which pass through it one way each.
-constexpr double kLink = 10e9 / 8, kLatency = 50e-6;
+// The 16 GPUs are in g5.24xlarge with 50 Gb/s, which the rings of a machine pass one way each.
+constexpr double kLink = 50e9 / 8, kLatency = 50e-6;
+// They are A10G, with 600 GB/s of memory where the V100 of the other epochs has 900, and layers that
+// read and write memory.
+constexpr double kLongerTraining = 900.0 / 600;
 
 absl::StatusOr<PreparationFigures> Simulated(const PreparationSizes& sizes,
                                              const BatchSeconds& seconds, double reduce) {
@@ -66,44 +69,26 @@ absl::StatusOr<std::vector<PaperEpoch>> PaperEpochs() {
   const auto batches_of = [&](int64_t targets) {
     return static_cast<int>((targets + paper.batch - 1) / paper.batch);
   };
-  double prepare = 0, transfer = 0;  // shares of the baselines' epochs, without training
   for (const PublishedSalientEpoch& e : paper.epochs) {
-    const int batches = batches_of(e.targets);
-    const double per_batch = 1e-3 / batches;
-    PaperEpoch epoch;
-    epoch.data = e.data;
-    epoch.workers = paper.workers;
-    epoch.baseline = e.total_ms / 1e3;
-    epoch.published = e.salient_ms / 1e3;
-    PIPELAB_RETURN_IF_ERROR(AddEpoch(
-        epoch, batches,
-        Phases(e.prepare_ms * per_batch, e.transfer_ms * per_batch, e.train_ms * per_batch), 0,
-        &epochs));
-    const double rest = e.prepare_ms + e.transfer_ms;
-    prepare += e.prepare_ms / rest / static_cast<double>(paper.epochs.size());
-    transfer += e.transfer_ms / rest / static_cast<double>(paper.epochs.size());
-  }
-  // Of papers100M the baseline's total and its training's share are known, the rest is divided as
-  // in the other rows.
-  const PublishedSalientCluster& c = paper.gpus16;
-  const double baseline = c.one_gpu_seconds * c.baseline_over_salient;
-  const double rest = baseline * (1 - c.baseline_train_share);
-  for (int gpus : {1, 16}) {
-    const int batches = batches_of((c.targets + gpus - 1) / gpus);
-    const double per_batch = 1.0 / batches_of(c.targets);
-    PaperEpoch epoch;
-    epoch.data = c.data;
-    epoch.gpus = gpus;
-    epoch.workers = gpus == 1 ? paper.workers : paper.workers / 2;
-    epoch.baseline = gpus == 1 ? baseline : 0;
-    epoch.published = gpus == 1 ? c.one_gpu_seconds : c.seconds;
-    const double bytes = 4.0 * static_cast<double>(c.parameters);
-    const double reduce =
-        gpus == 1 ? 0 : 2 * (gpus - 1) * kLatency + 2 * bytes * (gpus - 1) / gpus / kLink;
-    PIPELAB_RETURN_IF_ERROR(AddEpoch(epoch, batches,
-                                     Phases(rest * prepare * per_batch, rest * transfer * per_batch,
-                                            baseline * c.baseline_train_share * per_batch),
-                                     reduce, &epochs));
+    const double per_batch = 1e-3 / batches_of(e.targets);
+    const bool also_on_16 = e.data == paper.gpus16.data;
+    for (int gpus : also_on_16 ? std::vector<int>{1, 16} : std::vector<int>{1}) {
+      PaperEpoch epoch;
+      epoch.data = e.data;
+      epoch.gpus = gpus;
+      epoch.workers = paper.workers;
+      epoch.baseline = gpus == 1 ? e.total_ms / 1e3 : 0;
+      epoch.published = gpus == 1 ? e.salient_ms / 1e3 : paper.gpus16.seconds;
+      const double train = e.train_ms * per_batch * (gpus == 1 ? 1 : kLongerTraining);
+      const double bytes = 4.0 * static_cast<double>(paper.gpus16.parameters);
+      const double reduce =
+          gpus == 1 ? 0 : 2 * (gpus - 1) * kLatency + 2 * bytes * (gpus - 1) / gpus / kLink;
+      const BatchSeconds phases =
+          Phases(e.prepare_ms * per_batch, e.transfer_ms * per_batch, train);
+      epoch.worker_slack = paper.workers * std::max(train, phases.move) / phases.sample;
+      PIPELAB_RETURN_IF_ERROR(
+          AddEpoch(epoch, batches_of((e.targets + gpus - 1) / gpus), phases, reduce, &epochs));
+    }
   }
   return epochs;
 }
@@ -129,17 +114,23 @@ Table PaperTable(const std::vector<PaperEpoch>& epochs) {
                .unit = "batches",
                .origin = Origin::kSimulated,
                .decimals = 1});
+  t.AddColumn({.metric = "worker_slack",
+               .title = "a worker may take",
+               .unit = "x",
+               .origin = Origin::kComputed,
+               .decimals = 1});
   for (const PaperEpoch& e : epochs) {
     t.AddRow({Label(e.data), Label(e.gpus),
-              e.baseline > 0 ? Published(e.baseline,
-                                         e.gpus == 1 && e.data == "papers100M" ? "derived" : "read")
-                             : Missing("not compared"),
+              e.baseline > 0 ? Published(e.baseline, "read") : Missing("not compared"),
               Simulated(e.in_line), Published(e.published, "read"), Simulated(e.figures.epoch),
-              Simulated(ToPercent(e.figures.waiting)), Simulated(e.figures.queue)});
+              Simulated(ToPercent(e.figures.waiting)), Simulated(e.figures.queue),
+              Computed(e.worker_slack)});
   }
   t.AddNote(
-      "A worker takes as long for a batch as the baseline's epoch spends on sampling and "
-      "slicing it.");
+      "A worker is taken to need as long for a batch as the baseline's epoch waits for sampling "
+      "and "
+      "slices it. That is the wall time of a process with worker processes beside it, so a worker "
+      "may need longer: up to so many times as long, and the epoch stays but for its first batch.");
   return t;
 }
 
@@ -154,19 +145,22 @@ std::vector<Claim> PaperClaims(const std::vector<PaperEpoch>& epochs) {
     MetWithin(&c, e.published * (1 - limit), e.published * (1 + limit), why);
     claims.push_back(std::move(c));
   };
-  const char* const blocked =
-      "the paper's trainer waits for 372 ms of sampling on ogbn-products, which twenty workers "
-      "could hide; why is not known";
-  add("salient.arxiv", "an epoch of ogbn-arxiv on one GPU", epochs[0], 0.10, blocked);
-  add("salient.products", "an epoch of ogbn-products on one GPU", epochs[1], 0.10, blocked);
+  const char* const host =
+      "between two steps the paper's trainer takes the next batch from the queue and starts its "
+      "copy "
+      "(read: DevicePrefetcher.preload), 0.5 to 2 ms of a batch; the baseline's phases do not tell "
+      "how long, and only what workers do is hidden";
+  add("salient.arxiv", "an epoch of ogbn-arxiv on one GPU", epochs[0], 0.10, host);
+  add("salient.products", "an epoch of ogbn-products on one GPU", epochs[1], 0.10, host);
+  add("salient.papers100m", "an epoch of papers100M on one GPU", epochs[2], 0.10, host);
   add("salient.gpus16", "an epoch of papers100M on 16 GPUs", epochs[3], 0.15,
-      "training and sums of gradients alone are simulated; what else keeps 16 GPUs at half of "
-      "their speed is not known");
+      "training by the memory of A10G, and sums of gradients, are simulated; host work of the "
+      "trainer, and waiting for the largest of 16 batches, are not");
   Claim scaling = PaperClaim("salient.scaling", "16 GPUs over one", kPaper, "read");
   scaling.unit = "x";
   Published(&scaling, 8);
   Found(&scaling, Origin::kSimulated, epochs[2].figures.epoch / epochs[3].figures.epoch);
-  MetWithin(&scaling, 7, 9, "as for the epoch on 16 GPUs");
+  MetWithin(&scaling, 7, 9, "as for the epoch on 16 GPUs, of another kind than the one");
   claims.push_back(std::move(scaling));
   return claims;
 }

@@ -24,10 +24,11 @@ struct PaperEpoch {
   double published = 0;        // SALIENT's seconds
   PreparationFigures figures;  // simulated
   double in_line = 0;          // simulated without overlap: the baseline's sum again
+  double worker_slack = 0;     // how often a worker's time may be as long, and the GPU stays busy
 };
 
-// One GPU on two graphs; papers100M on one and on 16 GPUs in 8 machines, whose gradients are summed
-// by rings over 10 Gb/s links (assumed).
+// One V100 on three graphs; papers100M on 16 A10G in 8 machines too, whose gradients are summed by
+// rings over 50 Gb/s links.
 absl::StatusOr<std::vector<PaperEpoch>> PaperEpochs();
 
 Table PaperTable(const std::vector<PaperEpoch>& epochs);

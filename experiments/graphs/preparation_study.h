@@ -30,18 +30,26 @@ struct PreparationStudySize {
 
 GraphTrainingOptions TrainingOf(const PreparationStudySize& size);
 
-// One epoch, in line and with workers beside the trainer; seconds.
+// One epoch, in line and with workers beside the trainer; seconds. All rows take turns, in rounds.
+// What a row is compared with is of the same round, so that what slows the machine down for a while
+// slows both; figures are medians over the rounds.
 struct OverlapRun {
   struct Row {
-    int workers = 0, depth = 1;
-    double measured = 0, waiting = 0, queue = 0;  // of the median epoch
-    double simulated = 0;                         // from the times of stages in line
-    double replayed = 0;                          // from its own times of stages
+    int workers = 0, depth = 1, threads = 1;  // threads: of the trainer
+    bool first_come = false;
+    double measured = 0, waiting = 0, queue = 0;
+    double longer = 0;     // of preparing and training, in line with as many threads
+    double simulated = 0;  // from the times of stages in line
+    double replayed = 0;   // from its own times of stages; 0: not of one thread, or first come
+    double over_longer = 0, replayed_over_simulated = 0;  // ratios of a round
   };
   std::string data;
   double prepare = 0, train = 0;  // processor time in line, of an epoch
   std::vector<Row> rows;          // the first is in line
-  bool equal_losses = true;       // of all rows, to the bit
+  bool equal_losses = true;       // of all rows but those that take what comes first, to the bit
+  // Simulated epochs of two workers, where preparing takes 2.4 times as long as training, as on the
+  // paper's GPUs: in order and first come.
+  double in_order = 0, first_come = 0;
 };
 absl::StatusOr<OverlapRun> MeasureOverlap(const GraphData& data, const PreparationStudySize& size);
 

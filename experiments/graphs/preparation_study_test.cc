@@ -21,16 +21,18 @@ TEST(PreparationStudy, OfASmallGraph) {
   EXPECT_TRUE(run.equal_losses);
   EXPECT_GT(run.prepare, 0);
   EXPECT_GT(run.train, 0);
-  ASSERT_EQ(run.rows.size(), 5u);
+  ASSERT_EQ(run.rows.size(), 8u);
   // In line nothing hides: the simulator's epoch is the sum of all stages.
   EXPECT_NEAR(run.rows[0].simulated, run.prepare + run.train, 0.01 * run.rows[0].simulated);
   for (const OverlapRun::Row& r : run.rows) {
-    EXPECT_GE(r.simulated * 1.001, std::max(run.train, r.workers ? run.prepare / r.workers : 0));
-    EXPECT_LE(r.simulated, 1.001 * (run.prepare + run.train));
+    EXPECT_GE(r.simulated * 1.001, r.longer);
+    EXPECT_LE(r.simulated, 1.001 * run.rows[r.threads > 1 ? 6 : 0].longer);
   }
   const Table table = OverlapTable(run);
   EXPECT_THAT(table.status(), IsOk());
-  EXPECT_EQ(table.rows().size(), 5u);
+  EXPECT_EQ(table.rows().size(), 8u);
+  EXPECT_GT(run.first_come, 0);
+  EXPECT_GT(run.in_order, 0);
   for (const Claim& claim : OverlapClaims(run)) EXPECT_THAT(CheckClaim(claim), IsOk()) << claim.id;
 }
 

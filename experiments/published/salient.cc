@@ -31,20 +31,12 @@ absl::StatusOr<PublishedSalientEpoch> ReadEpoch(const JsonObject& object) {
 }
 
 absl::StatusOr<PublishedSalientCluster> ReadCluster(const JsonObject& object) {
-  PIPELAB_RETURN_IF_ERROR(
-      object.AllowKeys({"data", "targets", "seconds", "one_gpu_seconds", "baseline_train_share",
-                        "baseline_over_salient", "parameters", "tag"}));
+  PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"data", "targets", "seconds", "parameters", "tag"}));
   PublishedSalientCluster c;
   PIPELAB_ASSIGN_OR_RETURN(c.data, object.String("data"));
   PIPELAB_ASSIGN_OR_RETURN(c.targets, object.Integer("targets", 1, kMost));
   PIPELAB_ASSIGN_OR_RETURN(c.parameters, object.Integer("parameters", 1, kMost));
-  for (const auto& [key, field] :
-       {std::make_pair("seconds", &c.seconds),
-        std::make_pair("one_gpu_seconds", &c.one_gpu_seconds),
-        std::make_pair("baseline_train_share", &c.baseline_train_share),
-        std::make_pair("baseline_over_salient", &c.baseline_over_salient)}) {
-    PIPELAB_ASSIGN_OR_RETURN(*field, object.Number(key));
-  }
+  PIPELAB_ASSIGN_OR_RETURN(c.seconds, object.Number("seconds"));
   PIPELAB_ASSIGN_OR_RETURN(c.tag, object.String("tag"));
   return c;
 }

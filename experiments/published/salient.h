@@ -22,11 +22,11 @@ struct PublishedSalientEpoch {
   std::string tag;
 };
 
+// 16 GPUs: two in each of 8 g5.24xlarge, which have A10G. The epochs on one GPU are a V100's.
 struct PublishedSalientCluster {
   std::string data;
   int64_t targets = 0, parameters = 0;
-  double seconds = 0, one_gpu_seconds = 0;  // SALIENT's, on all GPUs and on one
-  double baseline_train_share = 0, baseline_over_salient = 0;
+  double seconds = 0;  // SALIENT's
   std::string tag;
 };
 

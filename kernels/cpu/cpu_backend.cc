@@ -25,9 +25,12 @@ int64_t PanelRows(int64_t n) {
   return std::max<int64_t>(64, kPanelFloats / std::max<int64_t>(1, n) / 64 * 64);
 }
 
+// Numbers of a part of an elementwise pass, which threads share.
+constexpr int64_t kPart = int64_t{1} << 15;
+
 class CpuBackend final : public Backend {
  public:
-  using Backend::Backend;
+  CpuBackend(Arena* arena, int threads) : Backend(arena), team_(threads) {}
 
   absl::string_view name() const override { return "cpu"; }
   int64_t library_ns() const override { return clock_.ns; }
@@ -135,10 +138,14 @@ class CpuBackend final : public Backend {
   }
 
   void DoRelu(const Tensor& x, const Tensor& y) override {
-    cpu::ReluForward(Data(x), x.size(), Data(y));
+    team_.Run(x.size(), kPart, [&](int64_t begin, int64_t end) {
+      cpu::ReluForward(Data(x) + begin, end - begin, Data(y) + begin);
+    });
   }
   void DoReluGradient(const Tensor& dy, const Tensor& y, const Tensor& dx) override {
-    cpu::ReluBackward(Data(dy), Data(y), dy.size(), Data(dx));
+    team_.Run(dy.size(), kPart, [&](int64_t begin, int64_t end) {
+      cpu::ReluBackward(Data(dy) + begin, Data(y) + begin, end - begin, Data(dx) + begin);
+    });
   }
 
   void DoAddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
@@ -159,7 +166,9 @@ class CpuBackend final : public Backend {
     }
   }
   void DoAdd(const Tensor& a, const Tensor& b, const Tensor& y) override {
-    cpu::AddVectors(Data(a), Data(b), a.size(), Data(y));
+    team_.Run(a.size(), kPart, [&](int64_t begin, int64_t end) {
+      cpu::AddVectors(Data(a) + begin, Data(b) + begin, end - begin, Data(y) + begin);
+    });
   }
 
   void Fill(const Tensor& x, float value) override { std::fill_n(Data(x), x.size(), value); }
@@ -179,15 +188,16 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  cpu::Team team_;
   cpu::LibraryClock clock_;
-  cpu::Sgemm gemm_{&clock_};
+  cpu::Sgemm gemm_{&team_, &clock_};
   const std::unique_ptr<AttentionKernels> attention_ = cpu::MakeAttentionKernels(&arena(), &gemm_);
   const std::unique_ptr<BatchNormKernels> batch_norm_ = cpu::MakeBatchNormKernels();
   const std::unique_ptr<ConvolutionKernels> convolution_ =
       cpu::MakeConvolutionKernels(&arena(), &clock_);
   const std::unique_ptr<EmbeddingKernels> embedding_ = cpu::MakeEmbeddingKernels();
   const std::unique_ptr<ExpertKernels> experts_ = cpu::MakeExpertKernels(&gemm_);
-  const std::unique_ptr<GraphKernels> graphs_ = cpu::MakeGraphKernels();
+  const std::unique_ptr<GraphKernels> graphs_ = cpu::MakeGraphKernels(&team_);
   const std::unique_ptr<LossKernels> loss_ = cpu::MakeLossKernels();
   const std::unique_ptr<OptimizerKernels> optimizer_ = cpu::MakeOptimizerKernels();
   const std::unique_ptr<PoolingKernels> pooling_ = cpu::MakePoolingKernels();
@@ -196,8 +206,10 @@ class CpuBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> MakeCpuBackend(Arena* arena) {
-  return std::make_unique<CpuBackend>(arena);
+std::unique_ptr<Backend> MakeCpuBackend(Arena* arena) { return MakeThreadedCpuBackend(arena, 1); }
+
+std::unique_ptr<Backend> MakeThreadedCpuBackend(Arena* arena, int threads) {
+  return std::make_unique<CpuBackend>(arena, threads);
 }
 
 }  // namespace pipelab

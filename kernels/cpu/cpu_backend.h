@@ -1,5 +1,5 @@
-// The CPU backend: oneDNN for every matrix product, vectorised loops for the rest, all on the
-// calling thread.
+// The CPU backend: oneDNN for every matrix product, vectorised loops for the rest, on the calling
+// thread; or on some threads, which share large products and what a graph network's layers do.
 //
 //   Arena arena;                                     // in the device's thread
 //   std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
@@ -17,6 +17,9 @@
 namespace pipelab {
 
 std::unique_ptr<Backend> MakeCpuBackend(Arena* arena);
+
+// `threads`, at least 1: the calling one and helpers. The same bits for any number of them.
+std::unique_ptr<Backend> MakeThreadedCpuBackend(Arena* arena, int threads);
 
 }  // namespace pipelab
 

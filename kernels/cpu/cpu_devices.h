@@ -1,4 +1,5 @@
-// The CPU for who makes ranks (kernels/compute_device.h): each has the calling thread's core.
+// The CPU for who makes ranks (kernels/compute_device.h): each has the calling thread's core, or
+// `threads` of them.
 #ifndef PIPELAB_KERNELS_CPU_CPU_DEVICES_H_
 #define PIPELAB_KERNELS_CPU_CPU_DEVICES_H_
 
@@ -9,9 +10,10 @@
 
 namespace pipelab {
 
-inline ComputeDevices CpuDevices() {
-  return ComputeDevices([](int count) -> absl::StatusOr<std::vector<ComputeDevice>> {
-    return std::vector<ComputeDevice>(count, ComputeDevice{nullptr, &MakeCpuBackend, nullptr});
+inline ComputeDevices CpuDevices(int threads = 1) {
+  return ComputeDevices([threads](int count) -> absl::StatusOr<std::vector<ComputeDevice>> {
+    const auto make = [threads](Arena* arena) { return MakeThreadedCpuBackend(arena, threads); };
+    return std::vector<ComputeDevice>(count, ComputeDevice{nullptr, make, nullptr});
   });
 }
 

@@ -13,27 +13,41 @@ namespace {
 
 int64_t Columns(const Tensor& x) { return RowsOf(x).columns; }
 
+// Rows of a part: enough to be worth a thread's while, and few enough to share fairly.
+constexpr int64_t kPart = 256;
+
 class CpuGraphKernels final : public GraphKernels {
  public:
+  explicit CpuGraphKernels(Team* team) : team_(team) {}
+
   void DoGather(const Tensor& ids_M, const Tensor& x_VC, const Tensor& y_MC) override {
-    GatherRows(ids_M.i32().data(), ids_M.size(), Columns(y_MC), Data(x_VC), Data(y_MC));
+    const int64_t c = Columns(y_MC);
+    team_->Run(ids_M.size(), kPart, [&](int64_t begin, int64_t end) {
+      GatherRows(ids_M.i32().data() + begin, end - begin, c, Data(x_VC), Data(y_MC) + begin * c);
+    });
   }
   void DoDropRows(const Tensor& ids_M, const DropoutMask& mask, const Tensor& x_MC,
                   const Tensor& y_MC) override {
     const int64_t c = Columns(x_MC);
-    for (int64_t i = 0; i < ids_M.size(); ++i) {
-      DropoutMask of_row = mask;
-      of_row.offset += static_cast<uint64_t>(ids_M.i32()[i]) * c;
-      DropoutForward(nullptr, Data(x_MC) + i * c, of_row, c, Data(y_MC) + i * c);
-    }
+    team_->Run(ids_M.size(), kPart, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        DropoutMask of_row = mask;
+        of_row.offset += static_cast<uint64_t>(ids_M.i32()[i]) * c;
+        DropoutForward(nullptr, Data(x_MC) + i * c, of_row, c, Data(y_MC) + i * c);
+      }
+    });
   }
   void DoAggregate(const GraphIndex& index, AggregateMode mode, const Tensor& x_SC,
                    const Tensor& y_TC) override {
-    AggregateForward(EdgesOf(index), mode, Columns(x_SC), Data(x_SC), Data(y_TC));
+    team_->Run(index.num_targets, kPart, [&](int64_t begin, int64_t end) {
+      AggregateForward(EdgesOf(index), mode, begin, end, Columns(x_SC), Data(x_SC), Data(y_TC));
+    });
   }
   void DoAggregateGradient(const GraphIndex& index, AggregateMode mode, const Tensor& dy_TC,
                            const Tensor& dx_SC) override {
-    AggregateBackward(EdgesOf(index), mode, Columns(dx_SC), Data(dy_TC), Data(dx_SC));
+    team_->Run(index.num_sources, kPart, [&](int64_t begin, int64_t end) {
+      AggregateBackward(EdgesOf(index), mode, begin, end, Columns(dx_SC), Data(dy_TC), Data(dx_SC));
+    });
   }
   void DoHeadProducts(const Tensor& x_MC, const Tensor& w_C, const Tensor& y_MH) override {
     const int64_t size = Columns(x_MC) / Columns(y_MH), c = Columns(x_MC);
@@ -70,13 +84,17 @@ class CpuGraphKernels final : public GraphKernels {
   }
   void DoWeighed(const GraphIndex& index, const Tensor& a_EH, const Tensor& x_SC,
                  const Tensor& y_TC) override {
-    WeighedForward(EdgesOf(index), Columns(x_SC), Columns(a_EH), Data(a_EH), Data(x_SC),
-                   Data(y_TC));
+    team_->Run(index.num_targets, kPart, [&](int64_t begin, int64_t end) {
+      WeighedForward(EdgesOf(index), begin, end, Columns(x_SC), Columns(a_EH), Data(a_EH),
+                     Data(x_SC), Data(y_TC));
+    });
   }
   void DoWeighedGradient(const GraphIndex& index, const Tensor& a_EH, const Tensor& x_SC,
                          const Tensor& dy_TC, const Tensor& da_EH, const Tensor& dx_SC) override {
-    WeighedBackward(EdgesOf(index), Columns(x_SC), Columns(a_EH), Data(a_EH), Data(x_SC),
-                    Data(dy_TC), Data(da_EH), Data(dx_SC));
+    team_->Run(index.num_sources, kPart, [&](int64_t begin, int64_t end) {
+      WeighedBackward(EdgesOf(index), begin, end, Columns(x_SC), Columns(a_EH), Data(a_EH),
+                      Data(x_SC), Data(dy_TC), Data(da_EH), Data(dx_SC));
+    });
   }
 
  private:
@@ -86,11 +104,15 @@ class CpuGraphKernels final : public GraphKernels {
             at(index.sources_E),   at(index.targets_E), at(index.back_offsets_S1),
             at(index.back_edges_E)};
   }
+
+  Team* const team_;
 };
 
 }  // namespace
 
-std::unique_ptr<GraphKernels> MakeGraphKernels() { return std::make_unique<CpuGraphKernels>(); }
+std::unique_ptr<GraphKernels> MakeGraphKernels(Team* team) {
+  return std::make_unique<CpuGraphKernels>(team);
+}
 
 }  // namespace cpu
 }  // namespace pipelab

@@ -49,10 +49,10 @@ PIPELAB_SIMD void GatherRows(const int32_t* ids, int64_t m, int64_t c, const flo
   }
 }
 
-PIPELAB_SIMD void AggregateForward(const EdgePlaces& e, AggregateMode mode, int64_t c,
-                                   const float* x, float* y) {
-  const int64_t edges = e.offsets_T1[e.targets];
-  for (int64_t t = 0; t < e.targets; ++t) {
+PIPELAB_SIMD void AggregateForward(const EdgePlaces& e, AggregateMode mode, int64_t begin,
+                                   int64_t end, int64_t c, const float* x, float* y) {
+  const int64_t edges = e.offsets_T1[end];
+  for (int64_t t = begin; t < end; ++t) {
     float* const out = y + t * c;
     if (mode == AggregateMode::kSelfAndSum) {
       std::copy_n(x + t * c, c, out);
@@ -70,10 +70,11 @@ PIPELAB_SIMD void AggregateForward(const EdgePlaces& e, AggregateMode mode, int6
   }
 }
 
-PIPELAB_SIMD void AggregateBackward(const EdgePlaces& e, AggregateMode mode, int64_t c,
-                                    const float* dy, float* dx) {
+PIPELAB_SIMD void AggregateBackward(const EdgePlaces& e, AggregateMode mode, int64_t begin,
+                                    int64_t end, int64_t c, const float* dy, float* dx) {
   const bool mean = mode == AggregateMode::kMean;
-  for (int64_t s = 0; s < e.sources; ++s) {
+  const int64_t edges = e.back_offsets_S1[end];
+  for (int64_t s = begin; s < end; ++s) {
     float* const out = dx + s * c;
     if (mode == AggregateMode::kSelfAndSum && s < e.targets) {
       std::copy_n(dy + s * c, c, out);
@@ -81,6 +82,7 @@ PIPELAB_SIMD void AggregateBackward(const EdgePlaces& e, AggregateMode mode, int
       std::fill_n(out, c, 0.0f);
     }
     for (int64_t i = e.back_offsets_S1[s]; i < e.back_offsets_S1[s + 1]; ++i) {
+      if (i + kAhead < edges) Prefetch(dy + e.targets_E[e.back_edges_E[i + kAhead]] * c, c);
       const int64_t t = e.targets_E[e.back_edges_E[i]];
       AddRow(mean ? MeanFactor(e, t) : 1.0f, dy + t * c, c, out);
     }
@@ -137,11 +139,11 @@ PIPELAB_SIMD void SumsOfSources(const EdgePlaces& e, int64_t heads, const float*
   }
 }
 
-PIPELAB_SIMD void WeighedForward(const EdgePlaces& e, int64_t c, int64_t heads, const float* a,
-                                 const float* x, float* y) {
+PIPELAB_SIMD void WeighedForward(const EdgePlaces& e, int64_t begin, int64_t end, int64_t c,
+                                 int64_t heads, const float* a, const float* x, float* y) {
   const int64_t size = c / heads;
-  std::fill_n(y, e.targets * c, 0.0f);
-  for (int64_t t = 0; t < e.targets; ++t) {
+  std::fill(y + begin * c, y + end * c, 0.0f);
+  for (int64_t t = begin; t < end; ++t) {
     for (int64_t i = e.offsets_T1[t]; i < e.offsets_T1[t + 1]; ++i) {
       for (int64_t h = 0; h < heads; ++h) {
         AddRow(a[i * heads + h], x + e.sources_E[i] * c + h * size, size, y + t * c + h * size);
@@ -150,10 +152,11 @@ PIPELAB_SIMD void WeighedForward(const EdgePlaces& e, int64_t c, int64_t heads, 
   }
 }
 
-PIPELAB_SIMD void WeighedBackward(const EdgePlaces& e, int64_t c, int64_t heads, const float* a,
-                                  const float* x, const float* dy, float* da, float* dx) {
+PIPELAB_SIMD void WeighedBackward(const EdgePlaces& e, int64_t begin, int64_t end, int64_t c,
+                                  int64_t heads, const float* a, const float* x, const float* dy,
+                                  float* da, float* dx) {
   const int64_t size = c / heads;
-  for (int64_t s = 0; s < e.sources; ++s) {
+  for (int64_t s = begin; s < end; ++s) {
     std::fill_n(dx + s * c, c, 0.0f);
     for (int64_t i = e.back_offsets_S1[s]; i < e.back_offsets_S1[s + 1]; ++i) {
       const int64_t edge = e.back_edges_E[i], t = e.targets_E[edge];

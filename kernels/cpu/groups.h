@@ -18,7 +18,7 @@ std::unique_ptr<BatchNormKernels> MakeBatchNormKernels();
 std::unique_ptr<ConvolutionKernels> MakeConvolutionKernels(Arena* arena, LibraryClock* clock);
 std::unique_ptr<EmbeddingKernels> MakeEmbeddingKernels();
 std::unique_ptr<ExpertKernels> MakeExpertKernels(Sgemm* gemm);
-std::unique_ptr<GraphKernels> MakeGraphKernels();
+std::unique_ptr<GraphKernels> MakeGraphKernels(Team* team);
 std::unique_ptr<LossKernels> MakeLossKernels();
 std::unique_ptr<OptimizerKernels> MakeOptimizerKernels();
 std::unique_ptr<PoolingKernels> MakePoolingKernels();

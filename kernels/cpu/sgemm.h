@@ -1,6 +1,7 @@
-// Matrix products by oneDNN on the calling thread, and the time spent in them.
+// Matrix products by oneDNN, and the time spent in them. A large one is computed in parts by a team of
+// threads; parts are the same for any number of threads, and so are bits.
 //
-//   Sgemm gemm(&clock);
+//   Sgemm gemm(&team, &clock);
 //   gemm.Run(kPlain, kTransposed, m, n, k, 1.0f, a, lda, b, ldb, 0.0f, c, ldc);   // c = a b^T
 //
 // Row-major with leading dimensions. A refused call is a broken invariant: CHECK.
@@ -10,6 +11,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/library_clock.h"
+#include "kernels/cpu/team.h"
 
 namespace pipelab {
 namespace cpu {
@@ -18,7 +20,7 @@ enum MatrixForm : char { kPlain = 'N', kTransposed = 'T' };
 
 class Sgemm {
  public:
-  explicit Sgemm(LibraryClock* clock) : clock_(clock) {}
+  Sgemm(Team* team, LibraryClock* clock) : team_(team), clock_(clock) {}
 
   // c_MN = alpha a_MK b_KN + beta c_MN. With beta 0, c is not read.
   void Run(MatrixForm a_form, MatrixForm b_form, int64_t m, int64_t n, int64_t k, float alpha,
@@ -26,6 +28,7 @@ class Sgemm {
            int64_t ldc);
 
  private:
+  Team* const team_;
   LibraryClock* const clock_;
 };
 

@@ -69,7 +69,9 @@ void GraphConv::Finish(const LayerContext& ctx, const Tensor& y_TC) const {
 
 void GraphConv::FinishGradient(const LayerContext& ctx, const Tensor& y_TC,
                                const Tensor& dy_TC) const {
-  if (dropout_ > 0 && ctx.training) {
+  if (dropout_ > 0 && ctx.training && relu_) {
+    ctx.backend->optimizer().Scale(dy_TC, 1.0f / (1.0f - dropout_));
+  } else if (dropout_ > 0 && ctx.training) {
     ctx.backend->graphs().DropRows(BlockOf(ctx).vertices_T, MaskOf(ctx), dy_TC, dy_TC);
   }
   if (relu_) ctx.backend->ReluGradient(dy_TC, y_TC, dy_TC);

@@ -115,7 +115,8 @@ class ActionChecker {
       seen.last_device = static_cast<int16_t>(d);
       ++seen.members;
       if (a.kind == ActionKind::kRecompute) recomputed_[a.stage] = 1;
-      const bool in_order = s_.replay > 0 || !s_.carried.empty();
+      // Caches of a stage grow pass by pass; a trainer's batches have nothing in common.
+      const bool in_order = s_.replay > 0 || (!s_.carried.empty() && s_.forward_only);
       if (!in_order || a.kind != ActionKind::kForward) continue;
       if (a.micro_batch < last_pass_[a.stage]) {
         return InvalidAt(

@@ -1,8 +1,11 @@
 #include "pipelines/runtime/device_runner.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "kernels/tensor/host_values.h"
 #include "pipelines/runtime/clocks.h"
 #include "pipelines/runtime/describe.h"
@@ -38,6 +41,7 @@ DeviceRunner::DeviceRunner(const Program* program, int device, DevicePlan plan, 
       trace_(options.trace),
       tensor_parallel_(options.tensor_parallel),
       divided_messages_(options.divided_messages),
+      first_come_(options.first_come),
       recorder_(instructions_),
       host_copier_(arena, options.host_bandwidth),
       buffers_(plan_.num_buffers),
@@ -54,7 +58,10 @@ absl::Status DeviceRunner::Run(DeviceStep* step) {
   if (fill_ != nullptr) fill_->BeginStep(instructions_, program_->fills);
   step->begin_ns = WallNs();
   if (trace_) recorder_.Start();
-  for (size_t n = 0; n < instructions_.size(); ++n) {
+  done_.assign(first_come_ > 0 ? instructions_.size() : 0, 0);
+  at_ = overtaking_ = overtakes_to_ = 0;
+  for (size_t count = 0; count < instructions_.size(); ++count) {
+    const size_t n = first_come_ > 0 ? Next() : count;
     const Instruction& i = instructions_[n];
     const int32_t index = plan_.steps[n];
     position_.store(static_cast<int64_t>(n), std::memory_order_relaxed);
@@ -83,6 +90,49 @@ absl::Status DeviceRunner::Run(DeviceStep* step) {
   step->trace.host_bytes = host_copier_.bytes();
   if (trace_) step->trace.host_copies = HostCopies();
   return absl::OkStatus();
+}
+
+size_t DeviceRunner::Next() {
+  if (overtaking_ < overtakes_to_) return overtaking_++;
+  while (done_[at_] != 0) ++at_;
+  size_t next = instructions_.size();
+  if (instructions_[at_].op == OpCode::kWait) {
+    // Nobody wakes a thread for whichever message comes first, so it looks from time to time.
+    constexpr absl::Duration kLook = absl::Microseconds(20);
+    const auto came = [&] { return communicator_->Arrived(receive_tickets_[plan_.steps[at_]]); };
+    waits_.fetch_add(1, std::memory_order_relaxed);
+    while (!came() && (next = Overtaking()) == instructions_.size()) absl::SleepFor(kLook);
+    waits_.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (next == instructions_.size()) {
+    done_[at_] = 1;
+    return at_;
+  }
+  const auto begins = [&](size_t n) {
+    return instructions_[n].op == OpCode::kWait || instructions_[n].op == OpCode::kReceive;
+  };
+  overtaking_ = overtakes_to_ = next + 1;
+  if (instructions_[next].op == OpCode::kWait) {
+    while (overtakes_to_ < instructions_.size() && !begins(overtakes_to_)) ++overtakes_to_;
+  }
+  std::fill(done_.begin() + static_cast<int64_t>(next),
+            done_.begin() + static_cast<int64_t>(overtakes_to_), 1);
+  return next;
+}
+
+size_t DeviceRunner::Overtaking() const {
+  std::vector<int> peers;  // who have something earlier to bring
+  for (size_t n = at_; n < instructions_.size(); ++n) {
+    const OpCode op = instructions_[n].op;
+    if (done_[n] != 0 || (op != OpCode::kWait && op != OpCode::kReceive)) continue;
+    if (op == OpCode::kReceive) return n;
+    if (static_cast<int>(peers.size()) == first_come_) break;
+    const int peer = plan_.receives[plan_.steps[n]].peer;
+    const bool first = std::find(peers.begin(), peers.end(), peer) == peers.end();
+    if (first && communicator_->Arrived(receive_tickets_[plan_.steps[n]])) return n;
+    peers.push_back(peer);
+  }
+  return instructions_.size();
 }
 
 absl::Status DeviceRunner::Execute(const Instruction& i, int32_t index) {

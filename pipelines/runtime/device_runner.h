@@ -59,6 +59,10 @@ class DeviceRunner {
   void Clear();
 
  private:
+  // The place of the instruction that comes next, ExecutorOptions::first_come.
+  size_t Next();
+  // Of another message that has come, or of a receive to post before; the list's length: none.
+  size_t Overtaking() const;
   absl::Status Execute(const Instruction& i, int32_t index);
   absl::Status Compute(const Instruction& i, const ComputePlan& compute);
   absl::Status Gather(const ComputePlan& compute, std::vector<Tensor>* inputs);
@@ -101,9 +105,14 @@ class DeviceRunner {
   const bool trace_;
   const int tensor_parallel_;
   const bool divided_messages_;
+  const int first_come_;
   SpanRecorder recorder_;
 
   HostCopier host_copier_;
+  std::vector<char> done_;                    // [instruction], first come
+  size_t at_ = 0;                             // the first that is not done
+  size_t overtaking_ = 0, overtakes_to_ = 0;  // under way: a range of the list
+
   std::vector<Tensor> buffers_;
   std::vector<Ticket> receive_tickets_;                   // [receive]
   std::vector<std::pair<Ticket, int32_t>> send_tickets_;  // of this pass, with their instruction

@@ -1,8 +1,12 @@
 // Figures of a run or a simulation with prepared batches (graph_training.h).
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "pipelines/runtime/graph_training.h"
+#include "pipelines/sim/simulate.h"
+#include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
@@ -15,11 +19,12 @@ bool IsPass(const Span& span, int stage, ActionKind kind) {
 
 }  // namespace
 
-std::vector<BatchSeconds> SecondsOf(const Program& program, const Trace& trace) {
+std::vector<BatchSeconds> SecondsOf(const Program& program, const Trace& trace, bool by_the_clock) {
   std::vector<BatchSeconds> seconds(program.schedule.num_micro_batches);
   for (const DeviceTrace& device : trace.devices) {
     for (const Span& span : device.spans) {
-      const double time = static_cast<double>(span.cpu_ns) * 1e-9;
+      const double time =
+          1e-9 * static_cast<double>(by_the_clock ? span.end_ns - span.begin_ns : span.cpu_ns);
       if (span.op == OpCode::kStep) {
         seconds[span.action.version - 1].step += time;
       } else if (span.op == OpCode::kCompute) {
@@ -53,6 +58,31 @@ CostTable PreparationCosts(const Schedule& schedule, absl::Span<const BatchSecon
   }
   costs.stages[Stage::kTrain].step = time(step);
   return costs;
+}
+
+absl::StatusOr<Trace> SimulateFirstCome(PreparationSizes sizes,
+                                        absl::Span<const BatchSeconds> seconds) {
+  constexpr int kMostRounds = 20;
+  std::vector<int64_t> came(sizes.batches);
+  sizes.taken.resize(sizes.batches);
+  std::iota(sizes.taken.begin(), sizes.taken.end(), 0);
+  for (int round = 0;; ++round) {
+    PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, MakePreparation(sizes));
+    const CostTable costs = PreparationCosts(schedule, seconds);
+    PIPELAB_ASSIGN_OR_RETURN(const Program program, Lower(std::move(schedule), {}));
+    PIPELAB_ASSIGN_OR_RETURN(Trace trace, Simulate(program, costs));
+    for (const DeviceTrace& device : trace.devices) {
+      for (const Span& span : device.spans) {
+        if (IsPass(span, Stage::kMove, ActionKind::kForward)) {
+          came[span.action.micro_batch] = span.end_ns;
+        }
+      }
+    }
+    std::vector<int> order = sizes.taken;
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return came[a] < came[b]; });
+    if (order == sizes.taken || round == kMostRounds) return trace;
+    sizes.taken = std::move(order);
+  }
 }
 
 PreparationFigures FiguresOf(const Program& program, const Trace& trace) {

@@ -15,25 +15,27 @@ absl::StatusOr<std::vector<Tensor>> PreparationModule::Forward(const Action& a,
   if (inputs.size() != 1) {
     return absl::InvalidArgumentError(absl::StrCat(ToString(a), " takes one tensor"));
   }
-  Tensor out = arena_->Allocate(DataType::kInt32, {words_out_}, MemoryKind::kActivation);
-  Prepare(a.micro_batch, inputs[0], out);
-  return std::vector<Tensor>{std::move(out)};
+  return std::vector<Tensor>{Prepare(a.micro_batch, std::move(inputs[0]))};
 }
 
-void SampleStage::Prepare(int batch, const Tensor&, const Tensor& out) {
+Tensor SampleStage::Prepare(int batch, Tensor) {
   const int64_t step = *first_step_ + batch;
+  Tensor out = Room(arena_);
   batches_->Index(sampler_.Sample(step, batches_->Targets(step, member_)), out.i32());
+  return out;
 }
 
-void GatherStage::Prepare(int, const Tensor& in, const Tensor& out) {
-  const int64_t words = ReadLayout(in.i32()).index_words;
-  std::copy_n(in.i32().begin(), words, out.i32().begin());
-  batches_->GatherRows(out.i32());
+Tensor GatherStage::Prepare(int, Tensor in) {
+  batches_->GatherRows(in.i32());
+  return in;
 }
 
-void MoveStage::Prepare(int, const Tensor& in, const Tensor& out) {
+Tensor MoveStage::Prepare(int, Tensor in) {
+  if (arena_->memory() == nullptr) return in;
   const int64_t words = ReadLayout(in.i32()).words;
+  Tensor out = Room(arena_);
   SetHostIds(out.Rows(0, words), in.i32().subspan(0, words));
+  return out;
 }
 
 GraphTrainStage::GraphTrainStage(const ModelGraph& graph, const GraphBatches* batches,

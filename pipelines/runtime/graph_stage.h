@@ -7,8 +7,9 @@
 //   ... an Executor calls them, or a loop ...
 //   train->losses();                          // by batch
 //
-// A batch is one tensor of 4-byte words (models/data/graph_batch.h), with room for the largest. It
-// is a pure function of the training step, so whoever prepares it prepares the same.
+// A batch is one tensor of 4-byte words (models/data/graph_batch.h), with room for the largest: the
+// sample's stage makes it, and those behind write into it. It is a pure function of the training
+// step, so whoever prepares it prepares the same.
 #ifndef PIPELAB_PIPELINES_RUNTIME_GRAPH_STAGE_H_
 #define PIPELAB_PIPELINES_RUNTIME_GRAPH_STAGE_H_
 
@@ -38,7 +39,9 @@ class PreparationModule : public StageModule {
   absl::StatusOr<std::vector<Tensor>> Forward(const Action& a, std::vector<Tensor> inputs,
                                               bool drop) override;
   TensorSpec InputSpec(int, int) const override { return {DataType::kInt32, {words_in_}}; }
-  TensorSpec OutputSpec(int, int) const override { return {DataType::kInt32, {words_out_}}; }
+  TensorSpec OutputSpec(int, int) const override {
+    return {DataType::kInt32, {batches_->batch_words()}};
+  }
   absl::Status Recompute(const Action&) override { return ForwardsAlone(); }
   absl::StatusOr<std::vector<Tensor>> Backward(const Action&, std::vector<Tensor>) override {
     return ForwardsAlone();
@@ -48,17 +51,21 @@ class PreparationModule : public StageModule {
   absl::StatusOr<Tensor> Gradients(absl::string_view) override { return ForwardsAlone(); }
 
  protected:
-  PreparationModule(Arena* arena, int64_t words_in, int64_t words_out)
-      : arena_(arena), words_in_(words_in), words_out_(words_out) {}
+  PreparationModule(const GraphBatches* batches, int64_t words_in)
+      : batches_(batches), words_in_(words_in) {}
+  Tensor Room(Arena* arena) const {  // for a batch
+    return arena->Allocate(DataType::kInt32, {batches_->batch_words()}, MemoryKind::kActivation);
+  }
+
+  const GraphBatches* const batches_;
 
  private:
   static absl::Status ForwardsAlone() {
     return absl::UnimplementedError("a stage that prepares has forwards alone");
   }
-  virtual void Prepare(int batch, const Tensor& in, const Tensor& out) = 0;
+  virtual Tensor Prepare(int batch, Tensor in) = 0;
 
-  Arena* const arena_;
-  const int64_t words_in_, words_out_;
+  const int64_t words_in_;
 };
 
 // Takes the trainer's word, which lets it begin.
@@ -66,41 +73,40 @@ class SampleStage final : public PreparationModule {
  public:
   // The step of a batch is *first_step more than its number.
   SampleStage(const GraphBatches* batches, int member, const int64_t* first_step, Arena* arena)
-      : PreparationModule(arena, 1, batches->index_words()),
-        batches_(batches),
+      : PreparationModule(batches, 1),
         member_(member),
         first_step_(first_step),
+        arena_(arena),
         sampler_(&batches->data().graph, batches->options().fanouts, batches->options().seed) {}
 
  private:
-  void Prepare(int batch, const Tensor& in, const Tensor& out) override;
+  Tensor Prepare(int batch, Tensor in) override;
 
-  const GraphBatches* const batches_;
   const int member_;
   const int64_t* const first_step_;
+  Arena* const arena_;
   NeighbourSampler sampler_;
 };
 
 class GatherStage final : public PreparationModule {
  public:
-  GatherStage(const GraphBatches* batches, Arena* arena)
-      : PreparationModule(arena, batches->index_words(), batches->batch_words()),
-        batches_(batches) {}
+  explicit GatherStage(const GraphBatches* batches)
+      : PreparationModule(batches, batches->batch_words()) {}
 
  private:
-  void Prepare(int batch, const Tensor& in, const Tensor& out) override;
-
-  const GraphBatches* const batches_;
+  Tensor Prepare(int batch, Tensor in) override;
 };
 
-// To the trainer's memory: `arena` is of that.
+// To the trainer's memory: `arena` is of that. A batch that lies there stays where it is.
 class MoveStage final : public PreparationModule {
  public:
   MoveStage(const GraphBatches* batches, Arena* arena)
-      : PreparationModule(arena, batches->batch_words(), batches->batch_words()) {}
+      : PreparationModule(batches, batches->batch_words()), arena_(arena) {}
 
  private:
-  void Prepare(int batch, const Tensor& in, const Tensor& out) override;
+  Tensor Prepare(int batch, Tensor in) override;
+
+  Arena* const arena_;
 };
 
 struct GraphTrainOptions {

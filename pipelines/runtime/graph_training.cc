@@ -61,7 +61,7 @@ class PreparedTraining final : public GraphTraining {
     PIPELAB_ASSIGN_OR_RETURN(const ModelGraph graph,
                              BuildGraphNetwork(ModelOf(batches_.data(), options_)));
     std::vector<DeviceSetup> setups;
-    const ComputeDevices host = CpuDevices();
+    const ComputeDevices host = CpuDevices(options_.threads);
     const ComputeDevices& make = options_.trainers == nullptr ? host : *options_.trainers;
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<ComputeDevice> computes, make(sizes.copies));
     PIPELAB_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Communicator>> communicators,
@@ -78,6 +78,7 @@ class PreparedTraining final : public GraphTraining {
     }
     ExecutorOptions executor;
     executor.wait_limit = options_.wait_limit;
+    if (options_.first_come) executor.first_come = std::max(1, sizes.workers) * sizes.depth;
     executor.others_elsewhere =
         options_.transport != nullptr && options_.transport->processes() != nullptr;
     PIPELAB_ASSIGN_OR_RETURN(executor_, Executor::Create(&program_, std::move(setups), executor));
@@ -135,7 +136,7 @@ class PreparedTraining final : public GraphTraining {
     if (Computes(d, Stage::kSample)) {
       device.modules[Stage::kSample] =
           std::make_unique<SampleStage>(&batches_, copy, &first_step_, device.host());
-      device.modules[Stage::kGather] = std::make_unique<GatherStage>(&batches_, device.host());
+      device.modules[Stage::kGather] = std::make_unique<GatherStage>(&batches_);
     }
     if (Computes(d, Stage::kMove)) {
       device.modules[Stage::kMove] = std::make_unique<MoveStage>(&batches_, &device.arena);
@@ -261,6 +262,12 @@ absl::StatusOr<std::unique_ptr<GraphTraining>> GraphTraining::Create(
   if (batch > static_cast<int64_t>(data->train.size())) {
     return absl::InvalidArgumentError(absl::StrCat("--batch=", batch, ": must be at most ",
                                                    data->train.size(), ", the training vertices"));
+  }
+  if (options.first_come && (copies > 1 || options.sizes.copy_engine)) {
+    return absl::InvalidArgumentError(
+        copies > 1 ? absl::StrCat("--first_come: there are ", copies,
+                                  " copies, which must take batches in one order")
+                   : "--first_come: a copy engine moves batches in order");
   }
   auto training = std::make_unique<PreparedTraining>(data, options);
   PIPELAB_RETURN_IF_ERROR(training->Start());

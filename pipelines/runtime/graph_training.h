@@ -37,8 +37,12 @@ struct GraphTrainingOptions {
   GraphBatchOptions batches;  // `members` are the copies
   GraphNetworkConfig model;   // width, classes and layers are made of the data and the fan-outs
   GraphTrainOptions train;
+  // The trainer takes whichever worker's batch has come, as SALIENT's does. Then a batch's number of
+  // the step, and with it dropout and losses, hang on who is fast. One copy, no copy engine.
+  bool first_come = false;
   int64_t steps_of_epoch = 0;                // fewer than the data has; 0: all
-  const ComputeDevices* trainers = nullptr;  // null: this machine's processors
+  const ComputeDevices* trainers = nullptr;  // null: this machine's processors, each with
+  int threads = 1;                           // of them, of which losses are independent
   Transport* transport = nullptr;            // null: this process
   absl::Duration wait_limit = absl::Seconds(60);
 };
@@ -71,17 +75,23 @@ absl::StatusOr<std::vector<double>> SerialGraphLosses(const GraphData* data,
                                                       const GraphTrainingOptions& options,
                                                       int epochs);
 
-// [batch] Seconds that the program's stages took for it, processor time: of a trace of one epoch on
-// devices of one copy.
+// [batch] Seconds that the program's stages took for it: of a trace of one epoch on devices of one
+// copy. Processor time of the device's thread; by the clock, where a trainer has several threads.
 struct BatchSeconds {
   double sample = 0, gather = 0, move = 0, forward = 0, backward = 0, step = 0;
   double prepare() const { return sample + gather + move; }
   double train() const { return forward + backward + step; }
 };
-std::vector<BatchSeconds> SecondsOf(const Program& program, const Trace& trace);
+std::vector<BatchSeconds> SecondsOf(const Program& program, const Trace& trace,
+                                    bool by_the_clock = false);
 
 // Costs of such batches, for a program of as many; messages take nothing, being handed over.
 CostTable PreparationCosts(const Schedule& schedule, absl::Span<const BatchSeconds> seconds);
+
+// Simulates that the trainer takes batches as they come: in order first, then in the order in which
+// they came, until that stays.
+absl::StatusOr<Trace> SimulateFirstCome(PreparationSizes sizes,
+                                        absl::Span<const BatchSeconds> seconds);
 
 // Of a trace's trainer: its share of the epoch that it waits, from its first batch on; and batches
 // that lie ready for it, on average over the epoch.

@@ -10,6 +10,23 @@ namespace {
 
 using Stage = PreparationStage;
 
+absl::Status CheckTaken(const PreparationSizes& s) {
+  if (s.taken.empty()) return absl::OkStatus();
+  std::vector<int> sorted = s.taken, last(std::max(1, s.workers), -1);
+  std::sort(sorted.begin(), sorted.end());
+  bool fits = static_cast<int>(sorted.size()) == s.batches;
+  for (int m = 0; m < s.batches && fits; ++m) fits = sorted[m] == m;
+  for (size_t i = 0; i < s.taken.size() && fits; ++i) {
+    int& before = last[s.taken[i] % last.size()];
+    fits = s.taken[i] > before;
+    before = s.taken[i];
+  }
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("batches in the order in which they are taken: each of ", s.batches,
+                   " must be there once, and those of a worker in order"));
+}
+
 absl::Status Check(const PreparationSizes& s) {
   const auto at_least = [](const char* name, int value, int least) {
     return value >= least ? absl::OkStatus()
@@ -26,7 +43,7 @@ absl::Status Check(const PreparationSizes& s) {
                                                    std::numeric_limits<int16_t>::max(),
                                                    ", one optimizer step each"));
   }
-  return absl::OkStatus();
+  return CheckTaken(s);
 }
 
 Action Make(ActionKind kind, int stage, int batch, int version) {
@@ -82,9 +99,10 @@ absl::StatusOr<Schedule> MakePreparation(const PreparationSizes& sizes) {
       for (int stage = 0; stage < Stage::kTrain; ++stage) {
         s.order[DeviceOf(sizes, copy, stage, m)].push_back(Make(ActionKind::kForward, stage, m, 0));
       }
+      const int taken = sizes.taken.empty() ? m : sizes.taken[m];
       std::vector<Action>& trainer = s.order[TrainerOf(sizes, copy)];
-      trainer.push_back(Make(ActionKind::kForward, Stage::kTrain, m, m));
-      trainer.push_back(Make(ActionKind::kBackward, Stage::kTrain, m, m));
+      trainer.push_back(Make(ActionKind::kForward, Stage::kTrain, taken, m));
+      trainer.push_back(Make(ActionKind::kBackward, Stage::kTrain, taken, m));
       trainer.push_back(Make(ActionKind::kStep, Stage::kTrain, 0, m + 1));
     }
   }

@@ -12,6 +12,8 @@
 #ifndef PIPELAB_PIPELINES_SCHEDULES_PREPARATION_H_
 #define PIPELAB_PIPELINES_SCHEDULES_PREPARATION_H_
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "pipelines/ir/schedule.h"
 
@@ -24,6 +26,8 @@ struct PreparationSizes {
   int copies = 1;   // data-parallel ones: each has a trainer and workers of its own
   // Moves have a device of their own, as a GPU's copy engine, and not the worker's.
   bool copy_engine = false;
+  // [turn] The batch that the trainer takes; each worker's in order. Empty: in their order.
+  std::vector<int> taken = {};
 };
 
 struct PreparationStage {

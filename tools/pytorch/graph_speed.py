@@ -12,7 +12,8 @@ edges; its layers all go over all of them.
 
 * Sampling: edges a second of one thread, without features.
 * An epoch: on `--threads` threads. PyTorch Geometric and DGL have the best of no worker and one worker process,
-  with the other threads for the layers; pipelab has a thread that prepares and one that trains.
+  with the other threads for the layers; pipelab has a thread that prepares, and `--threads` that train. So a
+  comparison on as many cores needs `taskset`, or a machine with no more.
 
 All run in turn in each round, and ratios are of the medians over the rounds.
 """
@@ -142,7 +143,8 @@ def run(command: list[str], threads: int) -> dict:
 
 def ours(options, what: str) -> dict:
     return run([options.program, f"--graph={options.graph}", f"--measure={what}", f"--batch={options.batch}",
-                f"--hidden={options.hidden}", "--fanouts=" + ",".join(map(str, options.fanouts))],
+                f"--hidden={options.hidden}", "--fanouts=" + ",".join(map(str, options.fanouts)),
+                f"--threads={options.threads}"],
                1 if what == "sample" else options.threads)
 
 
@@ -155,15 +157,17 @@ def theirs(options, system: str, what: str, workers: int) -> dict:
 
 def compare(options) -> None:
     print(f"{options.graph}, fan-outs {options.fanouts}, batch {options.batch}, hidden {options.hidden}")
-    for what, threads in (("sample", 1), ("train", options.threads)):
-        found = {system: [] for system in ("pipelab",) + SYSTEMS}
+    systems = options.systems.split(",")
+    for what in options.measure.split(","):
+        threads = 1 if what == "sample" else options.threads
+        found = {system: [] for system in ["pipelab"] + systems}
         best = {}
-        for system in SYSTEMS if what == "train" else ():
+        for system in systems if what == "train" else ():
             seconds = {w: theirs(options, system, what, w)["seconds"] for w in (0, 1)}
             best[system] = min(seconds, key=seconds.get)
         for _ in range(options.rounds):
             found["pipelab"].append(ours(options, what))
-            for system in SYSTEMS:
+            for system in systems:
                 found[system].append(theirs(options, system, what, best.get(system, 0)))
         for system, runs in found.items():
             seconds = statistics.median(r["seconds"] for r in runs)
@@ -175,7 +179,7 @@ def compare(options) -> None:
             print(f"  {what:6} {system:8} {seconds:8.3f} s  {rate / 1e6:7.2f} M edges/s  "
                   f"{statistics.median(ratios):6.2f} x pipelab's time  ({threads} threads{workers}, "
                   f"{runs[-1]['edges']} edges{loss})", flush=True)
-        edges = [found[system][0]["edges"] for system in ("pipelab", "dgl")]
+        edges = [found[system][0]["edges"] for system in ("pipelab", "dgl") if system in found]
         if max(edges) > 1.02 * min(edges):
             sys.exit(f"{what}: pipelab and DGL do not do the same: {edges[0]} and {edges[1]} edges an epoch")
 
@@ -188,6 +192,8 @@ def main() -> None:
     parser.add_argument("--hidden", type=int, default=256)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--systems", default=",".join(SYSTEMS))
+    parser.add_argument("--measure", default="sample,train")
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
