@@ -68,8 +68,8 @@ LayerSpec VocabularyEmbeddingSpec(const VocabularyEmbeddingSizes& s) {
     const int64_t all = samples * mc;
     LayerOperations ops;
     // The rows that it has, zeros for the others, and positions; added to the rows that it has.
-    ops.forward = {ElementwiseOperation((s.positions ? 2 : 1) * all +
-                                        all * s.part.words / s.part.vocabulary)};
+    ops.forward = {
+        ElementwiseOperation((s.positions ? 2 : 1) * all + all * s.part.words / s.part.vocabulary)};
     ops.backward_weight = {ElementwiseOperation((s.positions ? 1 : 0) * all +
                                                 3 * all * s.part.words / s.part.vocabulary)};
     return ops;

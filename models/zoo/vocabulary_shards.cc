@@ -28,8 +28,8 @@ absl::Status Check(const ModelGraph& graph, int parts, int barriers) {
   }
   const LayerSpec &first = graph.layers.front(), &last = graph.layers.back();
   if (first.kind != kGptEmbedding || last.kind != kGptHead) {
-    return Invalid(graph, "layer \"", first.name, "\" is a ", first.kind, " and layer \"", last.name,
-                   "\" a ", last.kind, "; a ", kGptEmbedding, " and a ", kGptHead,
+    return Invalid(graph, "layer \"", first.name, "\" is a ", first.kind, " and layer \"",
+                   last.name, "\" a ", last.kind, "; a ", kGptEmbedding, " and a ", kGptHead,
                    " can be divided by words");
   }
   const auto positions = static_cast<Positions>(WholeAttribute(first, "positions"));

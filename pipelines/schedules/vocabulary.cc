@@ -157,13 +157,14 @@ absl::StatusOr<int> BarriersOf(const SchemeParams& params, int chain) {
     const StageGraph own = VocabularyStages(params.devices, chain, barriers);
     if (own.num_stages() == stages.num_stages() && edges(own) == edges(stages)) return barriers;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--edges: neither a chain of ", chain, " stages nor one with parts of the vocabulary on --devices=",
-      params.devices, " (models/zoo/vocabulary_shards.h)"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--edges: neither a chain of ", chain,
+                   " stages nor one with parts of the vocabulary on --devices=", params.devices,
+                   " (models/zoo/vocabulary_shards.h)"));
 }
 
-absl::StatusOr<Schedule> MakeWithVocabulary(
-    const SchemeParams& params, absl::StatusOr<Schedule> (*make)(const SchemeParams&)) {
+absl::StatusOr<Schedule> MakeWithVocabulary(const SchemeParams& params,
+                                            absl::StatusOr<Schedule> (*make)(const SchemeParams&)) {
   PIPELAB_ASSIGN_OR_RETURN(const int barriers,
                            BarriersOf(params, params.devices * params.virtual_stages));
   SchemeParams base = params;

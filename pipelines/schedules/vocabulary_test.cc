@@ -25,9 +25,13 @@ SchemeParams Params(int devices, int micro_batches, int barriers, int chain_of_d
 // Two devices; 0 and 1 are parts of the embedding, 2 and 3 the chain, 4 and 5 parts of the output,
 // 6 the loss.
 TEST(Vocabulary, Figures) {
-  EXPECT_EQ(Picture("vocab_1f1b", Params(2, 4, 2)), R"(
+  EXPECT_EQ(Picture("vocab_1f1b", Params(2, 2, 2)), R"(
+0: 0F0 0F1 2F0 2F1 4F0 4F1 4B0 4B1 2B0 0B0 2B1 0B1
+1: 1F0 1F1 3F0 5F0 6F0 6B0 3F1 5F1 5B0 6F1 6B1 5B1 3B0 3B1 1B0 1B1
 )");
   EXPECT_EQ(Picture("vocab_1f1b", Params(2, 4, 1)), R"(
+0: 0F0 0F1 2F0 0F2 2F1 4F0 4F1 4B0 0F3 2F2 2B0 4F2 4B1 0B0 2F3 2B1 4F3 4B2 0B1 2B2 4B3 0B2 2B3 0B3
+1: 1F0 1F1 1F2 3F0 5F0 6F0 6B0 3F1 5F1 5B0 3B0 1F3 6F1 6B1 3F2 5F2 5B1 3B1 1B0 6F2 6B2 3F3 5F3 5B2 3B2 1B1 6F3 6B3 5B3 3B3 1B2 1B3
 )");
 }
 
@@ -125,20 +129,35 @@ int64_t Makespan(const Schedule& s, const Times& times, int chain) {
   return trace->makespan.value();
 }
 
-// No bubble but 1F1B's: whatever S and T take, a step has (p - 1) times forward and backward that a
-// device is idle, and the time in which the first S and the last T are alone.
+// A device is idle as long as in 1F1B, (p - 1) (F + B), whatever S and T take, but for the first
+// micro-batch, which waits longer before its backward: at most F more in a step with one barrier and
+// F + B with two, however many micro-batches it has.
 TEST(Vocabulary, BubbleOf1F1B) {
   for (int p : {2, 3, 4, 8, 16}) {
-    for (int barriers : {1, 2}) {
-      for (const Times& t : {Times{0, 10, 20, 4, 6, 0}, Times{0, 10, 20, 10, 20, 0},
-                             Times{1, 30, 60, 5, 5, 0}}) {
-        const int m = 4 * p;
-        const int64_t work = (t.embedding + t.forward + t.backward + t.s + t.t) * m;
-        const int64_t idle = Makespan(MakeOrDie("vocab_1f1b", Params(p, m, barriers)), t, p) - work;
+    for (const Times& t : {Times{0, 10, 20, 4, 6, 0}, Times{0, 10, 20, 10, 20, 0},
+                           Times{0, 30, 60, 5, 5, 0}, Times{0, 10, 20, 1, 1, 0}}) {
+      for (int barriers : {1, 2}) {
+        const auto idle = [&](int m) {
+          return Makespan(MakeOrDie("vocab_1f1b", Params(p, m, barriers)), t, p) -
+                 (t.forward + t.backward + t.s + t.t) * m;
+        };
         const int64_t of_1f1b = (p - 1) * (t.forward + t.backward);
-        printf("p %d barriers %d S %d T %d: idle %d, 1F1B %d\n", p, barriers, int(t.s), int(t.t),
-               int(idle), int(of_1f1b));
+        EXPECT_GE(idle(2 * p), of_1f1b);
+        EXPECT_LE(idle(2 * p), of_1f1b + t.forward + (barriers == 2 ? t.backward : 0)) << p;
+        EXPECT_EQ(idle(5 * p), idle(2 * p)) << p;
       }
+    }
+  }
+}
+
+// In a V the parts add their own time at most: no device waits for their sake.
+TEST(Vocabulary, BubbleOfVHalf) {
+  for (int p : {2, 4, 8, 16}) {
+    for (int barriers : {1, 2}) {
+      const int m = 4 * p;
+      const Times none{0, 10, 10, 0, 0, 0}, t{0, 10, 10, 4, 6, 0};
+      const Schedule s = MakeOrDie("vocab_v_half", Params(p, m, barriers, 2));
+      EXPECT_LE(Makespan(s, t, 2 * p), Makespan(s, none, 2 * p) + (t.s + t.t) * m) << p;
     }
   }
 }
@@ -150,9 +169,10 @@ TEST(Vocabulary, Refuses) {
             "vocab_1f1b --edges: neither a chain of 4 stages nor one with parts of the vocabulary "
             "on --devices=4 (models/zoo/vocabulary_shards.h)");
   params.stages = VocabularyStages(4, 4, 2);
-  EXPECT_EQ(Refusal("vocab_v_half", params),
-            "vocab_v_half --edges: neither a chain of 8 stages nor one with parts of the vocabulary "
-            "on --devices=4 (models/zoo/vocabulary_shards.h)");
+  EXPECT_EQ(
+      Refusal("vocab_v_half", params),
+      "vocab_v_half --edges: neither a chain of 8 stages nor one with parts of the vocabulary "
+      "on --devices=4 (models/zoo/vocabulary_shards.h)");
   params.devices_of_stage = {{0}};
   EXPECT_EQ(Refusal("vocab_1f1b", params),
             "vocab_1f1b --stage_devices: this scheme says where its stages are");
