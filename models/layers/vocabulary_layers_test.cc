@@ -97,8 +97,6 @@ class Parts {
   float scale() const { return loss_->ctx.loss_scale; }
   Backend* backend() { return backend_.get(); }
 
-  Tensor x_MC;
-
  private:
   std::unique_ptr<LayerRig> Rig(const LayerSpec& spec) {
     return std::make_unique<LayerRig>(spec, backend_.get(), kSamples);
@@ -110,6 +108,9 @@ class Parts {
   std::vector<std::unique_ptr<LayerRig>> parts_;
   std::unique_ptr<LayerRig> loss_;
   std::vector<Tensor> inputs_;
+
+ public:
+  Tensor x_MC;
 };
 
 struct Whole {
