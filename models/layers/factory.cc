@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/layers/makers.h"
+#include "models/layers/vocabulary_layers.h"
 #include "models/specs/add_spec.h"
 #include "models/specs/batch_norm_spec.h"
 #include "models/specs/classifier_spec.h"
@@ -29,6 +30,7 @@
 #include "models/specs/relu_spec.h"
 #include "models/specs/subsample_spec.h"
 #include "models/specs/up_conv_spec.h"
+#include "models/specs/vocabulary_parts.h"
 
 namespace pipelab {
 namespace {
@@ -64,6 +66,9 @@ constexpr Kind kKinds[] = {
     {kSageConv, MakeSageConv},
     {kSubsample, MakeSubsample},
     {kUpConv, MakeUpConv},
+    {kVocabularyEmbedding, MakeVocabularyEmbedding},
+    {kVocabularyLoss, MakeVocabularyLoss},
+    {kVocabularyShard, MakeVocabularyShard},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "pipelines/schedules/guided_order.h"
 #include "pipelines/schedules/schemes.h"
+#include "pipelines/schedules/vocabulary.h"
 #include "tools/base/did_you_mean.h"
 #include "tools/base/memory.h"
 #include "tools/base/status_macros.h"
@@ -94,6 +95,11 @@ constexpr Scheme kCatalog[] = {
      "Lin et al., PPoPP 2025", 1, &MakeWeiPipe, false, kBeyondBounds, &CheckWeiPipe},
     {"graph", "1F1B on a graph of stages: branches run in parallel", "Jeon et al., ASPLOS 2025", 1,
      &MakeGraph, false, kGroupSize | kStageGraph | kStageMicroBatches, &CheckGraph},
+    {"vocab_1f1b", "1F1B; passes of vocabulary parts on all devices, where the stage graph has them",
+     "Yeung et al., MLSys 2025", 1, &MakeVocab1F1B, false, kStageGraph, &CheckVocabulary},
+    {"vocab_v_half", "V-Half; passes of vocabulary parts, where the stage graph has them",
+     "Yeung et al., MLSys 2025", 2, &MakeVocabVHalf, false, kStageGraph | kSplitBackward,
+     &CheckVocabulary, &HeldInVHalf},
     {"local", "stages learn locally: a backward right after its forward, no gradient messages",
      "PPLL, arXiv 2411.12780", 1, &MakeLocal, false, kNoGradients | kUpdateEvery | kVirtualStages,
      &CheckLocal},

@@ -25,8 +25,12 @@ std::vector<int> Moved(const std::vector<int>& of_layer, const std::vector<int>&
 }  // namespace
 
 bool LearnsLocally(const Schedule& schedule) {
-  const std::vector<StageGraph::Edge>& edges = schedule.stages.edges;
-  return !schedule.forward_only && !std::all_of(edges.begin(), edges.end(), BringsGradient);
+  const StageGraph& graph = schedule.stages;
+  const auto brings = [&graph](int e) { return BringsGradient(graph.edges[e]); };
+  return !schedule.forward_only &&
+         std::any_of(graph.out_edges.begin(), graph.out_edges.end(), [&](const auto& edges) {
+           return !edges.empty() && std::none_of(edges.begin(), edges.end(), brings);
+         });
 }
 
 absl::Status LearnsLocallyError(const absl::Status& error) {
