@@ -187,7 +187,8 @@ TEST(MemoryParts, AddUpForTheWholeCatalogue) {
           // Passes of tokens are no samples (//pipelines/serving).
           if (!schedule.ok() || !schedule->carried.empty()) continue;
           for (const LoweringOptions& options : AllShardings()) {
-            const bool whole = scheme.asynchronous || schedule->forward_only;
+            const bool whole =
+                scheme.asynchronous || schedule->forward_only || schedule->weights_travel;
             if (whole && options.sharding != Sharding::kReplicated) continue;
             SCOPED_TRACE(testing::Message()
                          << scheme.name << " P=" << devices << " M=" << micro_batches

@@ -84,9 +84,10 @@ constexpr ClosedForm kForms[] = {
     {"hanayo", "M > P",
      "3 V M + 2 (P - 1) (floor(M/P) + 1) + (3 V - 2) P - 3 - (3 V - 4) (M mod P)", "1 - 3 V M / T",
      "(V - 1) P + 1 + r", "V"},
-    // Where hops take no time. Of the weights one stage is a device's own, the rest are in hops.
-    {"weipipe_naive", "M >= P", "3 M", "0", "P", "WN"},
-    {"weipipe", "M >= P", "3 M", "0", "P", "WI"},
+    // Where hops take no time. Of the weights one stage's are the device's own, the others come by
+    // hops: of each slot those in use and those that arrive.
+    {"weipipe_naive", "P >= 8 and M >= 2 P", "3 M", "0", "P", "min(5, max(3, r + 2))"},
+    {"weipipe", "P >= 8 and M >= 2 P", "3 M", "0", "P", "5"},
     // Without --edges: a chain.
     {"graph", "M >= 1", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "min(M, P - r)", "1"},
     {"local", "V == 1", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "1", "1"},

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -54,21 +53,23 @@ std::string ListOf(const Program& program, int device) {
 // Two devices, one round: device 0 owns stage 0 and device 1 stage 1.
 TEST(WeiPipe, HopsOfTwoDevices) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Program p, Lower(MakeOrDie("weipipe_naive", {2, 2}), {}));
-  EXPECT_EQ(ListOf(p, 0), "<w1 >w0 0F0 .w1 1F0 1B0 >g1 -w1 0B0 >w0 <g0 >g0 .g0 step0 step1");
+  EXPECT_EQ(ListOf(p, 0), "<w1 >w0 0F0 .w1 1F0 1B0 -w1 >g1 >w0 0B0 >g0 <g0 .g0 step0 step1");
   EXPECT_EQ(CheckProgram(p), "");
 }
 
 struct Flow {
   int64_t weights = 0, gradients = 0;  // hops
-  int held = 0;                        // weights of others on one device, the most at a time
-  int sums = 0;                        // the same of gradients: its own, and those that come
+  int held = 0;                        // weights of other stages on one device, the most at a time
 };
 
-Flow FlowOf(const Program& p) {
+Flow FlowOf(const char* scheme, int devices, int rounds) {
+  const Program p = Lower(MakeOrDie(scheme, {devices, devices * rounds}), {}).value();
+  EXPECT_EQ(CheckProgram(p), "") << scheme << " " << devices << " " << rounds;
+  EXPECT_TRUE(p.reductions.empty() && p.gathers.empty());
   Flow flow;
   for (const Message& m : p.messages) {
     EXPECT_TRUE(m.is_hop());
-    EXPECT_EQ(m.to_device, (m.from_device + 1) % p.schedule.num_devices());
+    EXPECT_EQ(m.to_device, (m.from_device + 1) % devices);
     ++(m.gradient ? flow.gradients : flow.weights);
   }
   for (const auto& list : p.instructions) {
@@ -83,21 +84,21 @@ Flow FlowOf(const Program& p) {
   return flow;
 }
 
-// All hops are to the next device; the naive order needs two weight buffers, the one in use and the
-// one that arrives, and the interleaved order two for each of its flows. No collectives.
+// All hops are to the next device, and there are no collectives. A device has the weights in use
+// and those that arrive, of each of the two slots at the most. A further round moves the sum of each
+// stage's gradients P devices on, in the naive order twice as far, since it waits for the forwards.
+// Of the weights of two slots owners, and devices that have them in the other slot, are sent none.
 TEST(WeiPipe, HopsAndBuffers) {
   for (int p = 2; p <= 9; ++p) {
-    for (int rounds = 1; rounds <= 4; ++rounds) {
-      for (const char* scheme : {"weipipe_naive", "weipipe"}) {
-        PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program,
-                                     Lower(MakeOrDie(scheme, {p, p * rounds}), {}));
-        ASSERT_EQ(CheckProgram(program), "") << scheme << " " << p << " " << rounds;
-        EXPECT_TRUE(program.reductions.empty() && program.gathers.empty());
-        const Flow flow = FlowOf(program);
-        EXPECT_LE(flow.held, std::string(scheme) == "weipipe" ? 4 : 3) << scheme << " " << p;
-        std::printf("%s P=%d rounds=%d: %ld weights, %ld gradients, %d held\n", scheme, p, rounds,
-                    static_cast<long>(flow.weights), static_cast<long>(flow.gradients), flow.held);
-      }
+    for (int rounds = 2; rounds <= 4; ++rounds) {
+      const Flow more = FlowOf("weipipe", p, rounds + 1), flow = FlowOf("weipipe", p, rounds);
+      EXPECT_EQ(more.gradients - flow.gradients, p * p);
+      EXPECT_EQ(more.weights - flow.weights,
+                p % 2 == 0 ? 2 * (p - 1) * (p - 2) : (p - 1) * (2 * p - 3));
+      EXPECT_LE(flow.held, 4);
+      const Flow naive = FlowOf("weipipe_naive", p, rounds);
+      EXPECT_EQ(FlowOf("weipipe_naive", p, rounds + 1).gradients - naive.gradients, 2 * p * p);
+      EXPECT_LE(naive.held, 4);
     }
   }
 }
@@ -132,25 +133,45 @@ int64_t BytesOf(const Trace& trace) {
   return bytes;
 }
 
-// Per micro-batch and stage, weights go on twice and gradients once, 36 h^2 numbers, where an
-// activation pipeline sends 2 s b h: the sequence does not count, and weights are less beyond s b =
-// 18 h, or 12 h where one flow of weights is set against activations in one direction.
+// Per micro-batch and stage at most two hops of weights and one of gradients, 36 h^2 numbers, where
+// an activation pipeline sends 2 s b h. The sequence does not count. So weights are less from s b =
+// 18 h on (12 h: one hop of weights against one activation), and a little before, since owners and
+// the two slots save hops.
 TEST(WeiPipe, CrossoverByFormula) {
-  constexpr int kDevices = 8, kRounds = 64;
-  const SchemeParams sizes{kDevices, kDevices * kRounds};
-  for (const int64_t h : {64, 128}) {
-    const int64_t travelling = BytesOf(Simulated("weipipe", sizes, h, 1));
-    EXPECT_EQ(BytesOf(Simulated("weipipe", sizes, h, 64 * h)), travelling);
-    const double per_turn = static_cast<double>(travelling) / (kDevices * kDevices * kRounds);
-    EXPECT_NEAR(per_turn / static_cast<double>(2 * 36 * h * h), 1, 0.35);
-    int64_t crossover = 0;
-    for (int64_t tokens = h; crossover == 0; tokens += h / 8) {
-      if (BytesOf(Simulated("1f1b", sizes, h, tokens)) > travelling) crossover = tokens;
+  constexpr int kRounds = 16;
+  for (const int p : {4, 8, 16}) {
+    const SchemeParams sizes{p, p * kRounds};
+    const Flow flow = FlowOf("weipipe", p, kRounds);
+    const double formula = 12.0 * static_cast<double>(flow.weights + flow.gradients) /
+                           (2.0 * (p - 1) * p * kRounds);  // s b / h
+    EXPECT_GT(formula, 12);
+    EXPECT_LT(formula, 18);
+    for (const int64_t h : {64, 128}) {
+      const int64_t travelling = BytesOf(Simulated("weipipe", sizes, h, 1));
+      EXPECT_EQ(BytesOf(Simulated("weipipe", sizes, h, 64 * h)), travelling);
+      const auto tokens = static_cast<int64_t>(formula * static_cast<double>(h));
+      EXPECT_LE(BytesOf(Simulated("1f1b", sizes, h, tokens)), travelling) << p << " " << h;
+      EXPECT_GT(BytesOf(Simulated("1f1b", sizes, h, tokens + 1)), travelling) << p << " " << h;
     }
-    std::printf("h=%ld: crossover at s b = %.2f h; bytes a turn %.3f of 36 h^2\n",
-                static_cast<long>(h), static_cast<double>(crossover) / static_cast<double>(h),
-                per_turn / static_cast<double>(2 * 36 * h * h));
+    std::printf("P=%d: weights travel with fewer bytes than activations from s b = %.2f h on\n", p,
+                formula);
   }
+}
+
+// Links that carry a micro-batch's activation in twice a forward stall 1F1B; weights that are a
+// quarter of its bytes hide beside the turn before. With a quarter of the tokens it is the reverse.
+TEST(WeiPipe, TimeFollowsTheBytes) {
+  constexpr int64_t kHidden = 128;
+  const SchemeParams sizes{4, 64};
+  const auto time = [&](const char* scheme, int64_t tokens, double forwards_per_activation) {
+    const double bytes = 2.0 * static_cast<double>(tokens * kHidden);
+    return Simulated(scheme, sizes, kHidden, tokens,
+                     BytesPerSecond(bytes / (forwards_per_activation * 1e-3)))
+        .makespan;
+  };
+  const int64_t many = 4 * 12 * kHidden, few = 3 * kHidden;
+  EXPECT_LT(time("weipipe", many, 2), time("1f1b", many, 2));
+  EXPECT_LT(time("1f1b", few, 1), time("weipipe", few, 1));
 }
 
 TEST(WeiPipe, Refusals) {

@@ -158,6 +158,25 @@ TEST_F(ExpertStepTest, ExchangesBesideOtherMicroBatches) {
   EXPECT_EQ(MergedShare(Config("interleaved:P=4,V=2,M=4,exchanges=beside")), 0);
 }
 
+// Pair by pair: passes alone wait for their exchanges, merged ones hide what they can.
+TEST_F(ExpertStepTest, MergedPassesHideTheirExchanges) {
+  const StepPrediction waited = Evaluate(Config("interleaved_merged:T=8,D=8,V=1,M=8,E=8"));
+  const StepPrediction beside =
+      Evaluate(Config("interleaved_merged:T=8,D=8,V=1,M=8,E=8,exchanges=beside"));
+  EXPECT_EQ(waited.step.costs.stages[0].forward, beside.step.costs.stages[0].forward);
+  const Nanoseconds saving = beside.step.costs.stages[0].merged_saving;
+  EXPECT_GT(saving, Nanoseconds(0));
+  EXPECT_EQ(waited.step_time - beside.step_time, saving * (7 * 2));
+  for (const char* sizes : {"P=2,D=8,V=2,M=8,E=8", "P=4,D=4,V=1,M=16,E=4"}) {
+    const std::string text = absl::StrCat("interleaved_merged:", sizes);
+    const StepPrediction alone = Evaluate(Config(text));
+    const StepPrediction merged = Evaluate(Config(text + ",exchanges=beside"));
+    const StepPrediction delayed = Evaluate(Config(text + ",exchanges=beside_delayed"));
+    EXPECT_LT(merged.step_time, alone.step_time) << sizes;
+    EXPECT_LE(delayed.step_time, merged.step_time) << sizes;
+  }
+}
+
 TEST_F(ExpertStepTest, Refusals) {
   const auto message = [&](const char* text) {
     return std::string(PredictStep(grid_, Config(text)).status().message());
