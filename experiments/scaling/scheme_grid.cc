@@ -7,6 +7,7 @@
 #include "experiments/scaling/memory_fit.h"
 #include "glog/logging.h"
 #include "pipelines/analysis/analysis.h"
+#include "pipelines/schedules/vocabulary.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -68,6 +69,7 @@ absl::StatusOr<SchemeGrid> MakeSchemeGrid(const GpipeFamily& family,
   for (const Scheme& scheme : Catalog()) {
     // The others train something else; token slices need attention that knows them.
     if (!TrainsAsSerial(scheme) || (scheme.options & kTokenSlices) != 0) continue;
+    if (TakesVocabularyParts(scheme)) continue;  // the models have none
     LOG(INFO) << "every schedule: " << family.title << ", " << scheme.name;
     grid.schemes.emplace_back(scheme.name);
     std::vector<SchemeCell> cells;

@@ -195,6 +195,8 @@ Schedule WithVocabularyPasses(const Schedule& base, int barriers) {
   return Insertion(base, barriers).Make();
 }
 
+bool TakesVocabularyParts(const Scheme& scheme) { return scheme.check == &CheckVocabulary; }
+
 absl::Status CheckVocabulary(const SchemeParams& params) {
   if (!params.devices_of_stage.empty()) {
     return absl::InvalidArgumentError("--stage_devices: this scheme says where its stages are");

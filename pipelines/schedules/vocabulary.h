@@ -38,6 +38,10 @@ StageGraph VocabularyStages(int devices, int chain, int barriers);
 // backwards of micro-batch m + barriers become those of m, and so are as much later.
 Schedule WithVocabularyPasses(const Schedule& base, int barriers);
 
+// Whether the scheme is another one for stage graphs with parts. Without parts it is that one, which
+// tables of all schemes need not show twice; and it takes no other stage graph.
+bool TakesVocabularyParts(const Scheme& scheme);
+
 // The catalogue's functions (schemes.h).
 absl::Status CheckVocabulary(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeVocab1F1B(const SchemeParams& params);
