@@ -1,7 +1,7 @@
 // tools/bazel run //experiments:vocabulary
 //
-// Vocabulary parallelism (arXiv 2411.05288): MFU and memory of its systems, simulated beside what the
-// paper measured.
+// Vocabulary parallelism (arXiv 2411.05288): MFU and memory of its systems, simulated beside what
+// the paper measured.
 #include "experiments/published/vocabulary.h"
 
 #include <string>
