@@ -16,6 +16,7 @@
 #include "models/layers/serial_trainer.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/schedules/vocabulary.h"
 #include "pipelines/sim/replay.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/progress.h"
@@ -26,7 +27,8 @@ namespace {
 
 // The scheme runs branches side by side.
 bool TakesBranches(const ComparisonOptions& options, const Scheme& scheme) {
-  return (scheme.options & kStageGraph) != 0 && !options.parallel_stages.empty();
+  return (scheme.options & kStageGraph) != 0 && !TakesVocabularyParts(scheme) &&
+         !options.parallel_stages.empty();
 }
 
 SchemeParams SizesOf(const ComparisonOptions& options, const Scheme& scheme) {
@@ -175,7 +177,8 @@ absl::StatusOr<std::vector<const Scheme*>> ChooseSchemes(const ComparisonOptions
   std::vector<const Scheme*> schemes;
   if (options.schemes.empty()) {
     for (const Scheme& scheme : Catalog()) {
-      if (TrainsAsSerial(scheme)) schemes.push_back(&scheme);  // comparable with the serial loop
+      // Comparable with the serial loop, and not another one here.
+      if (TrainsAsSerial(scheme) && !TakesVocabularyParts(scheme)) schemes.push_back(&scheme);
     }
   }
   for (const std::string& name : options.schemes) {

@@ -12,6 +12,7 @@ STUDIES = {
     "bapipe_comparison": "//experiments/graph_plans:bapipe_comparison",
     "bidirectional_comparison": "//experiments/bidirectional:bidirectional_comparison",
     "terapipe_comparison": "//experiments/token_slices:terapipe_comparison",
+    "vocabulary": "//experiments/vocabulary:vocabulary",
     "bubble_filling": "//experiments/fill:bubble_filling",
     "local_learning": "//experiments/local:local_learning",
     "streams": "//experiments/streams:streams",

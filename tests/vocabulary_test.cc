@@ -1,6 +1,6 @@
 // Vocabulary parallelism that trains: a GPT whose embedding and head are divided among all devices
 // has, under 1F1B and V-Half with passes S and T, the bits of the serial loop over the same layers,
-// in memory and traffic as predicted to the byte; and within rounding the losses of the whole model.
+// in memory and traffic as predicted to the byte; one part has the losses of the whole model.
 #include <memory>
 #include <string>
 #include <vector>

@@ -17,6 +17,7 @@
 #include "pipelines/ir/schedule_json.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/closed_forms.h"
+#include "pipelines/schedules/vocabulary.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -124,6 +125,32 @@ absl::StatusOr<std::string> GraphPictures(const Scheme& scheme) {
   return text;
 }
 
+// Lists of a small pipeline whose vocabulary is divided.
+absl::StatusOr<std::string> VocabularyPictures(const Scheme& scheme) {
+  std::string text =
+      "\nOf a chain it is that scheme. With parts of a vocabulary on P = 2 devices, M = 2:\n";
+  for (int barriers : {2, 1}) {
+    SchemeParams params{2, 2};
+    params.stages = VocabularyStages(2, 2 * scheme.default_virtual_stages, barriers);
+    PIPELAB_ASSIGN_OR_RETURN(const Schedule schedule, MakeSchedule(scheme.name, params));
+    absl::StrAppend(&text, "\n", barriers, barriers == 1 ? " barrier" : " barriers", ":\n\n```\n");
+    for (const std::vector<Action>& list : schedule.order) {
+      absl::StrAppend(&text,
+                      absl::StrJoin(list, " ",
+                                    [](std::string* out, const Action& a) {
+                                      absl::StrAppend(out, ToString(a));
+                                    }),
+                      "\n");
+    }
+    text += "```\n";
+  }
+  const int parts = 2 + 2 * scheme.default_virtual_stages;
+  absl::StrAppend(&text, "\nStages 0 and 1 are parts of the embedding, ", parts, " and ", parts + 1,
+                  " parts of the output\nwith passes S (F) and T (B), ", parts + 2,
+                  " is the loss; the rest is the chain.\n");
+  return text;
+}
+
 // `pictures` has the timelines drawn so far, each with its scheme.
 absl::StatusOr<std::string> Section(const Scheme& scheme,
                                     std::map<std::string, absl::string_view>& pictures) {
@@ -138,7 +165,10 @@ absl::StatusOr<std::string> Section(const Scheme& scheme,
                     ").\n");
   }
   absl::StrAppend(&text, "\n", FiguresText(FiguresOf(drawn)), "\n");
-  if ((scheme.options & kStageGraph) != 0) {
+  if (TakesVocabularyParts(scheme)) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::string vocabulary, VocabularyPictures(scheme));
+    text += vocabulary;
+  } else if ((scheme.options & kStageGraph) != 0) {
     PIPELAB_ASSIGN_OR_RETURN(const std::string branches, GraphPictures(scheme));
     text += branches;
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/schedules/vocabulary.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 
@@ -18,6 +19,7 @@ absl::Status Run() {
                              ParseStepConfig("", std::string(scheme.name) + ":P=8,M=32"));
     const absl::StatusOr<StepPrediction> p = PredictStep(on->step(), config);
     if (!TrainsAsSerial(scheme) || !p.ok()) continue;  // not every scheme serves every size
+    if (TakesVocabularyParts(scheme)) continue;        // the model has none
     std::printf("%-19s %9s  bubble %5.1f %%  %s%s\n", config.scheme.c_str(),
                 ToString(p->step_time).c_str(), 100 * p->bubble,
                 ToString(p->largest_device).c_str(), p->fits ? "" : ", too much for a device");

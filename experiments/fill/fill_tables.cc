@@ -8,6 +8,7 @@
 #include "glog/logging.h"
 #include "pipelines/fill/fill_scheduler.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/schedules/vocabulary.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -88,6 +89,7 @@ absl::StatusOr<FillStudy> RunFillStudy(const FillStudyOptions& options) {
   std::vector<std::string> schemes = options.schemes;
   if (schemes.empty()) {
     for (const Scheme& scheme : Catalog()) {
+      if (TakesVocabularyParts(scheme)) continue;  // the model has none
       if ((scheme.options & kForwardOnly) == 0) schemes.emplace_back(scheme.name);
     }
   }

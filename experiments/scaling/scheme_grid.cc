@@ -7,6 +7,7 @@
 #include "experiments/scaling/memory_fit.h"
 #include "glog/logging.h"
 #include "pipelines/analysis/analysis.h"
+#include "pipelines/schedules/vocabulary.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -70,6 +71,7 @@ absl::StatusOr<SchemeGrid> MakeSchemeGrid(const GpipeFamily& family,
     if (!TrainsAsSerial(scheme) || (scheme.options & (kTokenSlices | kOffloads)) != 0) {
       continue;
     }
+    if (TakesVocabularyParts(scheme)) continue;  // the models have none
     LOG(INFO) << "every schedule: " << family.title << ", " << scheme.name;
     grid.schemes.emplace_back(scheme.name);
     std::vector<SchemeCell> cells;

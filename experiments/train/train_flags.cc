@@ -14,6 +14,7 @@
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/sharding.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/schedules/vocabulary.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
@@ -77,7 +78,8 @@ absl::Status CheckFlags(const TrainSettings& s) {
 // Runs branches side by side, where the network has some and no layout says otherwise.
 bool TakesBranches(const TrainSettings& settings, const StudyPart& part) {
   const auto scheme = FindScheme(settings.scheme);
-  return scheme.ok() && ((*scheme)->options & kStageGraph) != 0 && settings.layout.empty() &&
+  return scheme.ok() && ((*scheme)->options & kStageGraph) != 0 &&
+         !TakesVocabularyParts(**scheme) && settings.layout.empty() &&
          !part.parallel_stages.empty();
 }
 

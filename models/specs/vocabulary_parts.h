@@ -9,8 +9,8 @@
 //
 // An output's part gives two numbers a row: the logarithm of its sum of exponentials, and the
 // target's logit, 0 where the target is another part's. Both are plain functions of the part's
-// logits, so the gradient of the loss goes back through them: the softmax of the part times what its
-// share of all exponentials is, less the one-hot target. The logits stay for the backward.
+// logits, so the gradient of the loss goes back through them: the softmax of the part times its
+// share of all exponentials, less the one-hot target. The logits stay for the backward.
 //
 // With a local gradient (Vocab-2) the part also gives what the input's gradient needs of it before
 // anything is known of the other parts: softmax times table, and the target's row of the table. The

@@ -1,14 +1,15 @@
 // A language model whose vocabulary is divided by words among the devices of a pipeline (Yeung et
 // al., "Balancing pipeline parallelism with vocabulary parallelism", MLSys 2025, arXiv 2411.05288).
 //
-//   PIPELAB_ASSIGN_OR_RETURN(ShardedVocabulary v, ShardVocabulary(gpt, /*parts=*/4, /*barriers=*/2));
-//   options.stage_of_layer = v.StageOfLayer(chain);   // chain: of the model's own layers, 0 to n - 1
+//   PIPELAB_ASSIGN_OR_RETURN(ShardedVocabulary v,
+//                            ShardVocabulary(gpt, /*parts=*/4, /*barriers=*/2));
+//   options.stage_of_layer = v.StageOfLayer(chain);  // chain: of the model's own layers
 //   options.scheme = "vocab_1f1b";                     // pipelines/schedules/vocabulary.h
 //   PipelineTraining::Create(v.graph, batches, options);
 //
 // The embedding becomes parts and their sum, the head its norm, parts and the loss
-// (specs/vocabulary_parts.h). Part k has the words [k V / parts, (k + 1) V / parts), in an embedding
-// and a head that are tied both on one device.
+// (specs/vocabulary_parts.h). Part k has the words [k V / parts, (k + 1) V / parts), in an
+// embedding and a head that are tied both on one device.
 #ifndef PIPELAB_MODELS_ZOO_VOCABULARY_SHARDS_H_
 #define PIPELAB_MODELS_ZOO_VOCABULARY_SHARDS_H_
 

@@ -1,5 +1,5 @@
-// Where the passes go. Let E(m) be when the forward of micro-batch m ends at the chain's last stage,
-// with F = 1 and B = 2 (I = W = 1) in the base's order. Then, on every device, S of m comes before
+// Where the passes go. Let E(m) be when the forward of micro-batch m ends at the last stage of the
+// chain, with F = 1 and B = 2 (I = W = 1) in the base's order. Then, on every device, S of m comes before
 // what begins at E(m), and T of m before what begins at E(m + 1); the loss before the last stage's
 // forward of m + 1, so that there is a pass of slack before and behind each barrier. With two
 // barriers the last backward of m begins at E(m + 2) or later, with one at E(m + 1): the base's
@@ -194,6 +194,8 @@ StageGraph VocabularyStages(int devices, int chain, int barriers) {
 Schedule WithVocabularyPasses(const Schedule& base, int barriers) {
   return Insertion(base, barriers).Make();
 }
+
+bool TakesVocabularyParts(const Scheme& scheme) { return scheme.check == &CheckVocabulary; }
 
 absl::Status CheckVocabulary(const SchemeParams& params) {
   if (!params.devices_of_stage.empty()) {

@@ -15,10 +15,10 @@
 //
 // The paper's pass S is the forward of an output part (logits, and their sums), its pass T the
 // backward. Between the two is a barrier, for the loss needs all parts' sums. With two barriers
-// (Vocab-1) T makes the gradient of the part's input, whose sum over parts the chain's last backward
-// waits for. With one (Vocab-2) S has made what that gradient needs of the part already: the chain's
-// last stage leads to the parts without a gradient, and to the loss with one, and T may come at any
-// later time.
+// (Vocab-1) T makes the gradient of the part's input, and the chain's last backward waits for the
+// sum of all parts. With one (Vocab-2) S has made what that gradient needs of the part already: the
+// chain's last stage leads to the parts without a gradient, and to the loss with one, and T may
+// come at any later time.
 //
 // The passes are put into the order of any scheme for the chain. Each barrier takes the time of a
 // micro-batch, which the pipeline bridges with one more in flight.
@@ -37,6 +37,10 @@ StageGraph VocabularyStages(int devices, int chain, int barriers);
 // `base` is an order of the chain for `barriers` micro-batches more than the result has: its
 // backwards of micro-batch m + barriers become those of m, and so are as much later.
 Schedule WithVocabularyPasses(const Schedule& base, int barriers);
+
+// Whether the scheme is another one for stage graphs with parts. Without parts it is that one,
+// which tables of all schemes need not show twice; and it takes no other stage graph.
+bool TakesVocabularyParts(const Scheme& scheme);
 
 // The catalogue's functions (schemes.h).
 absl::Status CheckVocabulary(const SchemeParams& params);

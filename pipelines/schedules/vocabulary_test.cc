@@ -130,8 +130,8 @@ int64_t Makespan(const Schedule& s, const Times& times, int chain) {
 }
 
 // A device is idle as long as in 1F1B, (p - 1) (F + B), whatever S and T take, but for the first
-// micro-batch, which waits longer before its backward: at most F more in a step with one barrier and
-// F + B with two, however many micro-batches it has.
+// micro-batch, which waits longer before its backward: at most F more in a step with one barrier
+// and F + B with two, however many micro-batches it has.
 TEST(Vocabulary, BubbleOf1F1B) {
   for (int p : {2, 3, 4, 8, 16}) {
     for (const Times& t : {Times{0, 10, 20, 4, 6, 0}, Times{0, 10, 20, 10, 20, 0},

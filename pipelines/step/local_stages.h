@@ -23,7 +23,7 @@ struct LocalStages {
   ModelPartition partition;
 };
 
-// Whether something is learned, and some edge brings no gradient.
+// Whether something is learned, and of some stage's edges none brings a gradient.
 bool LearnsLocally(const Schedule& schedule);
 
 // Says what the error is of.

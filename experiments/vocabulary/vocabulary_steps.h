@@ -1,0 +1,51 @@
+// Steps of a GPT whose vocabulary is large, as "Balancing Pipeline Parallelism with Vocabulary
+// Parallelism" (Yeung et al., MLSys 2025, arXiv 2411.05288) measured them, simulated.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(VocabularyStep s, SimulateVocabulary(
+//       VocabularySystem::kVocab1, VocabularySizes(), cluster, Exchange::kCollectives));
+//   s.mfu;   // 0 to 1
+#ifndef PIPELAB_EXPERIMENTS_VOCABULARY_VOCABULARY_STEPS_H_
+#define PIPELAB_EXPERIMENTS_VOCABULARY_VOCABULARY_STEPS_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "pipelines/cluster/cluster.h"
+#include "tools/base/units.h"
+
+namespace pipelab {
+
+enum class VocabularySystem : uint8_t {
+  kBaseline,       // 1F1B, as many blocks on every device, the vocabulary on the first and the last
+  kRedistributed,  // 1F1B, blocks moved so that the longest stage is as short as can be
+  kVocab1,         // two barriers
+  kVocab2,         // one
+};
+const char* VocabularySystemName(VocabularySystem system);
+
+// What parts of the vocabulary exchange with the chain's ends.
+enum class Exchange : uint8_t {
+  kMessages,     // one to and from each part, all on one device's link: what Lower makes of edges
+  kCollectives,  // a broadcast or a reduction that this link carries once, as the paper runs them:
+                 // each part's message has 1 / (P - 1) of the bytes
+};
+
+struct VocabularySizes {
+  int devices = 32, micro_batches = 128;
+  int64_t layers = 64, hidden = 5120, heads = 40, tokens = 2048, vocabulary = 32768;
+};
+
+struct VocabularyStep {
+  double mfu = 0;  // of the device's bfloat16 peak, by PTD-P's count of operations
+  Nanoseconds time;
+  Bytes memory;       // of the fullest device
+  int in_flight = 0;  // of the chain's first stage
+};
+
+absl::StatusOr<VocabularyStep> SimulateVocabulary(VocabularySystem system,
+                                                  const VocabularySizes& sizes,
+                                                  const ClusterSpec& cluster, Exchange exchange);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_VOCABULARY_VOCABULARY_STEPS_H_
