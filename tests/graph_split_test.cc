@@ -14,6 +14,7 @@ TEST_P(GraphSplit, ActivationsAndLossesAreOneDevices) {
     SplitTrainingCase c;
     c.kind = GetParam();
     c.members = members;
+    c.workers = members / 2;
     ExpectSplitAsOneDevice(transport.get(), c);
   }
 }

@@ -1,31 +1,34 @@
 #include "tests/graph_split_training.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <map>
-#include <memory>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/comm/process_group.h"
+#include "kernels/compute_device.h"
 #include "kernels/reference/reference_backend.h"
+#include "models/data/graph_batch.h"
 #include "models/data/graph_store.h"
-#include "models/data/neighbour_sampler.h"
 #include "models/data/split_sampler.h"
-#include "models/layers/communicator_peers.h"
 #include "models/layers/graph_peers.h"
-#include "models/layers/graph_trainer.h"
-#include "models/zoo/graph_network.h"
+#include "pipelines/runtime/graph_training.h"
 #include "tools/base/rng.h"
+#include "tools/base/status_macros.h"
+#include "tools/base/status_matchers.h"
 
 namespace pipelab {
 namespace {
 
 constexpr int32_t kVertices = 900;
 constexpr uint64_t kSeed = 3;
+constexpr int64_t kHidden = 16;
 
 const GraphData& Data() {
   static const GraphData& data = *new GraphData([] {
@@ -37,19 +40,6 @@ const GraphData& Data() {
   return data;
 }
 
-const std::vector<int>& Fanouts() {
-  static const auto& fanouts = *new std::vector<int>{5, 4, 3};
-  return fanouts;
-}
-
-std::vector<int32_t> Batch(const SplitTrainingCase& c, int64_t step) {
-  std::vector<int32_t> batch;
-  for (int i = 0; i < c.batch; ++i) {
-    batch.push_back(static_cast<int32_t>((17 * i + 101 * step + 5) % kVertices));
-  }
-  return batch;
-}
-
 VertexOwners Owners(int members) {
   const CounterRng rng(kSeed, "test/owners");
   VertexOwners owners(kVertices);
@@ -57,138 +47,118 @@ VertexOwners Owners(int members) {
   return owners;
 }
 
-ModelGraph Network(GraphConvKind kind) {
-  GraphNetworkConfig config;
-  config.kind = kind;
-  config.width = Data().width;
-  config.hidden = 16;
-  config.heads = kind == GraphConvKind::kGat ? 2 : 1;
-  config.classes = Data().classes;
-  return BuildGraphNetwork(config).value();
-}
-
-using LogitsOf = std::map<int32_t, std::vector<float>>;  // by vertex
-
 struct Run {
-  std::vector<double> losses;
-  LogitsOf first;  // the first step's
-  int64_t terms = 0;
+  std::vector<double> losses;                    // of this process's members
+  std::map<int32_t, std::vector<float>> logits;  // [vertex] of the first step
+  std::vector<std::vector<Bytes>> sent;          // [step][member here] in passes
 };
 
-void AddLogits(const GraphBlock& last, const std::vector<float>& logits, LogitsOf* all) {
-  const auto classes = static_cast<size_t>(Data().classes);
-  ASSERT_EQ(logits.size(), classes * last.num_targets);
-  for (int32_t t = 0; t < last.num_targets; ++t) {
-    const auto begin = logits.begin() + static_cast<int64_t>(classes) * t;
-    (*all)[last.sources[t]].assign(begin, begin + static_cast<int64_t>(classes));
-  }
-}
-
-std::unique_ptr<Backend> MakeBackend(const SplitTrainingCase& c, Arena* arena) {
-  return c.cpu ? MakeCpuBackend(arena) : MakeReferenceBackend(arena);
-}
-
-GraphTrainerOptions Options(const SplitTrainingCase& c) {
-  GraphTrainerOptions options;
-  options.data = &Data();
-  options.batch = c.batch;
-  options.optimizer.adam.learning_rate = 0.003f;
+// One step an epoch, so that each has its trace.
+GraphTrainingOptions Options(const SplitTrainingCase& c, const ComputeDevices* devices) {
+  GraphTrainingOptions options;
+  options.sizes.workers = c.workers;
+  options.batches.batch = c.batch;
+  options.batches.fanouts = {5, 4, 3};
+  options.batches.seed = kSeed;
+  options.model.kind = c.kind;
+  options.model.hidden = kHidden;
+  options.model.heads = c.kind == GraphConvKind::kGat ? 2 : 1;
+  options.train.optimizer.adam.learning_rate = 0.003f;
+  options.train.keep_logits = true;
+  options.steps_of_epoch = 1;
+  options.trainers = devices;
   return options;
 }
 
-Run OneDevice(const SplitTrainingCase& c) {
-  Arena arena;
-  const auto backend = MakeBackend(c, &arena);
-  const ModelGraph network = Network(c.kind);
-  auto trainer = GraphTrainer::Create(network, backend.get(), nullptr, Options(c)).value();
-  NeighbourSampler sampler(&Data().graph, Fanouts(), kSeed);
+absl::StatusOr<Run> Train(const GraphTrainingOptions& options, int steps) {
+  PIPELAB_ASSIGN_OR_RETURN(auto training, GraphTraining::Create(&Data(), options));
   Run run;
-  for (int step = 0; step < c.steps; ++step) {
-    const GraphSample sample = sampler.Sample(step, Batch(c, step));
-    run.losses.push_back(trainer->Step(WholePart(sample), nullptr).value());
-    if (step == 0) AddLogits(sample.blocks.back(), trainer->logits(), &run.first);
-    // Of a weight's gradient: a term for each row of a product.
-    run.terms = std::max<int64_t>(run.terms, sample.blocks[0].num_sources());
+  for (int step = 0; step < steps; ++step) {
+    PIPELAB_ASSIGN_OR_RETURN(GraphEpoch epoch, training->RunEpoch());
+    run.losses.push_back(epoch.losses[0]);
+    if (step == 0) run.logits = std::move(epoch.logits);
+    std::vector<Bytes>& sent = run.sent.emplace_back();
+    for (size_t d = 0; d < epoch.trace.devices.size(); ++d) {
+      const bool trains = d % DevicesOfCopy(options.sizes) == 0;
+      if (trains) sent.emplace_back();
+      sent.back() += epoch.trace.devices[d].tensor_bytes;
+    }
   }
   return run;
 }
 
-// What a member sends in a step but for sums: of rows forward, and of gradients.
-Bytes Predicted(const SplitSample& sample, int64_t width, int64_t hidden) {
-  Bytes bytes;
+// What a member sends in a step but for sums: ids, rows forward, and gradients.
+Bytes Predicted(const SplitSample& sample, int members) {
+  Bytes bytes = SampleBytes(sample, members);
   for (size_t b = 0; b < sample.blocks.size(); ++b) {
     const RowShuffle& shuffle = sample.blocks[b].shuffle;
-    bytes += GoBytes(shuffle, b == 0 ? width : hidden);
-    if (b > 0) bytes += ReturnBytes(shuffle, hidden);
+    bytes += GoBytes(shuffle, b == 0 ? Data().width : kHidden);
+    if (b > 0) bytes += ReturnBytes(shuffle, kHidden);
   }
   return bytes;
 }
 
-void RunMember(const SplitTrainingCase& c, Communicator* communicator, Run* run) {
-  Arena arena;
-  const auto backend = MakeBackend(c, &arena);
-  std::vector<int> ranks;
-  for (int m = 0; m < c.members; ++m) ranks.push_back(m);
-  // Sums of gradients are counted apart from what the sample predicts.
-  CommunicatorPeers group(communicator, ranks, absl::Seconds(60));
-  const VertexOwners owners = Owners(c.members);
-  SplitMember member(&Data().graph, &owners, communicator->rank(), c.members, Fanouts(), kSeed);
-  const ModelGraph network = Network(c.kind);
-  auto trainer = GraphTrainer::Create(network, backend.get(), &group, Options(c)).value();
-  Bytes sums;
-  for (const LayerSpec& layer : network.layers) {
-    for (const ParameterSpec& p : layer.parameters) {
-      sums += RingTraffic(Bytes(4 * p.size()), c.members, /*all_reduce=*/true);
+// Sums over the processes' shares, in order.
+std::vector<double> OfAllProcesses(Transport* transport, const std::vector<double>& own) {
+  if (transport->processes() == nullptr) return own;
+  std::string text;
+  for (double loss : own) absl::StrAppendFormat(&text, "%a ", loss);
+  const auto all = transport->processes()->ToAll(text, absl::Minutes(1)).value();
+  std::vector<double> sums(own.size());
+  for (const std::string& of_process : all) {
+    const char* at = of_process.c_str();
+    for (double& sum : sums) {
+      char* end = nullptr;
+      sum += std::strtod(at, &end);
+      at = end;
     }
   }
-  sums += RingTraffic(Bytes(12), c.members, /*all_reduce=*/true);  // the loss
-  for (int step = 0; step < c.steps; ++step) {
-    const Bytes before = group.traffic();
-    const auto sample = SampleWithPeers(step, Batch(c, step), &member, &group, backend.get());
-    ASSERT_TRUE(sample.ok()) << sample.status();
-    EXPECT_EQ(group.traffic() - before, SampleBytes(*sample, c.members));
-    const Bytes sampled = group.traffic();
-    const auto loss = trainer->Step(SplitPart(*sample), &*sample);
-    ASSERT_TRUE(loss.ok()) << loss.status();
-    EXPECT_EQ(group.traffic() - sampled - sums, Predicted(*sample, Data().width, 16));
-    run->losses.push_back(*loss);
-    if (step == 0) {
-      AddLogits(sample->blocks.back().block, trainer->logits(), &run->first);
-    }
-  }
+  return sums;
 }
 
 }  // namespace
 
 void ExpectSplitAsOneDevice(Transport* transport, const SplitTrainingCase& c) {
   SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(c.kind) << ", " << c.members
-                                  << " members");
-  const Run one = OneDevice(c);
-  auto communicators = transport->Connect(c.members);
-  ASSERT_TRUE(communicators.ok()) << communicators.status();
-  std::vector<Run> runs(communicators->size());
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    threads.emplace_back(RunMember, c, (*communicators)[i].get(), &runs[i]);
+                                  << " members, " << c.workers << " workers");
+  const ComputeDevices reference([](int count) -> absl::StatusOr<std::vector<ComputeDevice>> {
+    return std::vector<ComputeDevice>(count, ComputeDevice{nullptr, &MakeReferenceBackend});
+  });
+  GraphTrainingOptions options = Options(c, c.cpu ? nullptr : &reference);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Run one, Train(options, c.steps));
+  const VertexOwners owners = Owners(c.members);
+  options.owners = &owners;
+  options.sizes.copies = c.members;
+  options.transport = transport;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Run split, Train(options, c.steps));
+  for (const auto& [vertex, logits] : split.logits) {
+    const std::vector<float>& want = one.logits.at(vertex);
+    if (!c.cpu) {
+      EXPECT_EQ(logits, want) << "vertex " << vertex;
+      continue;
+    }
+    for (size_t k = 0; k < want.size(); ++k) EXPECT_NEAR(logits[k], want[k], 2e-6f);
   }
-  for (std::thread& thread : threads) thread.join();
-  for (const Run& run : runs) {
-    for (const auto& [vertex, logits] : run.first) {
-      const std::vector<float>& want = one.first.at(vertex);
-      if (!c.cpu) {
-        EXPECT_EQ(logits, want) << "vertex " << vertex;
-        continue;
-      }
-      for (size_t k = 0; k < want.size(); ++k) EXPECT_NEAR(logits[k], want[k], 2e-6f);
+  const GraphBatches batches(&Data(), options.batches);
+  std::vector<SplitMember> members =
+      MakeSplitMembers(&Data().graph, &owners, c.members, options.batches.fanouts, kSeed);
+  const size_t here = split.sent[0].size();
+  const size_t first =
+      transport->processes() == nullptr ? 0 : transport->processes()->rank() * here;
+  int64_t terms = 0;  // of a weight's gradient: one for each row of a product
+  const std::vector<double> losses = OfAllProcesses(transport, split.losses);
+  for (int step = 0; step < c.steps; ++step) {
+    const std::vector<SplitSample> samples = SampleOfAll(step, batches.Targets(step, 0), &members);
+    int64_t rows = 0;
+    for (const SplitSample& s : samples) rows += static_cast<int64_t>(s.inputs.size());
+    terms = std::max(terms, rows);
+    for (size_t m = 0; m < here; ++m) {
+      EXPECT_EQ(split.sent[step][m], Predicted(samples[first + m], c.members)) << "step " << step;
     }
-    ASSERT_EQ(run.losses.size(), one.losses.size());
-    for (size_t step = 0; step < run.losses.size(); ++step) {
-      // As LossTolerance (experiments/comparison.h).
-      const double tolerance = static_cast<double>(step + 1) * static_cast<double>(one.terms) *
-                               double{std::numeric_limits<float>::epsilon()} * one.losses[0];
-      EXPECT_NEAR(run.losses[step], one.losses[step], tolerance) << "step " << step;
-      EXPECT_EQ(run.losses[step], runs[0].losses[step]);  // all members know the same loss
-    }
+    // As LossTolerance (experiments/comparison.h).
+    const double tolerance = static_cast<double>(step + 1) * static_cast<double>(terms) *
+                             double{std::numeric_limits<float>::epsilon()} * one.losses[0];
+    EXPECT_NEAR(losses[step], one.losses[step], tolerance) << "step " << step;
   }
   EXPECT_NE(one.losses.back(), one.losses.front());  // it did step
 }

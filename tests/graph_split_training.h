@@ -11,6 +11,7 @@ struct SplitTrainingCase {
   GraphConvKind kind = GraphConvKind::kSage;
   int members = 2, steps = 5;
   int batch = 48;    // of fewer targets than members some have none
+  int workers = 0;   // of a member, in front of its trainer
   bool cpu = false;  // its backend; else the reference
 };
 

@@ -1,171 +1,84 @@
 #include "experiments/graph_split/split_steps.h"
 
 #include <algorithm>
-#include <chrono>
-#include <memory>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
-#include "kernels/comm/communicator.h"
-#include "kernels/cpu/cpu_backend.h"
-#include "kernels/tensor/arena.h"
-#include "models/data/example_order.h"
 #include "models/data/neighbour_sampler.h"
 #include "models/data/split_sampler.h"
-#include "models/layers/communicator_peers.h"
 #include "models/layers/graph_peers.h"
-#include "models/layers/graph_trainer.h"
-#include "models/zoo/graph_network.h"
 #include "pipelines/planners/graph_partition.h"
+#include "pipelines/runtime/graph_training.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
 
 constexpr uint64_t kSeed = 1;
-constexpr absl::Duration kLimit = absl::Minutes(2);
 
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
 
-// What all members of a width's run share.
-struct Shared {
-  const StepSize& size;
-  const GraphData& data;
-  const ModelGraph& network;
-  const VertexOwners& owners;
-
-  std::vector<int32_t> Batch(int64_t step) const {
-    const ExampleOrder order(static_cast<int64_t>(data.train.size()), size.batch, kSeed,
-                             "split/batch");
-    std::vector<int32_t> batch;
-    for (int64_t i = 0; i < size.batch; ++i) {
-      batch.push_back(data.train[order.ExampleAt(step, i)]);
+// Of one step, from the sample to the end, in ms: of the slowest member. Sums of gradients make
+// members end together.
+double LoadAndCompute(const Trace& trace) {
+  int64_t longest = 0;
+  for (const DeviceTrace& device : trace.devices) {
+    for (const Span& span : device.spans) {
+      if (span.op != OpCode::kCompute || span.action.stage != PreparationStage::kSample) continue;
+      longest = std::max(longest, device.spans.back().end_ns - span.end_ns);
     }
-    return batch;
   }
-};
+  return static_cast<double>(longest) * 1e-6;
+}
 
-// One member's, of all steps.
-struct MemberTimes {
-  absl::Status status;
-  std::vector<double> split, data;
+// Members are copies in line, a thread each, and a step is an epoch.
+absl::StatusOr<StepTimes> MeasureWidth(const GraphData& data, const VertexOwners& owners,
+                                       const StepSize& size) {
+  GraphTrainingOptions options;
+  options.sizes.workers = 0;
+  options.sizes.copies = size.members;
+  options.batches.batch = size.batch;
+  options.batches.fanouts = size.fanouts;
+  options.batches.seed = kSeed;
+  options.model.hidden = size.hidden;
+  options.steps_of_epoch = 1;
+  options.wait_limit = absl::Minutes(2);
+  PIPELAB_ASSIGN_OR_RETURN(const auto by_data, GraphTraining::Create(&data, options));
+  options.owners = &owners;
+  PIPELAB_ASSIGN_OR_RETURN(const auto split, GraphTraining::Create(&data, options));
+  std::vector<SplitMember> members =
+      MakeSplitMembers(&data.graph, &owners, size.members, size.fanouts, kSeed);
+  NeighbourSampler sampler(&data.graph, size.fanouts, kSeed);
+  StepTimes result;
+  result.width = data.width;
   int64_t split_rows = 0, data_rows = 0;
   Bytes exchanged;
-};
-
-class Member {
- public:
-  Member(const Shared& shared, Communicator* communicator)
-      : shared_(shared),
-        rank_(communicator->rank()),
-        backend_(MakeCpuBackend(&arena_)),
-        group_(communicator, Ranks(shared.size.members), kLimit),
-        split_member_(&shared.data.graph, &shared.owners, rank_, shared.size.members,
-                      shared.size.fanouts, kSeed),
-        sampler_(&shared.data.graph, shared.size.fanouts, kSeed) {}
-
-  absl::Status Run(MemberTimes* times) {
-    GraphTrainerOptions options;
-    options.data = &shared_.data;
-    options.batch = shared_.size.batch;
-    PIPELAB_ASSIGN_OR_RETURN(
-        split_, GraphTrainer::Create(shared_.network, backend_.get(), &group_, options));
-    PIPELAB_ASSIGN_OR_RETURN(
-        data_, GraphTrainer::Create(shared_.network, backend_.get(), &group_, options));
-    for (int step = 0; step <= shared_.size.steps; ++step) {
-      PIPELAB_RETURN_IF_ERROR(SplitStep(step, times));
-      PIPELAB_RETURN_IF_ERROR(DataStep(step, times));
+  for (int step = 0; step <= size.steps; ++step) {
+    PIPELAB_ASSIGN_OR_RETURN(const GraphEpoch by_split, split->RunEpoch());
+    PIPELAB_ASSIGN_OR_RETURN(const GraphEpoch of_data, by_data->RunEpoch());
+    const auto batch = split->batches().Targets(step, 0);
+    for (const SplitSample& sample : SampleOfAll(step, batch, &members)) {
+      split_rows += static_cast<int64_t>(sample.inputs.size());
+      for (size_t b = 0; b < sample.blocks.size(); ++b) {
+        const RowShuffle& shuffle = sample.blocks[b].shuffle;
+        exchanged += GoBytes(shuffle, b == 0 ? data.width : size.hidden);
+        if (b > 0) exchanged += ReturnBytes(shuffle, size.hidden);
+      }
     }
-    return absl::OkStatus();
-  }
-
- private:
-  static std::vector<int> Ranks(int members) {
-    std::vector<int> ranks;
-    for (int m = 0; m < members; ++m) ranks.push_back(m);
-    return ranks;
-  }
-
-  // The step's sum of gradients makes members end together.
-  absl::Status Timed(GraphTrainer* trainer, const GraphPart& part, const SplitSample* split,
-                     std::vector<double>* times) {
-    const auto start = std::chrono::steady_clock::now();
-    PIPELAB_RETURN_IF_ERROR(trainer->Step(part, split).status());
-    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    times->push_back(took.count());
-    return absl::OkStatus();
-  }
-
-  absl::Status SplitStep(int step, MemberTimes* times) {
-    PIPELAB_ASSIGN_OR_RETURN(
-        const SplitSample sample,
-        SampleWithPeers(step, shared_.Batch(step), &split_member_, &group_, backend_.get()));
-    times->split_rows += static_cast<int64_t>(sample.inputs.size());
-    for (size_t b = 0; b < sample.blocks.size(); ++b) {
-      const RowShuffle& shuffle = sample.blocks[b].shuffle;
-      times->exchanged += GoBytes(shuffle, b == 0 ? shared_.data.width : shared_.size.hidden);
-      if (b > 0) times->exchanged += ReturnBytes(shuffle, shared_.size.hidden);
+    for (int m = 0; m < size.members; ++m) {
+      const auto targets = by_data->batches().Targets(step, m);
+      data_rows += sampler.Sample(step, targets).blocks[0].num_sources();
     }
-    return Timed(split_.get(), SplitPart(sample), &sample, &times->split);
+    if (step == 0) continue;  // warms up
+    result.split.push_back(LoadAndCompute(by_split.trace));
+    result.data.push_back(LoadAndCompute(of_data.trace));
   }
-
-  absl::Status DataStep(int step, MemberTimes* times) {
-    const std::vector<int32_t> batch = shared_.Batch(step);
-    const size_t part = batch.size() / shared_.size.members;
-    const GraphSample sample =
-        sampler_.Sample(step, absl::MakeConstSpan(batch).subspan(part * rank_, part));
-    times->data_rows += sample.blocks[0].num_sources();
-    return Timed(data_.get(), WholePart(sample), nullptr, &times->data);
-  }
-
-  const Shared& shared_;
-  const int rank_;
-  Arena arena_;
-  const std::unique_ptr<Backend> backend_;
-  CommunicatorPeers group_;
-  SplitMember split_member_;
-  NeighbourSampler sampler_;
-  std::unique_ptr<GraphTrainer> split_, data_;
-};
-
-absl::StatusOr<StepTimes> MeasureWidth(const Shared& shared) {
-  const int members = shared.size.members;
-  const auto communicators = MakeInProcessCommunicators(members, {});
-  std::vector<MemberTimes> times(members);
-  std::vector<std::thread> threads;
-  for (int m = 0; m < members; ++m) {
-    threads.emplace_back([&, m] {
-      Member member(shared, communicators[m].get());
-      times[m].status = member.Run(&times[m]);
-      if (!times[m].status.ok()) communicators[m]->Abort(times[m].status);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  StepTimes result;
-  result.width = shared.data.width;
-  int64_t split_rows = 0, data_rows = 0;
-  for (const MemberTimes& m : times) {
-    PIPELAB_RETURN_IF_ERROR(m.status);
-    split_rows += m.split_rows;
-    data_rows += m.data_rows;
-    result.exchanged_mib +=
-        static_cast<double>(m.exchanged.value()) / (1 << 20) / (shared.size.steps + 1);
-  }
-  for (int step = 1; step <= shared.size.steps; ++step) {
-    double split = 0, data = 0;
-    for (const MemberTimes& m : times) {
-      split = std::max(split, m.split[step]);
-      data = std::max(data, m.data[step]);
-    }
-    result.split.push_back(split);
-    result.data.push_back(data);
-  }
+  result.exchanged_mib = static_cast<double>(exchanged.value()) / (1 << 20) / (size.steps + 1);
   result.rows = static_cast<double>(data_rows) / static_cast<double>(split_rows);
   return result;
 }
@@ -188,13 +101,7 @@ absl::StatusOr<std::vector<StepTimes>> MeasureSteps(const TextGraph& text, const
       PIPELAB_ASSIGN_OR_RETURN(owners, MakePartition(PartitionMethod::kPreSamples, data.graph,
                                                      samples, size.members, kSeed));
     }
-    GraphNetworkConfig config;
-    config.layers = static_cast<int>(size.fanouts.size());
-    config.width = width;
-    config.hidden = size.hidden;
-    config.classes = data.classes;
-    PIPELAB_ASSIGN_OR_RETURN(const ModelGraph network, BuildGraphNetwork(config));
-    PIPELAB_ASSIGN_OR_RETURN(StepTimes of, MeasureWidth({size, data, network, owners}));
+    PIPELAB_ASSIGN_OR_RETURN(StepTimes of, MeasureWidth(data, owners, size));
     times.push_back(std::move(of));
   }
   return times;

@@ -14,8 +14,9 @@ namespace {
 int64_t RoundUp(int64_t words) { return (words + 15) / 16 * 16; }  // cache lines
 
 // Counts -> places, in the order of BatchLayout.
-BatchLayout LayOut(std::vector<BatchLayout::Block> blocks, int width) {
+BatchLayout LayOut(std::vector<BatchLayout::Block> blocks, int32_t rows, int width) {
   BatchLayout layout;
+  layout.num_rows = rows;
   int64_t at = kBatchHeader;
   const auto take = [&](int64_t words) {
     const int64_t begin = at;
@@ -30,11 +31,11 @@ BatchLayout LayOut(std::vector<BatchLayout::Block> blocks, int width) {
     b.back_edges_E = take(b.edges);
     b.vertices_T = take(b.targets);
   }
-  layout.vertices_S = take(blocks.front().sources);
+  layout.vertices_S = take(rows);
   layout.labels_T = take(blocks.back().targets);
   layout.index_words = at;
   layout.rows = RoundUp(at);
-  layout.words = layout.rows + int64_t{blocks.front().sources} * width;
+  layout.words = layout.rows + int64_t{rows} * width;
   layout.blocks = std::move(blocks);
   return layout;
 }
@@ -91,7 +92,7 @@ BatchLayout ReadLayout(absl::Span<const int32_t> header) {
     blocks[b].targets = at[1];
     blocks[b].edges = at[2];
   }
-  return LayOut(std::move(blocks), header[1]);
+  return LayOut(std::move(blocks), header[2], header[1]);
 }
 
 GraphBatches::GraphBatches(const GraphData* data, const GraphBatchOptions& options)
@@ -116,7 +117,8 @@ GraphBatches::GraphBatches(const GraphData* data, const GraphBatchOptions& optio
     b.edges = static_cast<int32_t>(edges + (options.self_edges ? b.targets : 0));
     most.insert(most.begin(), b);
   }
-  const BatchLayout layout = LayOut(std::move(most), data->width);
+  const int32_t most_rows = most.front().sources;
+  const BatchLayout layout = LayOut(std::move(most), most_rows, data->width);
   index_words_ = layout.index_words;
   batch_words_ = layout.words;
 }
@@ -130,27 +132,30 @@ std::vector<int32_t> GraphBatches::Targets(int64_t step, int member) const {
   return targets;
 }
 
-void GraphBatches::Index(GraphSample sample, absl::Span<int32_t> words) const {
+void GraphBatches::Index(GraphSample sample, absl::Span<int32_t> words,
+                         const std::vector<int32_t>* inputs) const {
   if (options_.self_edges) AddSelfEdges(&sample);
   std::vector<BatchLayout::Block> counts(sample.blocks.size());
   std::fill_n(words.begin(), kBatchHeader, 0);
   words[0] = static_cast<int32_t>(counts.size());
   words[1] = data_->width;
+  const std::vector<int32_t>& vertices =
+      inputs == nullptr ? sample.blocks.front().sources : *inputs;
+  words[2] = static_cast<int32_t>(vertices.size());
   for (size_t b = 0; b < counts.size(); ++b) {
     const GraphBlock& block = sample.blocks[b];
     counts[b].sources = words[4 + 4 * b] = block.num_sources();
     counts[b].targets = words[5 + 4 * b] = block.num_targets;
     counts[b].edges = words[6 + 4 * b] = block.num_edges();
   }
-  const BatchLayout layout = LayOut(std::move(counts), data_->width);
+  const BatchLayout layout = LayOut(std::move(counts), words[2], data_->width);
   CHECK_LE(layout.index_words, static_cast<int64_t>(words.size())) << "room for an index";
   for (size_t b = 0; b < sample.blocks.size(); ++b) {
     WriteBlock(sample.blocks[b], layout.blocks[b], words.data());
   }
-  const std::vector<int32_t>& vertices = sample.blocks.front().sources;
   std::copy(vertices.begin(), vertices.end(), words.begin() + layout.vertices_S);
   for (int32_t t = 0; t < layout.num_targets(); ++t) {
-    words[layout.labels_T + t] = data_->labels_V[vertices[t]];
+    words[layout.labels_T + t] = data_->labels_V[sample.blocks.back().sources[t]];
   }
 }
 
@@ -160,8 +165,8 @@ void GraphBatches::GatherRows(absl::Span<int32_t> words) const {
   const int64_t width = data_->width;
   const int32_t* const vertices = &words[layout.vertices_S];
   constexpr int64_t kAhead = 8;  // rows come from anywhere
-  for (int64_t i = 0; i < layout.num_rows(); ++i) {
-    if (i + kAhead < layout.num_rows()) {
+  for (int64_t i = 0; i < layout.num_rows; ++i) {
+    if (i + kAhead < layout.num_rows) {
       const float* const next = &data_->rows_VW[vertices[i + kAhead] * width];
       for (int64_t k = 0; k < width; k += 16) __builtin_prefetch(next + k);
     }

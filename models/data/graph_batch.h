@@ -29,13 +29,13 @@ struct BatchLayout {
     int64_t vertices_T = 0;
   };
   std::vector<Block> blocks;
-  int64_t vertices_S = 0;  // of the first block's sources
+  int64_t vertices_S = 0;  // whose rows are there: the first block's sources
   int64_t labels_T = 0;    // of the batch's targets
   int64_t index_words = 0;
-  int64_t rows = 0;   // where the first block's sources' rows begin
+  int32_t num_rows = 0;
+  int64_t rows = 0;   // where they begin
   int64_t words = 0;  // all
 
-  int32_t num_rows() const { return blocks.front().sources; }
   int32_t num_targets() const { return blocks.back().targets; }
   int64_t num_edges() const;
 };
@@ -74,8 +74,10 @@ class GraphBatches {
   int64_t index_words() const { return index_words_; }
   int64_t batch_words() const { return batch_words_; }
 
-  // Writes the index, with labels. `sample` may get self edges.
-  void Index(GraphSample sample, absl::Span<int32_t> words) const;
+  // Writes the index, with labels. `sample` may get self edges. `inputs`: the vertices whose rows
+  // come with it, where they are not the first block's sources (split_sampler.h).
+  void Index(GraphSample sample, absl::Span<int32_t> words,
+             const std::vector<int32_t>* inputs = nullptr) const;
   // Behind an index: the rows of its vertices.
   void GatherRows(absl::Span<int32_t> words) const;
 

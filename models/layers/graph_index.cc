@@ -27,7 +27,7 @@ GraphTensors ViewBatch(const Tensor& words) {
   batch.labels_T = ids(layout.labels_T, layout.num_targets());
   // The same memory as floats.
   const Tensor floats(DataType::kFloat32, {words.size()}, words.storage(), nullptr);
-  const int64_t rows = layout.num_rows();
+  const int64_t rows = layout.num_rows;
   batch.rows_SW = floats.Rows(layout.rows, layout.words)
                       .Reshape({rows, (layout.words - layout.rows) / std::max<int64_t>(1, rows)});
   return batch;

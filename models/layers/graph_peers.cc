@@ -10,9 +10,9 @@
 namespace pipelab {
 namespace {
 
-Tensor Ids(const std::vector<int32_t>& ids, Backend* backend) {
-  Tensor tensor = backend->arena().Allocate(DataType::kInt32, {static_cast<int64_t>(ids.size())},
-                                            MemoryKind::kActivation);
+Tensor Ids(const std::vector<int32_t>& ids, Arena* arena) {
+  Tensor tensor = arena->Allocate(DataType::kInt32, {static_cast<int64_t>(ids.size())},
+                                  MemoryKind::kActivation);
   SetHostIds(tensor, ids);
   return tensor;
 }
@@ -42,12 +42,18 @@ int64_t Sum(const std::vector<int64_t>& rows) {
 
 }  // namespace
 
-GraphPeers::GraphPeers(const SplitSample& sample, TensorPeers* group, Backend* backend)
+std::vector<RowShuffle> ShufflesOf(const SplitSample& sample) {
+  std::vector<RowShuffle> shuffles;
+  for (const SplitBlock& split : sample.blocks) shuffles.push_back(split.shuffle);
+  return shuffles;
+}
+
+GraphPeers::GraphPeers(const std::vector<RowShuffle>& shuffles, TensorPeers* group,
+                       Backend* backend)
     : group_(group), backend_(backend) {
-  for (const SplitBlock& split : sample.blocks) {
-    const RowShuffle& s = split.shuffle;
-    shuffles_.push_back(
-        {s.own, s.to, s.from, Ids(s.sent, backend), MakeGraphIndex(Additions(s), backend)});
+  for (const RowShuffle& s : shuffles) {
+    shuffles_.push_back({s.own, s.to, s.from, Ids(s.sent, &backend->arena()),
+                         MakeGraphIndex(Additions(s), backend)});
   }
 }
 
@@ -99,8 +105,7 @@ Bytes SampleBytes(const SplitSample& sample, int64_t members) {
 }
 
 absl::StatusOr<SplitSample> SampleWithPeers(int64_t step, absl::Span<const int32_t> batch,
-                                            SplitMember* member, TensorPeers* group,
-                                            Backend* backend) {
+                                            SplitMember* member, TensorPeers* group, Arena* arena) {
   const auto members = static_cast<size_t>(group->size());
   const std::vector<int64_t> one(members, 1);
   member->Begin(step, batch);
@@ -112,12 +117,12 @@ absl::StatusOr<SplitSample> SampleWithPeers(int64_t step, absl::Span<const int32
       to.push_back(counts.back());
       ids.insert(ids.end(), for_member.begin(), for_member.end());
     }
-    const Tensor came_counts = Ids(std::vector<int32_t>(members), backend);
-    group->Exchange(Ids(counts, backend), one, came_counts, one);
+    const Tensor came_counts = Ids(std::vector<int32_t>(members), arena);
+    group->Exchange(Ids(counts, arena), one, came_counts, one);
     PIPELAB_RETURN_IF_ERROR(group->status());
     for (int32_t n : HostIds(came_counts)) from.push_back(std::max(n, 0));
-    const Tensor came_ids = Ids(std::vector<int32_t>(Sum(from)), backend);
-    group->Exchange(Ids(ids, backend), to, came_ids, from);
+    const Tensor came_ids = Ids(std::vector<int32_t>(Sum(from)), arena);
+    group->Exchange(Ids(ids, arena), to, came_ids, from);
     PIPELAB_RETURN_IF_ERROR(group->status());
     const std::vector<int32_t> all = HostIds(came_ids);
     std::vector<std::vector<int32_t>> came;

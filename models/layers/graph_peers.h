@@ -3,8 +3,8 @@
 //
 //   CommunicatorPeers group(communicator, {0, 1}, limit);
 //   PIPELAB_ASSIGN_OR_RETURN(const SplitSample sample,
-//                            SampleWithPeers(step, batch, &member, &group, backend));
-//   GraphPeers peers(sample, &group, backend);
+//                            SampleWithPeers(step, batch, &member, &group, &arena));
+//   GraphPeers peers(ShufflesOf(sample), &group, backend);
 //   Tensor x_SC = peers.Go(/*block=*/0, own_RC);            // before the layer
 //   Tensor down_RC = peers.Return(0, dx_SC);                // behind its input gradient
 //
@@ -31,10 +31,12 @@
 
 namespace pipelab {
 
+std::vector<RowShuffle> ShufflesOf(const SplitSample& sample);  // [block]
+
 class GraphPeers {
  public:
   // `group` and `backend` outlive it.
-  GraphPeers(const SplitSample& sample, TensorPeers* group, Backend* backend);
+  GraphPeers(const std::vector<RowShuffle>& shuffles, TensorPeers* group, Backend* backend);
 
   Tensor Go(int block, const Tensor& own_RC) const;
   Tensor Return(int block, const Tensor& dx_SC) const;
@@ -64,8 +66,7 @@ Bytes SampleBytes(const SplitSample& sample, int64_t members);
 
 // Draws with the other members, who do the same: two exchanges a hop, of counts and of ids.
 absl::StatusOr<SplitSample> SampleWithPeers(int64_t step, absl::Span<const int32_t> batch,
-                                            SplitMember* member, TensorPeers* group,
-                                            Backend* backend);
+                                            SplitMember* member, TensorPeers* group, Arena* arena);
 
 }  // namespace pipelab
 

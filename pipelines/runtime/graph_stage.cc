@@ -15,22 +15,52 @@ absl::StatusOr<std::vector<Tensor>> PreparationModule::Forward(const Action& a,
   if (inputs.size() != 1) {
     return absl::InvalidArgumentError(absl::StrCat(ToString(a), " takes one tensor"));
   }
-  return std::vector<Tensor>{Prepare(a.micro_batch, std::move(inputs[0]))};
+  PIPELAB_ASSIGN_OR_RETURN(Tensor out, Prepare(a.micro_batch, std::move(inputs[0])));
+  return std::vector<Tensor>{std::move(out)};
 }
 
-Tensor SampleStage::Prepare(int batch, Tensor) {
+void SplitMembership::Put(int batch, std::vector<RowShuffle> shuffles) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  shuffles_[batch] = std::move(shuffles);
+}
+
+std::vector<RowShuffle> SplitMembership::Take(int batch) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::move(shuffles_.extract(batch).mapped());
+}
+
+void SampleStage::SplitWith(SplitMembership* membership, TensorPeers* group) {
+  membership_ = membership;
+  group_ = group;
+  const GraphBatchOptions& options = batches_->options();
+  split_sampler_ =
+      std::make_unique<SplitMember>(&batches_->data().graph, membership->owners, membership->member,
+                                    membership->members, options.fanouts, options.seed);
+}
+
+absl::StatusOr<Tensor> SampleStage::Prepare(int batch, Tensor) {
   const int64_t step = *first_step_ + batch;
   Tensor out = Room(arena_);
+  if (membership_ != nullptr) {
+    PIPELAB_ASSIGN_OR_RETURN(SplitSample split,
+                             SampleWithPeers(step, batches_->Targets(step, /*member=*/0),
+                                             split_sampler_.get(), group_, arena_));
+    membership_->Put(batch, ShufflesOf(split));
+    GraphSample own;
+    for (SplitBlock& b : split.blocks) own.blocks.push_back(std::move(b.block));
+    batches_->Index(std::move(own), out.i32(), &split.inputs);
+    return out;
+  }
   batches_->Index(sampler_.Sample(step, batches_->Targets(step, member_)), out.i32());
   return out;
 }
 
-Tensor GatherStage::Prepare(int, Tensor in) {
+absl::StatusOr<Tensor> GatherStage::Prepare(int, Tensor in) {
   batches_->GatherRows(in.i32());
   return in;
 }
 
-Tensor MoveStage::Prepare(int, Tensor in) {
+absl::StatusOr<Tensor> MoveStage::Prepare(int, Tensor in) {
   if (arena_->memory() == nullptr) return in;
   const int64_t words = ReadLayout(in.i32()).words;
   Tensor out = Room(arena_);
@@ -44,6 +74,7 @@ GraphTrainStage::GraphTrainStage(const ModelGraph& graph, const GraphBatches* ba
     : batches_(batches),
       backend_(backend),
       seed_(options.seed),
+      keep_logits_(options.keep_logits),
       parameters_(graph, layers, options.optimizer, backend, options.seed) {}
 
 absl::StatusOr<std::unique_ptr<GraphTrainStage>> GraphTrainStage::Create(
@@ -70,6 +101,7 @@ LayerContext GraphTrainStage::ContextOf(const Batch& batch) const {
   ctx.loss_scale = 1.0f / static_cast<float>(batches_->options().batch);
   ctx.batch = &batch.labels;
   ctx.graph = batch.tensors.blocks;
+  ctx.graph_peers = batch.peers.get();
   return ctx;
 }
 
@@ -82,19 +114,40 @@ absl::StatusOr<std::vector<Tensor>> GraphTrainStage::Forward(const Action& a,
   batch.labels.fields = {batch.tensors.labels_T};
   batch.stashes.resize(layers_.size());
   batch.step = steps_;
+  if (membership_ != nullptr) {
+    batch.peers = std::make_unique<GraphPeers>(membership_->Take(a.micro_batch), group_, backend_);
+  }
   LayerContext ctx = ContextOf(batch);
   double loss = 0;
   ctx.loss_sum = &loss;
+  std::vector<float> logits;
+  if (keep_logits_) ctx.predictions = &logits;
   Tensor x = batch.tensors.rows_SW;
   for (size_t i = 0; i < layers_.size(); ++i) {
     batch.inputs.push_back(std::move(x));
     x = layers_[i]->Forward(ctx, {batch.inputs.back()}, &batch.stashes[i]);
   }
-  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  PIPELAB_RETURN_IF_ERROR(Finish());
   losses_[a.micro_batch] = loss;
+  if (keep_logits_) KeepLogits(batch.tensors.blocks.back(), logits);
   // The word that lets a worker go on says nothing.
   return std::vector<Tensor>{
       backend_->arena().Allocate(DataType::kInt32, {1}, MemoryKind::kActivation)};
+}
+
+absl::Status GraphTrainStage::Finish() const {
+  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  return group_ == nullptr ? absl::OkStatus() : group_->status();
+}
+
+void GraphTrainStage::KeepLogits(const GraphIndex& last, const std::vector<float>& logits) {
+  const std::vector<int32_t> vertices = HostIds(last.vertices_T);
+  const int64_t classes = batches_->data().classes;
+  logits_.clear();
+  for (size_t t = 0; t < vertices.size(); ++t) {
+    const auto row = logits.begin() + static_cast<int64_t>(t) * classes;
+    logits_[vertices[t]].assign(row, row + classes);
+  }
 }
 
 absl::StatusOr<std::vector<Tensor>> GraphTrainStage::Backward(const Action& a,
@@ -116,7 +169,7 @@ absl::StatusOr<std::vector<Tensor>> GraphTrainStage::Backward(const Action& a,
     dy = std::move(dx[0]);
   }
   parameters_.GradientsAdded();
-  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  PIPELAB_RETURN_IF_ERROR(Finish());
   in_flight_.erase(it);
   return std::vector<Tensor>(1);  // rows are data
 }

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -24,10 +25,14 @@
 #include "absl/strings/string_view.h"
 #include "kernels/backend.h"
 #include "models/data/graph_batch.h"
+#include "models/data/neighbour_sampler.h"
+#include "models/data/split_sampler.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/graph_index.h"
+#include "models/layers/graph_peers.h"
 #include "models/layers/layer.h"
 #include "models/layers/optimizer.h"
+#include "models/layers/tensor_peers.h"
 #include "pipelines/runtime/stage_module.h"
 #include "pipelines/runtime/stage_parameters.h"
 
@@ -63,9 +68,27 @@ class PreparationModule : public StageModule {
   static absl::Status ForwardsAlone() {
     return absl::UnimplementedError("a stage that prepares has forwards alone");
   }
-  virtual Tensor Prepare(int batch, Tensor in) = 0;
+  virtual absl::StatusOr<Tensor> Prepare(int batch, Tensor in) = 0;
 
   const int64_t words_in_;
+};
+
+// A member of a split group (models/data/split_sampler.h): who owns vertices, and by batch what goes
+// round before each layer, from the stage that samples to the one that trains. That is the host's
+// knowledge, as sizes of an exchange are, and both stages of a member are in one process.
+class SplitMembership {
+ public:
+  SplitMembership(const VertexOwners* owners, int member, int members)
+      : owners(owners), member(member), members(members) {}
+  void Put(int batch, std::vector<RowShuffle> shuffles);
+  std::vector<RowShuffle> Take(int batch);
+
+  const VertexOwners* const owners;
+  const int member, members;
+
+ private:
+  std::mutex mutex_;
+  std::map<int, std::vector<RowShuffle>> shuffles_;  // guarded by mutex_
 };
 
 // Takes the trainer's word, which lets it begin.
@@ -78,14 +101,19 @@ class SampleStage final : public PreparationModule {
         first_step_(first_step),
         arena_(arena),
         sampler_(&batches->data().graph, batches->options().fanouts, batches->options().seed) {}
+  // From now on a member's part of a batch, drawn with the group's other workers of the same turn.
+  void SplitWith(SplitMembership* membership, TensorPeers* group);
 
  private:
-  Tensor Prepare(int batch, Tensor in) override;
+  absl::StatusOr<Tensor> Prepare(int batch, Tensor in) override;
 
   const int member_;
   const int64_t* const first_step_;
   Arena* const arena_;
   NeighbourSampler sampler_;
+  SplitMembership* membership_ = nullptr;
+  TensorPeers* group_ = nullptr;
+  std::unique_ptr<SplitMember> split_sampler_;
 };
 
 class GatherStage final : public PreparationModule {
@@ -94,7 +122,7 @@ class GatherStage final : public PreparationModule {
       : PreparationModule(batches, batches->batch_words()) {}
 
  private:
-  Tensor Prepare(int batch, Tensor in) override;
+  absl::StatusOr<Tensor> Prepare(int batch, Tensor in) override;
 };
 
 // To the trainer's memory: `arena` is of that. A batch that lies there stays where it is.
@@ -104,7 +132,7 @@ class MoveStage final : public PreparationModule {
       : PreparationModule(batches, batches->batch_words()), arena_(arena) {}
 
  private:
-  Tensor Prepare(int batch, Tensor in) override;
+  absl::StatusOr<Tensor> Prepare(int batch, Tensor in) override;
 
   Arena* const arena_;
 };
@@ -112,6 +140,7 @@ class MoveStage final : public PreparationModule {
 struct GraphTrainOptions {
   OptimizerOptions optimizer = OptimizerOptions::Adam();
   uint64_t seed = 1;  // of weights and dropout
+  bool keep_logits = false;
 };
 
 // All layers of the network but the rows. Each batch has a forward, a backward and a step.
@@ -123,6 +152,12 @@ class GraphTrainStage final : public StageModule {
                                                                  const GraphBatches* batches,
                                                                  Backend* backend,
                                                                  const GraphTrainOptions& options);
+
+  // From now on a member's part of each batch: layers exchange rows with the other members' trainers.
+  void SplitWith(SplitMembership* membership, TensorPeers* group) {
+    membership_ = membership;
+    group_ = group;
+  }
 
   absl::StatusOr<std::vector<Tensor>> Forward(const Action& a, std::vector<Tensor> inputs,
                                               bool drop) override;
@@ -142,6 +177,8 @@ class GraphTrainStage final : public StageModule {
 
   // [batch of the run] The sum over this copy's targets, of their last forward.
   const std::map<int, double>& losses() const { return losses_; }
+  // [vertex] Of the last batch's targets; GraphTrainOptions::keep_logits.
+  const std::map<int32_t, std::vector<float>>& logits() const { return logits_; }
   int64_t steps() const { return steps_; }
   StageParameters& parameters() { return parameters_; }
 
@@ -154,7 +191,8 @@ class GraphTrainStage final : public StageModule {
     Tensor words;
     GraphTensors tensors;
     BatchView labels;
-    std::vector<Tensor> inputs;  // [layer]
+    std::unique_ptr<GraphPeers> peers;  // of a split group's member
+    std::vector<Tensor> inputs;         // [layer]
     std::vector<LayerStash> stashes;
     int64_t step = 0;
   };
@@ -165,14 +203,21 @@ class GraphTrainStage final : public StageModule {
     return absl::UnimplementedError("a graph network's stage has whole passes alone");
   }
   LayerContext ContextOf(const Batch& batch) const;
+  // Waits for the device; an error of it or of the group.
+  absl::Status Finish() const;
+  void KeepLogits(const GraphIndex& last, const std::vector<float>& logits);
 
   const GraphBatches* const batches_;
   Backend* const backend_;
   const uint64_t seed_;
+  const bool keep_logits_;
+  SplitMembership* membership_ = nullptr;
+  TensorPeers* group_ = nullptr;
   StageParameters parameters_;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::map<int, Batch> in_flight_;
   std::map<int, double> losses_;
+  std::map<int32_t, std::vector<float>> logits_;
   int64_t steps_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include "glog/logging.h"
 #include "kernels/cpu/cpu_devices.h"
 #include "kernels/tensor/host_values.h"
+#include "models/layers/communicator_peers.h"
 #include "pipelines/runtime/executor.h"
 #include "tools/base/status_macros.h"
 
@@ -27,7 +28,7 @@ GraphNetworkConfig ModelOf(const GraphData& data, const GraphTrainingOptions& op
 
 GraphBatchOptions BatchesOf(const GraphTrainingOptions& options) {
   GraphBatchOptions batches = options.batches;
-  batches.members = options.sizes.copies;
+  batches.members = options.owners == nullptr ? options.sizes.copies : 1;
   batches.self_edges = options.model.kind == GraphConvKind::kGat;
   return batches;
 }
@@ -42,6 +43,7 @@ struct PreparationDevice {
   Arena arena;                     // of the trainer's memory
   std::unique_ptr<Arena> staging;  // the host's, where that is another one
   std::unique_ptr<Backend> backend;
+  std::unique_ptr<CommunicatorPeers> group;  // the same devices of the other members
   std::vector<std::unique_ptr<StageModule>> modules;
   GraphTrainStage* train = nullptr;
 };
@@ -69,9 +71,10 @@ class PreparedTraining final : public GraphTraining {
     for (auto& communicator : communicators) {
       const int d = communicator->rank();
       const ComputeDevice& on = computes[d / DevicesOfCopy(sizes)];
-      PIPELAB_RETURN_IF_ERROR(AddDevice(d, on, graph));
-      PreparationDevice& device = *devices_.back();
       setups.push_back(DeviceSetup());
+      PIPELAB_RETURN_IF_ERROR(AddDevice(d, on, graph, communicator.get()));
+      PreparationDevice& device = *devices_.back();
+      if (device.group != nullptr) setups.back().context = {device.group.get()};
       setups.back().arena = &device.arena;
       setups.back().communicator = std::move(communicator);
       setups.back().modules = ModulesOf(d, device);
@@ -94,6 +97,8 @@ class PreparedTraining final : public GraphTraining {
       for (const auto& [batch, loss] : device->train->losses()) {
         epoch.losses[batch] += loss / static_cast<double>(options_.batches.batch);
       }
+      const auto& logits = device->train->logits();
+      epoch.logits.insert(logits.begin(), logits.end());
     }
     first_step_ += options_.sizes.batches;
     return epoch;
@@ -128,14 +133,33 @@ class PreparedTraining final : public GraphTraining {
     return false;
   }
 
-  absl::Status AddDevice(int d, const ComputeDevice& on, const ModelGraph& graph) {
+  SplitMembership* MembershipOf(int copy) {
+    std::unique_ptr<SplitMembership>& membership = memberships_[copy];
+    if (membership == nullptr) {
+      membership = std::make_unique<SplitMembership>(options_.owners, copy, options_.sizes.copies);
+    }
+    return membership.get();
+  }
+
+  std::unique_ptr<CommunicatorPeers> GroupOf(int d, Communicator* communicator) const {
+    const int each = DevicesOfCopy(options_.sizes);
+    std::vector<int> ranks;
+    for (int copy = 0; copy < options_.sizes.copies; ++copy)
+      ranks.push_back(copy * each + d % each);
+    return std::make_unique<CommunicatorPeers>(communicator, ranks, options_.wait_limit);
+  }
+
+  absl::Status AddDevice(int d, const ComputeDevice& on, const ModelGraph& graph,
+                         Communicator* communicator) {
     const int copy = d / DevicesOfCopy(options_.sizes);
     devices_.push_back(std::make_unique<PreparationDevice>(on.memory));
     PreparationDevice& device = *devices_.back();
     device.modules.resize(Stage::kStages);
+    if (options_.owners != nullptr) device.group = GroupOf(d, communicator);
     if (Computes(d, Stage::kSample)) {
-      device.modules[Stage::kSample] =
-          std::make_unique<SampleStage>(&batches_, copy, &first_step_, device.host());
+      auto sample = std::make_unique<SampleStage>(&batches_, copy, &first_step_, device.host());
+      if (device.group != nullptr) sample->SplitWith(MembershipOf(copy), device.group.get());
+      device.modules[Stage::kSample] = std::move(sample);
       device.modules[Stage::kGather] = std::make_unique<GatherStage>(&batches_);
     }
     if (Computes(d, Stage::kMove)) {
@@ -146,6 +170,7 @@ class PreparedTraining final : public GraphTraining {
     PIPELAB_ASSIGN_OR_RETURN(
         std::unique_ptr<GraphTrainStage> train,
         GraphTrainStage::Create(graph, &batches_, device.backend.get(), options_.train));
+    if (device.group != nullptr) train->SplitWith(MembershipOf(copy), device.group.get());
     device.train = train.get();
     device.modules[Stage::kTrain] = std::move(train);
     return absl::OkStatus();
@@ -175,6 +200,7 @@ class PreparedTraining final : public GraphTraining {
   const GraphBatches batches_;
   Program program_;
   int64_t first_step_ = 0;
+  std::map<int, std::unique_ptr<SplitMembership>> memberships_;  // of the copies here
   std::vector<std::unique_ptr<PreparationDevice>> devices_;
   std::unique_ptr<Executor> executor_;
 };
@@ -255,7 +281,8 @@ absl::StatusOr<double> PreparedTraining::Accuracy(absl::Span<const int32_t> vert
 absl::StatusOr<std::unique_ptr<GraphTraining>> GraphTraining::Create(
     const GraphData* data, const GraphTrainingOptions& options) {
   const int64_t batch = options.batches.batch, copies = options.sizes.copies;
-  if (batch < 1 || copies < 1 || batch % copies != 0) {
+  const bool divided = options.owners == nullptr;
+  if (batch < 1 || copies < 1 || (divided && batch % copies != 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--batch=", batch, ": must be at least 1 and a multiple of the ", copies, " copies"));
   }

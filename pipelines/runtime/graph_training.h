@@ -9,11 +9,14 @@
 //   epoch.losses;                              // of each batch, the same bits for all sizes
 //   PIPELAB_ASSIGN_OR_RETURN(double share, training->Accuracy(data.test, {20, 20, 20}));
 //
-// Copies divide each batch's targets; their gradients are summed in order.
+// Copies divide each batch's targets; their gradients are summed in order. Or they are the members of
+// a split group (split_sampler.h): each vertex of each layer of a batch is computed by its owner,
+// workers of one turn draw together, and trainers exchange rows.
 #ifndef PIPELAB_PIPELINES_RUNTIME_GRAPH_TRAINING_H_
 #define PIPELAB_PIPELINES_RUNTIME_GRAPH_TRAINING_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -23,6 +26,7 @@
 #include "kernels/comm/transport.h"
 #include "kernels/compute_device.h"
 #include "models/data/graph_batch.h"
+#include "models/data/split_sampler.h"
 #include "models/zoo/graph_network.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
@@ -37,6 +41,7 @@ struct GraphTrainingOptions {
   GraphBatchOptions batches;  // `members` are the copies
   GraphNetworkConfig model;   // width, classes and layers are made of the data and the fan-outs
   GraphTrainOptions train;
+  const VertexOwners* owners = nullptr;  // copies are a split group's members
   // The trainer takes whichever worker's batch has come, as SALIENT's does. Then a batch's number of
   // the step, and with it dropout and losses, hang on who is fast. One copy, no copy engine.
   bool first_come = false;
@@ -51,6 +56,7 @@ struct GraphEpoch {
   Trace trace;  // of this process's devices
   std::vector<double>
       losses;  // [batch] mean over the batch's targets, nats; of this process's copies
+  std::map<int32_t, std::vector<float>> logits;  // [vertex] of the last batch, where they are kept
 };
 
 class GraphTraining {
