@@ -187,7 +187,7 @@ Table Seq1F1BTable(const std::vector<Seq1F1BRow>& rows) {
   t.AddColumn({"ratio_published", "over the first that fits", "", "x", Origin::kPublished, 3});
   t.AddColumn({"ratio", "over the same", "", "x", Origin::kComputed, 3});
   t.AddColumn({"memory", "peak memory", "", "GB", Origin::kSimulated, 1});
-  t.AddColumn({"fits", "fits", "", "", Origin::kSimulated, 0});
+  t.AddColumn({"fits", "fits", "", "", Origin::kComputed, 0});
   for (const Seq1F1BRow& row : rows) {
     const PublishedSeq1F1BRow& p = row.published;
     const size_t base = BaseOf(p);
@@ -202,7 +202,7 @@ Table Seq1F1BTable(const std::vector<Seq1F1BRow>& rows) {
            printed ? Published(p.tflops[i] / p.tflops[base], "derived") : Missing("out of memory"),
            Computed(step.tflops / row.steps[base].tflops),
            Simulated(static_cast<double>(step.memory.value()) * 1e-9),
-           Simulated(step.fits ? "yes" : "no")});
+           Computed(step.fits ? "yes" : "no")});
     }
   }
   t.AddNote(
