@@ -12,6 +12,7 @@ STUDIES = {
     "bapipe_comparison": "//experiments/graph_plans:bapipe_comparison",
     "bidirectional_comparison": "//experiments/bidirectional:bidirectional_comparison",
     "terapipe_comparison": "//experiments/token_slices:terapipe_comparison",
+    "seq1f1b_comparison": "//experiments/token_slices:seq1f1b_comparison",
     "vocabulary": "//experiments/vocabulary:vocabulary",
     "bubble_filling": "//experiments/fill:bubble_filling",
     "local_learning": "//experiments/local:local_learning",

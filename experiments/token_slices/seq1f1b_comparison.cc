@@ -1,0 +1,51 @@
+// tools/bazel run //experiments:seq1f1b_comparison
+//
+// 1F1B over slices of tokens: the table of Seq1F1B (arXiv 2406.03488), simulated.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "experiments/published/seq1f1b.h"
+#include "experiments/report/report.h"
+#include "experiments/scaling/specification_table.h"
+#include "experiments/study_main.h"
+#include "experiments/token_slices/seq1f1b_table.h"
+#include "pipelines/cluster/catalog.h"
+#include "tools/base/status_macros.h"
+
+ABSL_FLAG(std::string, cluster, "dgx-a100", "a name or a file; the paper's has A100s of 80 GB");
+
+namespace pipelab {
+namespace {
+
+absl::Status Run(StudyRun* study) {
+  PIPELAB_ASSIGN_OR_RETURN(const Seq1F1BPaper paper, PublishedSeq1F1B());
+  PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec cluster,
+                           LoadCluster("--cluster", absl::GetFlag(FLAGS_cluster)));
+  PIPELAB_RETURN_IF_ERROR(study->Begin());
+  std::vector<Seq1F1BRow> rows;
+  for (const PublishedSeq1F1BRow& published : paper.rows) {
+    PIPELAB_ASSIGN_OR_RETURN(Seq1F1BRow row, SimulateRow(published, cluster));
+    rows.push_back(std::move(row));
+  }
+  Report& report = study->report();
+  for (Claim& claim : Seq1F1BClaims(rows)) report.AddClaim(std::move(claim));
+  report.AddTable(Seq1F1BTable(rows));
+  report.AddTable(SpecificationTable({cluster}));
+  report.AddNote(absl::StrCat("Published figures: ", paper.paper, "."));
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace pipelab
+
+int main(int argc, char** argv) {
+  pipelab::StudyInfo info;
+  info.name = "seq1f1b_comparison";
+  info.title = "1F1B over slices of tokens";
+  info.summary = "Throughput and memory of long samples, simulated beside Seq1F1B's table.";
+  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+}
