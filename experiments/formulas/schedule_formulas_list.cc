@@ -318,13 +318,15 @@ double ShareOnDevice(const Point& x) {
 
 void AddPipeOffload(Groups* all) {
   // Each device has stages of one layer.
-  all->Fill(
+  FormulaGroup& constant =
       all->New("pipeoffload_constant",
-               "PO-F: about four layers' activations on a device, however many devices (at "
-               "most four)",
-               kPipeOffload, "read", "layers"),
-      {{"po_f", Grid({2, 4}), [](const Point&) { return 0.0; }, [](const Point&) { return 4.0; },
-        [](const Point& x) { return x.most_in_flight() * x.v(); }}});
+               "PO-F: about four layers' activations on a device, however many devices and stages",
+               kPipeOffload, "read", "layers");
+  constant.limit = 0.25;
+  constant.reason =
+      "three are enough: the one in backward, the next on its way, the one in forward";
+  all->Fill(constant, {{"po_f", Grid({2, 4}), [](const Point&) { return 4.0; }, nullptr,
+                        [](const Point& x) { return x.most_in_flight() * x.v(); }}});
   FormulaGroup& half = all->New("pipeoffload_half",
                                 "half of the stages offloaded, the longest-lived ones: the peak "
                                 "falls by about 3/4 (of 32 and 64 devices)",

@@ -42,17 +42,17 @@ absl::Status HostCopier::Begin(bool reload, std::vector<Tensor*> tensors) {
     const auto same = std::find_if(copy.from.begin(), copy.from.end(), [&](const Tensor& t) {
       return t.storage() == tensor->storage();
     });
-    if (same == copy.from.end()) {
-      copy.from.push_back(*tensor);
+    const size_t source = static_cast<size_t>(same - copy.from.begin());
+    if (source == copy.from.size()) {
       Arena* arena = reload ? device_ : &host_;
       copy.to.push_back(arena->Allocate(tensor->type(), tensor->shape(), MemoryKind::kActivation));
+      copy.from.push_back(*tensor);
       copy.bytes += tensor->bytes();
     } else if (same->data() != tensor->data() || same->bytes() != tensor->bytes()) {
       return absl::UnimplementedError("a stage keeps two parts of one tensor");
     }
     copy.tensors.push_back(tensor);
-    copy.source.push_back(same == copy.from.end() ? copy.from.size() - 1
-                                                  : static_cast<size_t>(same - copy.from.begin()));
+    copy.source.push_back(source);
   }
   copy.reload = reload;
   bytes_ += Bytes(copy.bytes);
