@@ -44,7 +44,10 @@ class Simulation {
     arrival_.assign(p_.messages.size(), kUnsent);
     if (AnyBlock()) transfer_time_.resize(p_.messages.size());
     if (costs_.steady_overlap) FindSteadyPhases();
-    if (p_.schedule.merges_passes) FindMergedPasses();
+    const bool saves =
+        std::any_of(costs_.stages.begin(), costs_.stages.end(),
+                    [](const StageCost& stage) { return stage.merged_saving > Nanoseconds(0); });
+    if (p_.schedule.merges_passes && saves) FindMergedPasses();
     for (int d = devices - 1; d >= 0; --d) runnable_.push_back(d);
     std::vector<Arrival> arrivals;
     while (true) {
