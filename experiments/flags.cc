@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
+#include "experiments/flag_scope.h"
 #include "experiments/waiting.h"
 #include "glog/logging.h"
 #include "kernels/comm/launch_place.h"
@@ -166,6 +167,9 @@ absl::StatusOr<std::vector<std::string>> ParseFlags(absl::Span<const std::string
   }
   return rest;
 }
+
+FlagScope::FlagScope() { set_.swap(FlagsSet()); }
+FlagScope::~FlagScope() { set_.swap(FlagsSet()); }
 
 void SetFlagDefaults(absl::Span<const std::pair<std::string, std::string>> values) {
   for (const auto& [name, value] : values) {
