@@ -28,3 +28,4 @@ tests=$OLDPWD/python/tests
 "$venv/bin/python" "$tests/package_test.py" "$pipelab"
 "$venv/bin/python" "$tests/wrong_use_test.py" "$pipelab"
 "$venv/bin/python" "$tests/run_notebook.py" "$tests/../story.ipynb"
+"$venv/bin/python" "$tests/run_notebook.py" "$tests/../../docs/python.md"
