@@ -88,7 +88,7 @@ def Train(rank, world, text, folder):
         last = any(s.is_last for s in stages)
         runtime.step(*args, target=targets[step] if last else None, losses=of_micro_batches if last else None)
         if last:
-            losses.append(float(sum(of_micro_batches)))
+            losses.append(float(sum(of_micro_batches).detach()))
         optimizer.step()
     if losses:
         torch.save(losses, f"{folder}/losses.pt")
