@@ -40,36 +40,36 @@ _KIND_OF = {name: kind for kind, names in _KINDS for name in names}
 
 
 def kind(name):
-  """The kind of operation of docs/clusters.md."""
-  if name in CONVOLUTIONS or name in TRANSPOSED:
-    return "convolution"
-  if name in ATTENTION:
-    return "attention"
-  return "matmul" if name in MATMULS else _KIND_OF.get(name, "elementwise")
+    """The kind of operation of docs/clusters.md."""
+    if name in CONVOLUTIONS or name in TRANSPOSED:
+        return "convolution"
+    if name in ATTENTION:
+        return "attention"
+    return "matmul" if name in MATMULS else _KIND_OF.get(name, "elementwise")
 
 
 def saves(name):
-  """(inputs, output, mask): what autograd keeps of an operation."""
-  return name in _SAVES_INPUTS, name in _SAVES_OUTPUT, name in _SAVES_MASK
+    """(inputs, output, mask): what autograd keeps of an operation."""
+    return name in _SAVES_INPUTS, name in _SAVES_OUTPUT, name in _SAVES_MASK
 
 
 def flops(name, inputs, output, equation=None):
-  """Of a product, from the shapes of its tensors in the order of its arguments."""
-  if name in CONVOLUTIONS:
-    weight = inputs[1]
-    return 2 * math.prod(output) * math.prod(weight[1:])
-  if name in TRANSPOSED:
-    weight = inputs[1]
-    return 2 * math.prod(inputs[0]) * math.prod(weight[1:])
-  if name in ATTENTION:
-    query, key, value = inputs[:3]
-    scores = math.prod(query[:-1]) * key[-2]
-    return 2 * scores * (query[-1] + value[-1])
-  if name == "einsum":
-    sizes = {}
-    for names, shape in zip(equation.replace(" ", "").split("->")[0].split(","), inputs):
-      sizes.update(zip(names, shape))
-    return 2 * math.prod(sizes.values())
-  if name in ("addmm", "baddbmm"):
-    return 2 * math.prod(output) * inputs[1][-1]
-  return 2 * math.prod(output) * inputs[0][-1]
+    """Of a product, from the shapes of its tensors in the order of its arguments."""
+    if name in CONVOLUTIONS:
+        weight = inputs[1]
+        return 2 * math.prod(output) * math.prod(weight[1:])
+    if name in TRANSPOSED:
+        weight = inputs[1]
+        return 2 * math.prod(inputs[0]) * math.prod(weight[1:])
+    if name in ATTENTION:
+        query, key, value = inputs[:3]
+        scores = math.prod(query[:-1]) * key[-2]
+        return 2 * scores * (query[-1] + value[-1])
+    if name == "einsum":
+        sizes = {}
+        for names, shape in zip(equation.replace(" ", "").split("->")[0].split(","), inputs):
+            sizes.update(zip(names, shape))
+        return 2 * math.prod(sizes.values())
+    if name in ("addmm", "baddbmm"):
+        return 2 * math.prod(output) * inputs[1][-1]
+    return 2 * math.prod(output) * inputs[0][-1]
