@@ -9,8 +9,6 @@
 #include <map>
 #include <string>
 
-#include "absl/flags/reflection.h"
-
 namespace pipelab {
 
 // One at a time; no other thread may read flags meanwhile.
@@ -22,8 +20,9 @@ class FlagScope {
   FlagScope& operator=(const FlagScope&) = delete;
 
  private:
-  const absl::FlagSaver values_;
-  std::map<std::string, std::string> set_;  // of the flags' names
+  // absl::FlagSaver would do, but tells the terminal of each flag.
+  const std::map<std::string, std::string> values_;
+  std::map<std::string, std::string> set_;  // which flags ParseFlags had set
 };
 
 }  // namespace pipelab

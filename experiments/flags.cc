@@ -168,8 +168,15 @@ absl::StatusOr<std::vector<std::string>> ParseFlags(absl::Span<const std::string
   return rest;
 }
 
-FlagScope::FlagScope() { set_.swap(FlagsSet()); }
-FlagScope::~FlagScope() { set_.swap(FlagsSet()); }
+FlagScope::FlagScope() : values_(ResolvedFlags()) { set_.swap(FlagsSet()); }
+
+FlagScope::~FlagScope() {
+  for (const auto& [name, value] : ResolvedFlags()) {
+    const std::string& before = values_.at(name);
+    if (value != before) CHECK(Set(FindOurs(name), before).ok()) << name;
+  }
+  set_.swap(FlagsSet());
+}
 
 void SetFlagDefaults(absl::Span<const std::pair<std::string, std::string>> values) {
   for (const auto& [name, value] : values) {

@@ -86,6 +86,11 @@ class Graph:
 
     def _add_op(self, node):
         name = _name(node)
+        if not node.all_input_nodes:  # arange and the like
+            self.batched[node] = False
+            self._base[node] = node
+            self._constants.add(node)
+            return
         if name in torch_ops.REFUSED:
             raise _core.Error(f"from_torch: {node.target}: its flops are not known")
         reads = node.all_input_nodes

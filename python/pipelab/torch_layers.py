@@ -44,8 +44,6 @@ def _layer(graph, layer, samples, split):
         "parameters": parameters,
     }
     if split is not None:
-        if split.get("whole") != "all" and "whole" not in split and kept:
-            split = {**split, "whole": {"work": 0, "kept": "0 B", "parameters": 0}}
         row["tensor_parallel"] = split
     if not row["inputs"]:
         del row["inputs"]

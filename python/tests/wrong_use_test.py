@@ -63,7 +63,7 @@ OWN = [
     (lambda: pipelab.Schedule.from_csv("0F0,0B0\n1F0\n"), "csv: "),
     (lambda: pipelab.Schedule.from_csv("0B0,0F0\n"), "csv: "),
     (lambda: pipelab.Schedule.from_text("schedule x\n"), "text: "),
-    (lambda: pipelab.Schedule.from_json("{"), "json: "),
+    (lambda: pipelab.Schedule.from_json("{"), "json:1:2: not JSON"),
     (lambda: pipelab.Schedule("terapipe", devices=2, micro_batches=2, slices=2).csv(), ""),
     (lambda: pipelab.simulate("1f1b").memory_svg(),
      "memory_svg: needs sizes: bytes, activation_bytes, weights, workspace, or model"),
