@@ -128,7 +128,7 @@ class Figures(unittest.TestCase):
         self.assertEqual(run.text().count("\n") > 2, True)
 
     def test_search(self):
-        found = pipelab.search(model="gpt-6.6b", cluster="dgx-a100", devices=8, batch=32, top=3, schemes=["1f1b", "gpipe"])
+        found = pipelab.search(devices=8, batch=32, top=3, schemes=["1f1b", "gpipe"], **STEP)
         expected = Cli("search", "--model=gpt-6.6b", "--cluster=dgx-a100", "--devices=8", "--batch=32", "--top=3",
                        "--schemes=1f1b,gpipe")
         self.assertEqual(list(found), expected["best"])
@@ -144,7 +144,8 @@ class Figures(unittest.TestCase):
         self.assertIn("is fastest", str(compared))
 
     def test_plan(self):
-        options = {"planner": "piper", "model": "mmt-small", "cluster": "summit-4gpu", "devices": 4, "micro_batch_size": 2}
+        options = {"planner": "piper", "model": "mmt-small", "cluster": "summit-4gpu", "devices": 4,
+                   "micro_batch_size": 2}
         plan = pipelab.plan(**options)
         expected = Cli("plan", *[f"--{k}={v}" for k, v in options.items()])
         for run in (plan.data, expected):
@@ -231,7 +232,8 @@ class Calls(unittest.TestCase):
 
     def test_interrupted_search_is_the_best_so_far(self):
         try:
-            found = self.Interrupted(lambda: pipelab.search(model="gpt-52b", cluster="dgx-a100", devices=512, batch=4096))
+            found = self.Interrupted(
+                lambda: pipelab.search(model="gpt-52b", cluster="dgx-a100", devices=512, batch=4096))
         except pipelab.Error as error:
             self.assertEqual(str(error), "search: stopped before it found anything")
         else:
