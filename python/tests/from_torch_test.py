@@ -13,27 +13,41 @@ sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 import torch_networks  # noqa: E402
 
 STEP = {"cluster": "dgx-a100", "dtype": "fp32"}
+TORCHVISION = ("resnet18 alexnet mobilenet_v2 vgg11 squeezenet1_0 vit_b_16 efficientnet_b0 convnext_tiny swin_t "
+               "shufflenet_v2_x1_0 mnasnet0_5 densenet121").split()
 
 
 class FromTorch(unittest.TestCase):
 
+    def Compare(self, name, module, inputs):
+        model = pipelab.from_torch(module, inputs, name)
+        with FlopCounterMode(display=False) as counter:
+            module(*inputs)
+        flops = counter.get_total_flops() / inputs[0].shape[0]
+        print(f"{name:18} {len(model.layers):6} {model.parameters:10} {model.flops:12.0f} {model.flops / flops:14.6f}")
+        self.assertEqual(model.parameters, sum(p.numel() for p in module.parameters()))
+        self.assertLess(abs(model.flops / flops - 1), 0.01)
+        run = pipelab.simulate("1f1b:P=2,b=2,M=4", model=model, **STEP)
+        self.assertGreater(run.step_ms, 0)
+
     def test_parameters_and_flops(self):
         networks = torch_networks.Networks()
         self.assertGreaterEqual(len(networks), 10)
-        print(f"{'network':16} {'layers':>6} {'parameters':>10} {'flops':>12} {'of the counter':>14}")
+        print(f"{'network':18} {'layers':>6} {'parameters':>10} {'flops':>12} {'of the counter':>14}")
         for name, (module, inputs) in networks.items():
             with self.subTest(name):
-                model = pipelab.from_torch(module, inputs, name)
-                inputs = inputs if isinstance(inputs, tuple) else (inputs,)
-                with FlopCounterMode(display=False) as counter:
-                    module(*inputs)
-                flops = counter.get_total_flops() / inputs[0].shape[0]
-                print(f"{name:16} {len(model.layers):6} {model.parameters:10} {model.flops:12.0f} "
-                      f"{model.flops / flops:14.6f}")
-                self.assertEqual(model.parameters, sum(p.numel() for p in module.parameters()))
-                self.assertLess(abs(model.flops / flops - 1), 0.01)
-                run = pipelab.simulate("1f1b:P=2,b=2,M=4", model=model, **STEP)
-                self.assertGreater(run.step_ms, 0)
+                self.Compare(name, module, inputs if isinstance(inputs, tuple) else (inputs,))
+
+    def test_torchvision(self):
+        """Its own networks, where it is installed, without allocating them."""
+        try:
+            from torchvision import models
+        except ImportError:
+            self.skipTest("no torchvision")
+        for name in TORCHVISION:
+            with self.subTest(name), torch.device("meta"):
+                module, images = getattr(models, name)(weights=None).eval(), torch.randn(2, 3, 224, 224)
+                self.Compare(name, module, (images,))
 
     def test_batch_does_not_count(self):
         for name in ("gpt", "vit", "resnet"):
