@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
+#include "experiments/flag_scope.h"
 #include "experiments/waiting.h"
 #include "glog/logging.h"
 #include "kernels/comm/launch_place.h"
@@ -165,6 +166,16 @@ absl::StatusOr<std::vector<std::string>> ParseFlags(absl::Span<const std::string
     if (!set.ok()) return set;
   }
   return rest;
+}
+
+FlagScope::FlagScope() : values_(ResolvedFlags()) { set_.swap(FlagsSet()); }
+
+FlagScope::~FlagScope() {
+  for (const auto& [name, value] : ResolvedFlags()) {
+    const std::string& before = values_.at(name);
+    if (value != before) CHECK(Set(FindOurs(name), before).ok()) << name;
+  }
+  set_.swap(FlagsSet());
 }
 
 void SetFlagDefaults(absl::Span<const std::pair<std::string, std::string>> values) {

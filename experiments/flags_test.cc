@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "experiments/flag_scope.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/base/status_matchers.h"
@@ -83,6 +84,21 @@ TEST(Flags, ProgramsHaveDefaultsOfTheirOwn) {
   EXPECT_EQ(absl::GetFlag(FLAGS_test_count), 32);
   EXPECT_TRUE(absl::GetFlag(FLAGS_test_switch));
   EXPECT_DEATH(SetFlagDefaults({{"test_counts", "31"}}), "test_counts");
+}
+
+TEST(Flags, AreAsBeforeBehindAScope) {
+  ASSERT_THAT(ParseFlags(Words{"--test_count=5"}), IsOk());
+  {
+    const FlagScope scope;
+    EXPECT_FALSE(FlagWasSet("test_count"));
+    ASSERT_THAT(ParseFlags(Words{"--test_count=6", "--test_name=a,b"}), IsOk());
+    absl::SetFlag(&FLAGS_large_devices, 3);
+  }
+  EXPECT_TRUE(FlagWasSet("test_count"));
+  EXPECT_FALSE(FlagWasSet("test_name"));
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_count), 5);
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_name), "x");
+  EXPECT_EQ(absl::GetFlag(FLAGS_large_devices), 0);
 }
 
 TEST(Flags, ExitCodes) {

@@ -131,6 +131,22 @@ def pipelab_repositories():
         },
     )
 
+    # The extension module of python/.
+    system_library(
+        name = "system_python",
+        apt = "python3-dev",
+        include_dirs = ["/usr/include/{python}"],
+        probe_headers = ["Python.h"],
+        targets = {"headers": ""},  # the interpreter that loads it has the functions
+    )
+
+    system_library(
+        name = "pybind11",
+        apt = "pybind11-dev",
+        probe_headers = ["pybind11/pybind11.h"],
+        targets = {"pybind11": ""},
+    )
+
     # The CUDA toolkit with cuBLAS, cuDNN and NCCL: used with --config=cuda only.
     cuda_configure(name = "local_config_cuda")
 

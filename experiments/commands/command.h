@@ -18,6 +18,9 @@
 
 namespace pipelab {
 
+// The version that is being worked on; CHANGELOG.md says what has been released.
+constexpr char kVersion[] = "0.5-dev";
+
 using Words = std::vector<std::string>;
 
 struct Command {
@@ -29,6 +32,8 @@ struct Command {
 };
 
 absl::Span<const Command> Commands();
+// Those of them that run no kernel (simulated_commands.cc).
+std::vector<Command> SimulatedCommands();
 
 // InvalidArgument naming a word behind the command; `hint` begins with ": ".
 absl::Status CheckOptionsAlone(const Words& words, absl::string_view command,

@@ -33,7 +33,7 @@
 ABSL_DECLARE_FLAG(std::string, model);     // step_input.cc
 ABSL_DECLARE_FLAG(std::string, tokens);    // logits_command.cc
 ABSL_DECLARE_FLAG(std::string, resume);    // run_input.cc
-ABSL_DECLARE_FLAG(uint64_t, seed);         // run_input.cc
+ABSL_DECLARE_FLAG(uint64_t, seed);         // time_limit.cc
 ABSL_DECLARE_FLAG(int, devices);           // schedule_input.cc
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 ABSL_FLAG(std::string, prompt, "",

@@ -26,7 +26,7 @@
 #include "tools/base/text_columns.h"
 
 ABSL_DECLARE_FLAG(int, devices);    // schedule_input.cc
-ABSL_DECLARE_FLAG(uint64_t, seed);  // run_input.cc
+ABSL_DECLARE_FLAG(uint64_t, seed);  // time_limit.cc
 ABSL_FLAG(std::string, graph, "",
           "divide the vertices of this graph over the devices: theorems, wordnet, or a file with "
           "two numbers of vertices a line; - is stdin");

@@ -13,9 +13,6 @@
 
 namespace pipelab {
 
-// The version that is being worked on; CHANGELOG.md says what has been released.
-constexpr char kVersion[] = "0.5-dev";
-
 constexpr char kExitCodes[] =
     "0 done; 1 failure; 2 usage; 3 a step that needs more memory than a device has; "
     "130 interrupted (Ctrl-C).";

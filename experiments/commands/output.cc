@@ -12,6 +12,15 @@
 #include "tools/base/file.h"
 
 namespace pipelab {
+namespace {
+
+CapturedOutput* g_captured = nullptr;  // guarded by Waiting::Output
+
+}  // namespace
+
+CapturedOutput::CapturedOutput() { g_captured = this; }
+CapturedOutput::~CapturedOutput() { g_captured = nullptr; }
+CapturedOutput* CapturedOutput::Current() { return g_captured; }
 
 absl::Status WriteOutput(absl::string_view option, const std::string& path,
                          absl::string_view text) {
@@ -20,6 +29,10 @@ absl::Status WriteOutput(absl::string_view option, const std::string& path,
         absl::StrCat(option, "=: is empty; give a file, or - for stdout"));
   }
   Waiting::Output output;
+  if (g_captured != nullptr && (path == "-" || path[0] == ':')) {
+    absl::StrAppend(&g_captured->texts_[path], text);
+    return absl::OkStatus();
+  }
   if (path == "-") {
     errno = 0;
     const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();

@@ -6,6 +6,7 @@
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_OUTPUT_H_
 #define PIPELAB_EXPERIMENTS_COMMANDS_OUTPUT_H_
 
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -17,6 +18,25 @@ namespace pipelab {
 constexpr int kOutputSchema = 1;
 
 absl::Status WriteOutput(absl::string_view option, const std::string& path, absl::string_view text);
+
+// For a program that calls commands: while one lives, what would go to stdout is kept here, and so
+// is what goes to files whose name begins with ":". One at a time.
+class CapturedOutput {
+ public:
+  CapturedOutput();
+  ~CapturedOutput();
+  CapturedOutput(const CapturedOutput&) = delete;
+  CapturedOutput& operator=(const CapturedOutput&) = delete;
+
+  // By name, "-" for stdout.
+  const std::map<std::string, std::string>& texts() const { return texts_; }
+
+  static CapturedOutput* Current();  // nullptr: a command line
+
+ private:
+  friend absl::Status WriteOutput(absl::string_view, const std::string&, absl::string_view);
+  std::map<std::string, std::string> texts_;
+};
 
 // Whether text for a person may have colours: stdout is a terminal, and NO_COLOR is not set
 // (https://no-color.org).

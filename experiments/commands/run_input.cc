@@ -30,9 +30,9 @@
 #include "tools/base/status_macros.h"
 
 ABSL_DECLARE_FLAG(bool, sequential);
+ABSL_DECLARE_FLAG(uint64_t, seed);      // time_limit.cc
 ABSL_DECLARE_FLAG(std::string, model);  // step_input.cc
 ABSL_FLAG(int, steps, 5, "training steps");
-ABSL_FLAG(uint64_t, seed, 1, "seed of weights, data order and dropout");
 ABSL_FLAG(int, layers, 0, "Transformer blocks; 0: as many as the stages need, at least 2");
 ABSL_FLAG(std::string, sharding, "replicated",
           "what data-parallel copies shard of a stage's state: replicated (nothing), optimizer, "

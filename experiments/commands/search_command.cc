@@ -20,6 +20,7 @@
 #include "experiments/option_checks.h"
 #include "experiments/report/table.h"
 #include "experiments/report/timeline_text.h"
+#include "experiments/train/interrupt.h"
 #include "models/graph/context_parallel.h"
 #include "models/graph/expert_parallel.h"
 #include "models/graph/layer_spec.h"
@@ -311,7 +312,13 @@ absl::Status SearchCommand(const Words& words) {
   }
   PIPELAB_RETURN_IF_ERROR(CheckRange("--batch", absl::GetFlag(FLAGS_batch), 1, kMostBatch));
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, ReadRequest());
-  PIPELAB_ASSIGN_OR_RETURN(const SearchRequest search, SearchFromFlags(on->step()));
+  PIPELAB_ASSIGN_OR_RETURN(SearchRequest search, SearchFromFlags(on->step()));
+  // Ctrl-C ends a command line; a program that calls this has the best so far.
+  absl::optional<InterruptGuard> interrupt;
+  if (CapturedOutput::Current() != nullptr) {
+    interrupt.emplace();
+    search.stop = [&interrupt] { return interrupt->raised(); };
+  }
   PIPELAB_ASSIGN_OR_RETURN(const SearchResult result, Search(on->step(), search));
   std::string json = absl::GetFlag(FLAGS_json_out);
   if (json.empty()) json = absl::GetFlag(FLAGS_json);
@@ -324,10 +331,10 @@ absl::Status SearchCommand(const Words& words) {
   for (const RankedStep& r : result.best) {
     if (all.size() < static_cast<size_t>(search.top)) all.push_back(AsJson(r));
   }
-  return WriteOutput(
-      "--json_out", json,
-      DumpJson(
-          {{"schema", kOutputSchema}, {"best", all}, {"refused", RefusalText(result.refusals)}}));
+  nlohmann::json found = {
+      {"schema", kOutputSchema}, {"best", all}, {"refused", RefusalText(result.refusals)}};
+  if (result.stopped) found["stopped"] = true;
+  return WriteOutput("--json_out", json, DumpJson(found));
 }
 
 }  // namespace pipelab

@@ -8,10 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "experiments/commands/command.h"
+#include "experiments/commands/named_run.h"
 #include "experiments/commands/output.h"
-#include "experiments/commands/plan_input.h"
-#include "experiments/commands/run_flags.h"
-#include "experiments/commands/schedule_input.h"
 #include "experiments/commands/simulated_run.h"
 #include "experiments/report/chrome_trace.h"
 #include "experiments/report/memory_svg.h"
@@ -33,47 +31,17 @@ ABSL_FLAG(
 namespace pipelab {
 namespace {
 
-struct Shown {
-  std::string source, name;
-  SimulatedRun run;
-};
-
-absl::StatusOr<Shown> ShownFromFlags(const Words& words) {
-  Shown shown;
-  if (PlanIsGiven()) {
-    PIPELAB_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(words));
-    shown.source = shown.name = input.source;
-    PIPELAB_ASSIGN_OR_RETURN(shown.run, RunSimulatedPlan(input));
-    return shown;
-  }
-  PIPELAB_RETURN_IF_ERROR(CheckNoPlanFlags(/*takes_model=*/true));
-  PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
-  PIPELAB_RETURN_IF_ERROR(CheckInput(input));
-  PrintSkippedNote(input);
-  shown.source = input.source;
-  shown.name = input.kind == InputKind::kScheme ? input.source : input.schedule.name;
-  // A unit is drawn as 1 ms.
-  PIPELAB_ASSIGN_OR_RETURN(shown.run, RunFromFlags(std::move(input), /*least_decimals=*/6));
-  return shown;
-}
-
-// 0: times are those of a model.
-int64_t NanosecondsPerOwnUnit(const SimulatedRun& run) {
-  return run.unit.empty() ? run.nanoseconds_per_unit : 0;
-}
-
-absl::StatusOr<std::string> TimelineOf(const Shown& shown) {
+absl::StatusOr<std::string> TimelineOf(const NamedRun& shown) {
   return TimelineSvg("timeline", shown.name, shown.run.program(), shown.run.trace(),
-                     NanosecondsPerOwnUnit(shown.run));
+                     shown.own_unit());
 }
 
-absl::StatusOr<std::string> MemoryOf(const Shown& shown) {
+absl::StatusOr<std::string> MemoryOf(const NamedRun& shown) {
   const SimulatedRun& run = shown.run;
-  return MemorySvg("memory", shown.name, run.program(), run.costs(), run.trace(),
-                   NanosecondsPerOwnUnit(run));
+  return MemorySvg("memory", shown.name, run.program(), run.costs(), run.trace(), shown.own_unit());
 }
 
-absl::StatusOr<std::string> TraceOf(const Shown& shown) {
+absl::StatusOr<std::string> TraceOf(const NamedRun& shown) {
   const SimulatedRun& run = shown.run;
   // Without bytes memory is a count of activations, which "in flight" shows.
   return ChromeTrace(shown.name, run.program(), run.trace(),
@@ -83,7 +51,7 @@ absl::StatusOr<std::string> TraceOf(const Shown& shown) {
 // An output that was asked for.
 struct Drawing {
   std::string option, path;
-  absl::StatusOr<std::string> (*make)(const Shown&);
+  absl::StatusOr<std::string> (*make)(const NamedRun&);
 };
 
 absl::Status CheckApart(const std::vector<Drawing>& drawings) {
@@ -112,8 +80,8 @@ absl::Status ShowCommand(const Words& words) {
                                 [](const Drawing& d) { return d.path.empty(); }),
                  drawings.end());
   PIPELAB_RETURN_IF_ERROR(CheckApart(drawings));
-  PIPELAB_ASSIGN_OR_RETURN(const Shown shown, ShownFromFlags(words));
-  const auto& [source, name, run] = shown;
+  PIPELAB_ASSIGN_OR_RETURN(const NamedRun shown, ReadNamedRun(words, /*least_decimals=*/6));
+  const SimulatedRun& run = shown.run;
   std::vector<std::string> texts;
   for (const Drawing& d : drawings) {
     if (d.make == &MemoryOf && !run.has_bytes) {
@@ -132,13 +100,14 @@ absl::Status ShowCommand(const Words& words) {
   const Figures figures = FiguresOf(run);
   return WriteOutput(
       "stdout", "-",
-      absl::StrFormat(
-          "%s%s%s: makespan %.12g%s, bubble %.2f %%%s\n%s", run.note, run.note.empty() ? "" : "\n",
-          source, figures.makespan, run.unit.empty() ? "" : " " + run.unit, 100 * figures.bubble,
-          run.unit.empty() ? absl::StrFormat(" (a unit of time is drawn as %g ms)",
-                                             static_cast<double>(run.nanoseconds_per_unit) / 1e6)
-                           : "",
-          TimelineText(run.trace(), columns, StdoutHasColours())));
+      absl::StrFormat("%s%s%s: makespan %.12g%s, bubble %.2f %%%s\n%s", run.note,
+                      run.note.empty() ? "" : "\n", shown.source, figures.makespan,
+                      run.unit.empty() ? "" : " " + run.unit, 100 * figures.bubble,
+                      run.unit.empty()
+                          ? absl::StrFormat(" (a unit of time is drawn as %g ms)",
+                                            static_cast<double>(run.nanoseconds_per_unit) / 1e6)
+                          : "",
+                      TimelineText(run.trace(), columns, StdoutHasColours())));
 }
 
 }  // namespace pipelab

@@ -10,10 +10,8 @@
 #include "absl/types/optional.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/decimal.h"
+#include "experiments/commands/named_run.h"
 #include "experiments/commands/output.h"
-#include "experiments/commands/plan_input.h"
-#include "experiments/commands/run_flags.h"
-#include "experiments/commands/schedule_input.h"
 #include "experiments/commands/simulated_run.h"
 #include "experiments/commands/step_input.h"
 #include "experiments/report/memory_table.h"
@@ -210,34 +208,15 @@ std::string AsTable(const std::string& source, const SimulatedRun& run, const Fi
   return absl::StrCat(text, "\n", memory.ToTerminal());
 }
 
-struct NamedRun {
-  std::string source;
-  CsvSkipped skipped;
-  SimulatedRun run;
-};
-
-absl::StatusOr<NamedRun> SimulateSchedule(const Words& words) {
-  PIPELAB_RETURN_IF_ERROR(CheckNoPlanFlags(/*takes_model=*/true));
-  PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
-  PIPELAB_RETURN_IF_ERROR(CheckInput(input));
-  PrintSkippedNote(input);
-  NamedRun simulated{input.source, input.skipped, {}};
-  PIPELAB_ASSIGN_OR_RETURN(simulated.run, RunFromFlags(std::move(input), /*least_decimals=*/0));
-  return simulated;
-}
-
-absl::StatusOr<NamedRun> SimulatePlanOfFlags(const Words& words) {
-  PIPELAB_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(words));
-  NamedRun simulated{input.source, {}, {}};
-  PIPELAB_ASSIGN_OR_RETURN(simulated.run, RunSimulatedPlan(input));
-  return simulated;
-}
-
 }  // namespace
 
+absl::StatusOr<std::string> SimulatedJson(const NamedRun& named) {
+  PIPELAB_ASSIGN_OR_RETURN(const absl::optional<Arrivals> arrivals, ArrivalsFromFlags(named.run));
+  return AsJson(named.run, FiguresOf(named.run), named.skipped, arrivals);
+}
+
 absl::Status SimulateCommand(const Words& words) {
-  PIPELAB_ASSIGN_OR_RETURN(const NamedRun simulated,
-                           PlanIsGiven() ? SimulatePlanOfFlags(words) : SimulateSchedule(words));
+  PIPELAB_ASSIGN_OR_RETURN(const NamedRun simulated, ReadNamedRun(words, /*least_decimals=*/0));
   const SimulatedRun& run = simulated.run;
   const Figures figures = FiguresOf(run);
   PIPELAB_ASSIGN_OR_RETURN(const absl::optional<Arrivals> arrivals, ArrivalsFromFlags(run));

@@ -33,7 +33,7 @@
 ABSL_DECLARE_FLAG(std::string, model);     // step_input.cc
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 ABSL_DECLARE_FLAG(std::string, memory);    // plan_problem_flags.cc
-ABSL_DECLARE_FLAG(uint64_t, seed);         // run_input.cc
+ABSL_DECLARE_FLAG(uint64_t, seed);         // time_limit.cc
 ABSL_FLAG(std::string, schedule_out, "",
           "file of the schedule, which other commands take in the place of a scheme's name: "
           "mine.txt, mine.csv or mine.json; empty: none");

@@ -1,6 +1,7 @@
 #include "experiments/commands/time_limit.h"
 
 #include <cmath>
+#include <cstdint>
 #include <string>
 
 #include "absl/flags/flag.h"
@@ -10,6 +11,7 @@
 
 ABSL_FLAG(std::string, time_limit, "",
           "how long the search may take, such as 10s or 10 (seconds); empty: no limit");
+ABSL_FLAG(uint64_t, seed, 1, "seed of weights, data order and dropout");
 
 namespace pipelab {
 

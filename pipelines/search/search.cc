@@ -81,7 +81,7 @@ class BestFirst {
 
   absl::StatusOr<std::vector<RankedStep>> Run() {
     std::make_heap(candidates_.begin(), candidates_.end(), After);
-    while (!candidates_.empty()) {
+    while (!candidates_.empty() && !Stopped()) {
       std::pop_heap(candidates_.begin(), candidates_.end(), After);
       const Candidate candidate = candidates_.back();
       candidates_.pop_back();
@@ -94,10 +94,13 @@ class BestFirst {
     return best;
   }
 
+  bool Stopped() const { return search_.stop && search_.stop(); }
+
  private:
   const StepConfig& ConfigOf(const Candidate& c) const { return configs_[c.rank.number]; }
 
   absl::Status Collect(int method, const StepConfig& c) {
+    if (Stopped()) return absl::OkStatus();
     const Bytes state = shared_.bounds.LeastState(c);
     if (!search_.simulate_all && state > memory_) {
       RefuseMemory(c, state);
@@ -284,10 +287,15 @@ absl::StatusOr<SearchResult> Search(StepCache* cache, const SearchRequest& searc
     for (; method < end; ++method) PIPELAB_RETURN_IF_ERROR(of_some.Add(method));
     PIPELAB_ASSIGN_OR_RETURN(std::vector<RankedStep> best, of_some.Run());
     result.best.insert(result.best.end(), best.begin(), best.end());
+    result.stopped = of_some.Stopped();
+    if (result.stopped) break;
   }
   std::stable_sort(
       result.best.begin(), result.best.end(),
       [](const RankedStep& a, const RankedStep& b) { return a.step_time < b.step_time; });
+  if (result.best.empty() && result.stopped) {
+    return absl::CancelledError("search: stopped before it found anything");
+  }
   if (result.best.empty()) return NothingFits(model, search, result.refusals);
   return result;
 }

@@ -71,6 +71,8 @@ struct SearchRequest {
   int top = 1;                // of each method
   bool together = false;      // `top` of all methods, which takes less time, not of each
   bool simulate_all = false;  // without bounds, the same result: for tests
+  // Asked between configurations: true ends the search with the best so far.
+  std::function<bool()> stop;
 };
 
 // A configuration and its figures.
@@ -100,10 +102,12 @@ struct SearchRefusals {
 struct SearchResult {
   std::vector<RankedStep> best;  // of all methods, fastest first: `top` of each, or of all
   SearchRefusals refusals;
+  bool stopped = false;  // by SearchRequest::stop
 };
 
 // NotFound saying which limit binds and the nearest that would do, where nothing fits;
-// InvalidArgument naming the option for requests without meaning.
+// InvalidArgument naming the option for requests without meaning; Cancelled where it was stopped
+// before it found anything.
 absl::StatusOr<SearchResult> Search(const StepModel& model, const SearchRequest& search);
 // The same; several searches of one model share the cache.
 absl::StatusOr<SearchResult> Search(StepCache* cache, const SearchRequest& search);

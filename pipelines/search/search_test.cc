@@ -47,6 +47,25 @@ TEST(NodeDevices, AreThoseOfANode) {
 
 TEST_F(SearchTest, GroupsAreBlocks) { EXPECT_EQ(model_.num_groups(), 18); }
 
+TEST_F(SearchTest, StopsWithTheBestSoFar) {
+  int64_t asked = 0;
+  search_.stop = [&asked] {
+    ++asked;
+    return false;
+  };
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SearchResult all, Search(grid_, search_));
+  EXPECT_FALSE(all.stopped);
+  const int64_t last = asked - 1;  // shortly before the end
+  asked = 0;
+  search_.stop = [&asked, last] { return ++asked > last; };
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SearchResult some, Search(grid_, search_));
+  EXPECT_TRUE(some.stopped);
+  ASSERT_FALSE(some.best.empty());
+  EXPECT_GE(some.best[0].step_time, all.best[0].step_time);
+  search_.stop = [] { return true; };
+  EXPECT_THAT(Search(grid_, search_), StatusIs(absl::StatusCode::kCancelled, HasSubstr("stopped")));
+}
+
 std::vector<std::string> Lines(const std::vector<RankedStep>& results) {
   std::vector<std::string> lines;
   for (const RankedStep& r : results) {

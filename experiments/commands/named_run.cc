@@ -1,0 +1,31 @@
+#include "experiments/commands/named_run.h"
+
+#include <utility>
+
+#include "experiments/commands/plan_input.h"
+#include "experiments/commands/run_flags.h"
+#include "experiments/commands/schedule_input.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+
+absl::StatusOr<NamedRun> ReadNamedRun(const Words& words, int least_decimals) {
+  NamedRun named;
+  if (PlanIsGiven()) {
+    PIPELAB_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(words));
+    named.source = named.name = input.source;
+    PIPELAB_ASSIGN_OR_RETURN(named.run, RunSimulatedPlan(input));
+    return named;
+  }
+  PIPELAB_RETURN_IF_ERROR(CheckNoPlanFlags(/*takes_model=*/true));
+  PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
+  PIPELAB_RETURN_IF_ERROR(CheckInput(input));
+  PrintSkippedNote(input);
+  named.source = input.source;
+  named.name = input.kind == InputKind::kScheme ? input.source : input.schedule.name;
+  named.skipped = input.skipped;
+  PIPELAB_ASSIGN_OR_RETURN(named.run, RunFromFlags(std::move(input), least_decimals));
+  return named;
+}
+
+}  // namespace pipelab
