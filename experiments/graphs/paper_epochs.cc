@@ -20,8 +20,8 @@ constexpr char kPaper[] = "SALIENT (arXiv 2110.08450)";
 constexpr int kQueue = 100;
 // The 16 GPUs are in g5.24xlarge with 50 Gb/s, which the rings of a machine pass one way each.
 constexpr double kLink = 50e9 / 8, kLatency = 50e-6;
-// They are A10G, with 600 GB/s of memory where the V100 of the other epochs has 900, and layers that
-// read and write memory.
+// They are A10G, with 600 GB/s of memory where the V100 of the other epochs has 900, and layers
+// that read and write memory.
 constexpr double kLongerTraining = 900.0 / 600;
 
 absl::StatusOr<PreparationFigures> Simulated(const PreparationSizes& sizes,

@@ -1,5 +1,5 @@
-// Loops over the edges of a block (kernels/graph_kernels.h). Rows of C floats; of H heads. Some take a
-// range of the rows that they write, for threads that share them.
+// Loops over the edges of a block (kernels/graph_kernels.h). Rows of C floats; of H heads. Some
+// take a range of the rows that they write, for threads that share them.
 //
 //   AggregateForward(edges, AggregateMode::kMean, 0, edges.targets, c, x, y);
 #ifndef PIPELAB_KERNELS_CPU_GRAPHS_H_

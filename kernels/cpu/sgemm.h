@@ -1,5 +1,5 @@
-// Matrix products by oneDNN, and the time spent in them. A large one is computed in parts by a team of
-// threads; parts are the same for any number of threads, and so are bits.
+// Matrix products by oneDNN, and the time spent in them. A large one is computed in parts by a team
+// of threads; parts are the same for any number of threads, and so are bits.
 //
 //   Sgemm gemm(&team, &clock);
 //   gemm.Run(kPlain, kTransposed, m, n, k, 1.0f, a, lda, b, ldb, 0.0f, c, ldc);   // c = a b^T

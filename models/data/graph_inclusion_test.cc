@@ -1,6 +1,6 @@
 // How often vertices come into samples of the theorem graph, over three hops, against SALIENT++'s
-// formula (InclusionProbabilities). Given the vertices known before a hop, it is exact for each hop;
-// given the targets alone, for the first. Skipped where the package is not in the cache
+// formula (InclusionProbabilities). Given the vertices known before a hop, it is exact for each
+// hop; given the targets alone, for the first. Skipped where the package is not in the cache
 // (docs/data.md).
 #include <algorithm>
 #include <cmath>

@@ -28,8 +28,8 @@ class GraphConv : public UnaryLayer {
   const GraphIndex& BlockOf(const LayerContext& ctx) const;
   // ReLU and dropout of y, in place.
   void Finish(const LayerContext& ctx, const Tensor& y_TC) const;
-  // Their gradient, in place; `y` is what Finish made. A number that dropout has dropped is 0 there,
-  // so that one comparison stands for both, and the mask need not be drawn again.
+  // Their gradient, in place; `y` is what Finish made. A number that dropout has dropped is 0
+  // there, so that one comparison stands for both, and the mask need not be drawn again.
   void FinishGradient(const LayerContext& ctx, const Tensor& y_TC, const Tensor& dy_TC) const;
 
   const int64_t in_, out_, heads_;

@@ -76,11 +76,11 @@ struct ExecutorOptions {
   BytesPerSecond host_bandwidth{0};
   // `devices` of Create are some of the ranks, ascending; the others are in other processes.
   bool others_elsewhere = false;
-  // First come, first served: a device whose next message has not come goes on with what another one
-  // brings (from a wait to the next wait or receive), of so many messages ahead. From each peer it
-  // takes them in order. 0: in the list's order. So a step is that of another program, whose lists
-  // are in the order of the trace's spans; for lists without collectives, of which members must have
-  // one order.
+  // First come, first served: a device whose next message has not come goes on with what another
+  // one brings (from a wait to the next wait or receive), of so many messages ahead. From each peer
+  // it takes them in order. 0: in the list's order. So a step is that of another program, whose
+  // lists are in the order of the trace's spans; for lists without collectives, of which members
+  // must have one order.
   int first_come = 0;
 };
 

@@ -73,9 +73,9 @@ class PreparationModule : public StageModule {
   const int64_t words_in_;
 };
 
-// A member of a split group (models/data/split_sampler.h): who owns vertices, and by batch what goes
-// round before each layer, from the stage that samples to the one that trains. That is the host's
-// knowledge, as sizes of an exchange are, and both stages of a member are in one process.
+// A member of a split group (models/data/split_sampler.h): who owns vertices, and by batch what
+// goes round before each layer, from the stage that samples to the one that trains. That is the
+// host's knowledge, as sizes of an exchange are, and both stages of a member are in one process.
 class SplitMembership {
  public:
   SplitMembership(const VertexOwners* owners, int member, int members)
@@ -153,7 +153,8 @@ class GraphTrainStage final : public StageModule {
                                                                  Backend* backend,
                                                                  const GraphTrainOptions& options);
 
-  // From now on a member's part of each batch: layers exchange rows with the other members' trainers.
+  // From now on a member's part of each batch: layers exchange rows with the other members'
+  // trainers.
   void SplitWith(SplitMembership* membership, TensorPeers* group) {
     membership_ = membership;
     group_ = group;

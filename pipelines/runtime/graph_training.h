@@ -9,9 +9,9 @@
 //   epoch.losses;                              // of each batch, the same bits for all sizes
 //   PIPELAB_ASSIGN_OR_RETURN(double share, training->Accuracy(data.test, {20, 20, 20}));
 //
-// Copies divide each batch's targets; their gradients are summed in order. Or they are the members of
-// a split group (split_sampler.h): each vertex of each layer of a batch is computed by its owner,
-// workers of one turn draw together, and trainers exchange rows.
+// Copies divide each batch's targets; their gradients are summed in order. Or they are the members
+// of a split group (split_sampler.h): each vertex of each layer of a batch is computed by its
+// owner, workers of one turn draw together, and trainers exchange rows.
 #ifndef PIPELAB_PIPELINES_RUNTIME_GRAPH_TRAINING_H_
 #define PIPELAB_PIPELINES_RUNTIME_GRAPH_TRAINING_H_
 
@@ -42,8 +42,8 @@ struct GraphTrainingOptions {
   GraphNetworkConfig model;   // width, classes and layers are made of the data and the fan-outs
   GraphTrainOptions train;
   const VertexOwners* owners = nullptr;  // copies are a split group's members
-  // The trainer takes whichever worker's batch has come, as SALIENT's does. Then a batch's number of
-  // the step, and with it dropout and losses, hang on who is fast. One copy, no copy engine.
+  // The trainer takes whichever worker's batch has come, as SALIENT's does. Then a batch's number
+  // of the step, and with it dropout and losses, hang on who is fast. One copy, no copy engine.
   bool first_come = false;
   int64_t steps_of_epoch = 0;                // fewer than the data has; 0: all
   const ComputeDevices* trainers = nullptr;  // null: this machine's processors, each with
