@@ -126,6 +126,30 @@ TEST_F(ShardingTest, EveryShardingTrainsAsWholeParameters) {
   }
 }
 
+// Activations stay and weights travel: the bits of a loop that adds micro-batch by micro-batch, as
+// the ring does. Ties are summed over the devices instead.
+TEST_F(ShardingTest, WeightsThatTravelTrainAsTheRingAdds) {
+  for (const bool tied : {false, true}) {
+    const ModelGraph graph = SmallGpt(tied);
+    for (const char* scheme : {"weipipe_naive", "weipipe"}) {
+      for (const int devices : {2, 3, 4}) {
+        SCOPED_TRACE(testing::Message() << scheme << " P=" << devices << " tied=" << tied);
+        TrainingOptions options = OptionsOf(scheme, devices, 1, 2 * devices);
+        options.rendezvous = tied;
+        const Result travelling = Train(graph, options);
+        SerialOptions serial = SmallSerial(*batches_, options.sizes.micro_batches);
+        serial.micro_batch_size = options.micro_batch_size;
+        if (!tied) {
+          for (int m = 0; m < 2 * devices; ++m) serial.sum_of_micro_batch.push_back(m);
+          EXPECT_EQ(travelling.losses, SerialLosses(graph, serial, kSteps));
+        } else {
+          ExpectWithinTolerance(travelling.losses, options, SerialLosses(graph, serial, kSteps));
+        }
+      }
+    }
+  }
+}
+
 // What is sharded is not there: the state of a breadth-first device with eight of its group.
 TEST_F(ShardingTest, StateShrinks) {
   const ModelGraph graph = SmallGpt(/*tied=*/false);
