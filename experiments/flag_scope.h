@@ -1,6 +1,6 @@
 // Flags for a while, for a program that calls commands more than once.
 //
-//   const FlagScope scope;                   // no flag is set
+//   const FlagScope scope;                   // FlagWasSet of none
 //   ParseFlags({"--devices=4"});
 //   ...                                      // at the end of the scope flags are as they were
 #ifndef PIPELAB_EXPERIMENTS_FLAG_SCOPE_H_

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Writes python/pipelab/__init__.pyi from the commands' options: make_stubs.py > python/pipelab/__init__.pyi
+"""Writes python/pipelab/__init__.pyi from the options of the commands:
 
-The package must be importable; package_test.py holds the file to the options that there are.
+  tools/bazel run //python:install -- --venv=venv
+  venv/bin/python python/tests/make_stubs.py python/tests/stubs_head.txt >python/pipelab/__init__.pyi
+
+package_test.py holds the file to the options that there are.
 """
 import sys
 
