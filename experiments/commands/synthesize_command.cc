@@ -37,10 +37,11 @@ ABSL_DECLARE_FLAG(uint64_t, seed);         // time_limit.cc
 ABSL_FLAG(std::string, schedule_out, "",
           "file of the schedule, which other commands take in the place of a scheme's name: "
           "mine.txt, mine.csv or mine.json; empty: none");
-ABSL_FLAG(std::string, freedoms, "split,placement,stages,recompute",
+ABSL_FLAG(std::string, freedoms, "split,placement,stages,recompute,offload",
           "what may be chosen besides the order: split (backwards in two parts), placement (stages "
           "on other devices than looped), stages (several a device), recompute (of stages, where "
-          "memory is short; with --model); empty: nothing");
+          "memory is short; with --model), offload (what stages keep to the host, as well); "
+          "empty: nothing");
 ABSL_FLAG(std::string, slow_device, "",
           "devices of another speed than the rest: 2:0.5 has device 2 at half of it");
 
@@ -88,7 +89,8 @@ absl::StatusOr<std::vector<double>> SpeedsFromFlag(int devices) {
 }
 
 absl::Status SetFreedoms(StepSynthesisOptions* options) {
-  options->split_backward = options->placement = options->recompute = false;
+  options->split_backward = options->placement = false;
+  options->recompute = options->offload = false;
   options->most_virtual_stages = 1;
   const std::string text = absl::GetFlag(FLAGS_freedoms);
   for (const absl::string_view word : absl::StrSplit(text, ',', absl::SkipEmpty())) {
@@ -96,13 +98,16 @@ absl::Status SetFreedoms(StepSynthesisOptions* options) {
       options->split_backward = true;
     } else if (word == "placement") {
       options->placement = true;
+    } else if (word == "offload") {
+      options->offload = true;
     } else if (word == "recompute") {
       options->recompute = true;
     } else if (word == "stages") {
       options->most_virtual_stages = 4;
     } else {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--freedoms=", text, ": '", word, "' is none of split, placement, stages, recompute"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--freedoms=", text, ": '", word,
+                       "' is none of split, placement, stages, recompute, offload"));
     }
   }
   return absl::OkStatus();

@@ -37,7 +37,7 @@ std::vector<CatalogueOrder> CatalogueOrders(const SynthesisProblem& p) {
   std::vector<CatalogueOrder> orders;
   if (p.stages() % p.devices != 0) return orders;
   WordEvaluator evaluator(p);
-  constexpr uint32_t kOther = kTokenSlices | kStageGraph | kForwardOnly | kNoGradients | kOffloads;
+  constexpr uint32_t kOther = kTokenSlices | kStageGraph | kForwardOnly | kNoGradients;
   for (const Scheme& scheme : Catalog()) {
     if (!TrainsAsSerial(scheme) || (scheme.options & kOther) != 0) continue;
     const bool own = (scheme.options & kVirtualStages) == 0;

@@ -80,6 +80,24 @@ bool SynthesisProblem::RecomputesAll() const {
          std::find(recomputed.begin(), recomputed.end(), false) == recomputed.end();
 }
 
+SynthesisProblem Offloaded(SynthesisProblem p, std::vector<bool> stages) {
+  std::vector<Bytes> largest(p.devices);
+  for (int s = 0; s < p.stages(); ++s) {
+    if (!stages[s]) continue;
+    const Bytes kept = p.limits.forward[s].change;
+    p.limits.forward[s].change = Bytes(0);
+    p.limits.backward_input[s].peak += kept;
+    p.limits.backward_input[s].change += kept;
+    Bytes& most = largest[p.device_of_stage[s]];
+    most = std::max(most, kept);
+  }
+  for (int d = 0; d < p.devices && !p.limits.free.empty(); ++d) {
+    p.limits.free[d] = p.limits.free[d] - largest[d] - largest[d];
+  }
+  p.offloaded = std::move(stages);
+  return p;
+}
+
 int64_t SynthesisProblem::Length(Symbol symbol) const {
   const int s = StageOf(symbol);
   if (KindOf(symbol) == kPassF) return lengths.forward[s];
@@ -142,9 +160,14 @@ absl::Status CheckProblem(const SynthesisProblem& p) {
     return absl::InvalidArgumentError(
         absl::StrCat("synthesis: a stage on device ", device, "; there are ", p.devices));
   }
-  if (!p.recomputed.empty() && p.recomputed.size() != stages) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "synthesis: recomputation of ", p.recomputed.size(), " stages; there are ", stages));
+  for (const auto& [name, list] : {std::make_pair("recomputation", &p.recomputed),
+                                   std::make_pair("offloading", &p.offloaded)}) {
+    if (list->empty() || list->size() == stages) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("synthesis: ", name, " of ", list->size(), " stages; there are ", stages));
+  }
+  if (!p.offloaded.empty() && p.host_copy.size() != stages) {
+    return absl::InvalidArgumentError("synthesis: offloading without times of copies");
   }
   PIPELAB_RETURN_IF_ERROR(CheckTimes(p));
   PIPELAB_RETURN_IF_ERROR(CheckHops(p));
@@ -187,6 +210,42 @@ bool IsWordOf(const SynthesisProblem& p, int device, const std::vector<Symbol>& 
   return FitsMemory(p, device, word);
 }
 
+namespace {
+
+// Copies of a device's word: which actions stand in front of a pass, and which behind it.
+void InsertCopies(const SynthesisProblem& p, const std::vector<Symbol>& word,
+                  std::vector<Action>* list) {
+  std::vector<int64_t> begin(word.size() + 1, 0);  // of passes that never wait
+  for (size_t i = 0; i < word.size(); ++i) begin[i + 1] = begin[i] + p.Length(word[i]);
+  std::vector<std::vector<Action>> before(word.size()), behind(word.size());
+  std::vector<std::vector<size_t>> forwards(p.stages());
+  std::vector<int> inputs(p.stages(), 0);
+  size_t last = 0;  // copies come back in the order of backwards
+  for (size_t i = 0; i < word.size(); ++i) {
+    const int s = StageOf(word[i]);
+    if (KindOf(word[i]) == kPassF) forwards[s].push_back(i);
+    if (KindOf(word[i]) != kPassI) continue;
+    const int m = inputs[s]++;
+    const size_t forward = forwards[s][m];
+    if (!p.offloaded[s] || begin[i] - begin[forward + 1] < 2 * p.host_copy[s]) continue;
+    size_t load = i;
+    while (load > forward + 1 && begin[i] - begin[load] < p.host_copy[s]) --load;
+    load = std::max(load, last);
+    last = load;
+    before[load].push_back({ActionKind::kReload, static_cast<int16_t>(s), m, 0, 0});
+    behind[forward].push_back({ActionKind::kOffload, static_cast<int16_t>(s), m, 0, 0});
+  }
+  std::vector<Action> with;
+  for (size_t i = 0; i < word.size(); ++i) {
+    with.insert(with.end(), before[i].begin(), before[i].end());
+    with.push_back((*list)[i]);
+    with.insert(with.end(), behind[i].begin(), behind[i].end());
+  }
+  *list = std::move(with);
+}
+
+}  // namespace
+
 Schedule ScheduleOf(const SynthesisProblem& p, const OrderWords& words) {
   Schedule schedule;
   schedule.name = "synthesized";
@@ -203,6 +262,9 @@ Schedule ScheduleOf(const SynthesisProblem& p, const OrderWords& words) {
                                   : p.split_backward         ? BackwardInput(s, m)
                                                              : Backward(s, m));
     }
+  }
+  for (int d = 0; d < p.devices && !p.offloaded.empty(); ++d) {
+    InsertCopies(p, words[d], &schedule.order[d]);
   }
   if (!p.recomputed.empty()) InsertRecompute(&schedule, p.recomputed);
   return schedule;
@@ -233,6 +295,7 @@ absl::StatusOr<OrderWords> WordsOf(const SynthesisProblem& p, const Schedule& sc
     };
     for (const Action& a : schedule.order[d]) {
       if (a.kind == ActionKind::kRecompute && p.Recomputes(a.stage)) continue;
+      if (IsHostTransfer(a.kind) && !p.offloaded.empty()) continue;
       bool in_order = false;
       if (a.kind == ActionKind::kForward) {
         in_order = add(a.stage, kPassF, a.micro_batch);

@@ -43,6 +43,11 @@ struct SynthesisProblem {
   // [stage] Whether each backward rebuilds its activations first (R); empty: none does.
   std::vector<bool> recomputed;
   PassLengths lengths;  // ns
+  // [stage] ns that a copy of what its forward keeps takes to the host's memory, and back; empty:
+  // there is no way to it.
+  std::vector<int64_t> host_copy;
+  // [stage] Whether that is at the host between F and I (Offloaded); empty: none is.
+  std::vector<bool> offloaded;
   // Of a pass: memory above what the device holds while it runs, and what it changes. No limit of
   // time. Of whole backwards, `backward_input` is B's and `backward_weight` is not looked at.
   OrderLimits limits;
@@ -62,6 +67,10 @@ struct SynthesisProblem {
   int64_t Work(int device) const;  // of all its passes
 };
 
+// With what these stages keep at the host between F and I. A device leaves room for two copies on
+// their way, of its largest. Needs `host_copy`.
+SynthesisProblem Offloaded(SynthesisProblem problem, std::vector<bool> stages);
+
 // F = I = W = 1, hops of 0; an activation is 1 from F to W; no limit of memory.
 SynthesisProblem UnitProblem(int devices, int micro_batches, std::vector<int> device_of_stage);
 
@@ -78,6 +87,8 @@ absl::Status CheckProblem(const SynthesisProblem& problem);
 bool IsWordOf(const SynthesisProblem& problem, int device, const std::vector<Symbol>& word);
 bool FitsMemory(const SynthesisProblem& problem, int device, const std::vector<Symbol>& word);
 
+// With the recomputes and, of stages that are offloaded, O behind F and L so early that the copy is
+// over by the time of I if the device never waits; none where there is no time for both.
 Schedule ScheduleOf(const SynthesisProblem& problem, const OrderWords& words);
 // Of a schedule over the same stages and devices, one replica; a B is I and W of a problem that
 // splits backwards. InvalidArgument where the problem cannot say it.

@@ -114,6 +114,10 @@ absl::StatusOr<SynthesisProblem> ProblemOfCosts(const CostTable& costs, const St
     if (found != hops.end()) p.lengths.hop[s] = found->second;
   }
   p.limits = MemoryOfStages(stages, costs, p.recomputed, !split_backward);
+  for (int s = 0; s < p.stages() && costs.host_bandwidth > BytesPerSecond(0); ++s) {
+    const auto kept = static_cast<double>(p.limits.forward[s].change.value());
+    p.host_copy.push_back(std::llround(kept / costs.host_bandwidth.value() * 1e9));
+  }
   return p;
 }
 
@@ -144,10 +148,10 @@ absl::StatusOr<StepPrediction> PredictOrder(StepCache* cache, const StepConfig& 
   return Predict(std::move(step));
 }
 
-std::vector<bool> StagesToRecompute(const SynthesisProblem& none, const SynthesisProblem& all,
-                                    int more) {
-  std::vector<bool> recomputed(none.stages(), false);
-  if (none.limits.free.empty()) return recomputed;
+std::vector<bool> StagesThatMakeRoom(const SynthesisProblem& none, const SynthesisProblem& all,
+                                     int more) {
+  std::vector<bool> chosen(none.stages(), false);
+  if (none.limits.free.empty()) return chosen;
   int64_t round = 1;  // of the busiest device, per micro-batch
   for (int d = 0; d < none.devices; ++d) {
     round = std::max(round, none.Work(d) / none.micro_batches);
@@ -165,7 +169,7 @@ std::vector<bool> StagesToRecompute(const SynthesisProblem& none, const Synthesi
   };
   for (int d = 0; d < none.devices; ++d) {
     std::vector<int> own;
-    int64_t held = 0, passing = 0;
+    int64_t held = 0, passing = 0, copying = 0;
     for (int s = 0; s < none.stages(); ++s) {
       if (none.device_of_stage[s] != d) continue;
       own.push_back(s);
@@ -175,13 +179,16 @@ std::vector<bool> StagesToRecompute(const SynthesisProblem& none, const Synthesi
     std::stable_sort(own.begin(), own.end(), [&](int a, int b) {
       return kept(none, a) - kept(all, a) > kept(none, b) - kept(all, b);
     });
+    if (held + passing <= none.limits.free[d].value()) continue;
     for (const int s : own) {
-      if (held + passing <= none.limits.free[d].value()) break;
-      recomputed[s] = true;
+      if (held + passing <= all.limits.free[d].value()) break;
+      if (!all.offloaded.empty()) copying += 2 * all.host_copy[s];
+      if (copying > round) break;  // the link would not keep up
+      chosen[s] = true;
       held -= kept(none, s) - kept(all, s);
     }
   }
-  return recomputed;
+  return chosen;
 }
 
 }  // namespace pipelab

@@ -42,11 +42,11 @@ absl::StatusOr<SynthesisProblem> ProblemOfCosts(const CostTable& costs, const St
                                                 int micro_batches, int members,
                                                 std::vector<bool> recomputed, bool split_backward);
 
-// The stages to recompute so that each device has room for as many micro-batches as a pipeline that
-// never waits has in flight, and `more` of each stage: first those that free the most. `none` and
-// `all` are one placement's problem without and with recomputation.
-std::vector<bool> StagesToRecompute(const SynthesisProblem& none, const SynthesisProblem& all,
-                                    int more);
+// The stages to recompute, or to offload, so that each device has room for as many micro-batches as
+// a pipeline that never waits has in flight, and `more` of each stage: first those that free the
+// most. `none` and `all` are one placement's problem without any and with all of them.
+std::vector<bool> StagesThatMakeRoom(const SynthesisProblem& none, const SynthesisProblem& all,
+                                     int more);
 
 }  // namespace pipelab
 

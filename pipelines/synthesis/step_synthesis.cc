@@ -35,7 +35,7 @@ class StepSynthesizer {
       return absl::InvalidArgumentError("synthesize: memory must be above 0");
     }
     PIPELAB_RETURN_IF_ERROR(FindPlacements());
-    AddRecomputed();
+    AddRecomputedAndOffloaded();
     // A quick look at each; then the best for what is left.
     absl::Status status = absl::OkStatus();
     for (size_t i = 0; i < problems_.size(); ++i) {
@@ -114,39 +114,56 @@ class StepSynthesizer {
   }
   // What is left between I and W takes memory that whole backwards do not.
   void AddWhole(size_t i) {
-    const SynthesisProblem& split = problems_[i].second;
+    const SynthesisProblem split = problems_[i].second;
     absl::StatusOr<SynthesisProblem> p =
         ProblemOfStep(cache_, config_, split.device_of_stage, split.recomputed,
                       /*split_backward=*/false, options_.limits);
+    if (p.ok() && !split.offloaded.empty()) p = Offloaded(*std::move(p), split.offloaded);
     if (!p.ok()) return;
     problems_.push_back({absl::StrCat(problems_[i].first, ", whole backwards"), *std::move(p)});
   }
 
   // Where a pipeline that never waits, or one with a micro-batch more in flight, holds more than
-  // there is room for: with those stages recomputed that make room.
-  void AddRecomputed() {
-    if (!options_.recompute || config_.recompute != Recompute::kNone) return;
-    const auto problem = [this](const std::vector<int>& devices, std::vector<bool> recomputed) {
-      return ProblemOfStep(cache_, config_, devices, std::move(recomputed), options_.split_backward,
-                           options_.limits);
-    };
+  // there is room for: with those stages recomputed, or at the host, that make room.
+  void AddRecomputedAndOffloaded() {
     const size_t placements = problems_.size();
     for (size_t i = 0; i < placements; ++i) {
-      const SynthesisProblem none = problems_[i].second;
-      const std::vector<int>& devices = none.device_of_stage;
-      const auto all = problem(devices, std::vector<bool>(devices.size(), true));
-      int64_t before = 0;
-      for (const int more : {0, 1}) {
-        if (!all.ok()) break;
-        const std::vector<bool> some = StagesToRecompute(none, *all, more);
-        const int64_t count = std::count(some.begin(), some.end(), true);
-        if (count == before) continue;
-        before = count;
-        absl::StatusOr<SynthesisProblem> p = problem(devices, some);
-        if (!p.ok()) continue;
-        problems_.push_back(
-            {absl::StrCat(problems_[i].first, ", ", count, " recomputed"), *std::move(p)});
+      const auto [name, none] = problems_[i];
+      if (options_.recompute && config_.recompute == Recompute::kNone) AddRecomputed(name, none);
+      if (options_.offload && !none.host_copy.empty() && !none.limits.free.empty()) {
+        AddOffloaded(name, none);
       }
+    }
+  }
+
+  void AddRecomputed(const std::string& name, const SynthesisProblem& none) {
+    const auto problem = [&](std::vector<bool> stages) {
+      return ProblemOfStep(cache_, config_, none.device_of_stage, std::move(stages),
+                           options_.split_backward, options_.limits);
+    };
+    const auto all = problem(std::vector<bool>(none.stages(), true));
+    if (all.ok()) AddThoseThatMakeRoom(name, "recomputed", none, *all, problem);
+  }
+
+  void AddOffloaded(const std::string& name, const SynthesisProblem& none) {
+    const auto problem = [&none](std::vector<bool> stages) {
+      return absl::StatusOr<SynthesisProblem>(Offloaded(none, std::move(stages)));
+    };
+    const auto all = problem(std::vector<bool>(none.stages(), true));
+    AddThoseThatMakeRoom(name, "offloaded", none, *all, problem);
+  }
+
+  template <typename Make>
+  void AddThoseThatMakeRoom(const std::string& name, absl::string_view how,
+                            const SynthesisProblem& none, const SynthesisProblem& all, Make make) {
+    int64_t before = 0;
+    for (const int more : {0, 1}) {
+      const std::vector<bool> some = StagesThatMakeRoom(none, all, more);
+      const int64_t count = std::count(some.begin(), some.end(), true);
+      if (count == before) continue;
+      before = count;
+      absl::StatusOr<SynthesisProblem> p = make(some);
+      if (p.ok()) problems_.push_back({absl::StrCat(name, ", ", count, " ", how), *std::move(p)});
     }
   }
 

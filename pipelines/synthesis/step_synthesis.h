@@ -36,6 +36,7 @@ struct StepSynthesisOptions {
   bool split_backward = true;   // backwards may be split
   bool placement = true;        // stages may be placed otherwise than looped
   bool recompute = true;        // stages may be recomputed where the configuration has none
+  bool offload = true;          // activations may wait at the host, on clusters with a host link
   int most_virtual_stages = 4;  // stages that a device has of a pipeline, at most
 };
 

@@ -167,14 +167,39 @@ TEST(WordEvaluator, IsTheMakespanOfTheSchedule) {
 }
 
 // A device in front has more micro-batches in flight: 3, 3, 2 and 1 of them here.
-TEST(StagesToRecompute, AreThoseWithoutRoomForWhatIsInFlight) {
+TEST(StagesThatMakeRoom, AreThoseWithoutRoomForWhatIsInFlight) {
   SynthesisProblem none = UnitProblem(4, 8, LoopedDevices(4, 1));
-  EXPECT_THAT(StagesToRecompute(none, none, 0), ElementsAre(false, false, false, false));
+  EXPECT_THAT(StagesThatMakeRoom(none, none, 0), ElementsAre(false, false, false, false));
   SynthesisProblem all = none;
   for (auto& use : all.limits.forward) use = {Bytes(1), Bytes(0)};
   none.limits.free.assign(4, Bytes(2));
-  EXPECT_THAT(StagesToRecompute(none, all, 0), ElementsAre(true, true, false, false));
-  EXPECT_THAT(StagesToRecompute(none, all, 1), ElementsAre(true, true, true, false));
+  EXPECT_THAT(StagesThatMakeRoom(none, all, 0), ElementsAre(true, true, false, false));
+  EXPECT_THAT(StagesThatMakeRoom(none, all, 1), ElementsAre(true, true, true, false));
+}
+
+// A device with room for three copies runs as one with room for all, as po_f does.
+TEST(Offloaded, NeedsRoomForThreeAndNoTime) {
+  SynthesisProblem p = UnitProblem(4, 12, LoopedDevices(4, 1));
+  p.host_copy.assign(4, 1);
+  const int64_t plain = WordEvaluator(p).Makespan(BeamSearch(p, ComputeHeads(p, true), {}));
+  p.limits.free.assign(4, Bytes(3));
+  const SynthesisProblem offloaded = Offloaded(p, {true, true, false, false});
+  const OrderWords words = BeamSearch(offloaded, ComputeHeads(offloaded, true), {});
+  ASSERT_FALSE(words.empty());
+  const int64_t makespan = WordEvaluator(offloaded).Makespan(words);
+  EXPECT_EQ(makespan, plain);
+  EXPECT_THAT(CheckProof(offloaded, {words, makespan, BestBound(offloaded), ""}), IsOk());
+  const Schedule schedule = ScheduleOf(offloaded, words);
+  EXPECT_EQ(*WordsOf(offloaded, schedule), words);
+  int out = 0, back = 0;
+  for (const auto& list : schedule.order) {
+    for (const Action& a : list) {
+      out += a.kind == ActionKind::kOffload ? 1 : 0;
+      back += a.kind == ActionKind::kReload ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(out, back);
+  EXPECT_GT(out, 12);
 }
 
 TEST(WordEvaluator, ACriticalPathHasNoPauses) {
