@@ -61,7 +61,9 @@ class Parser {
     s_.num_micro_batches = static_cast<int>(micro_batches_);
     s_.num_slices = static_cast<int>(slices_);
     s_.placement.num_devices = static_cast<int>(devices_);
-    PIPELAB_RETURN_IF_ERROR(ForwardOnly());
+    PIPELAB_RETURN_IF_ERROR(Flag("forward_only", &s_.forward_only));
+    PIPELAB_RETURN_IF_ERROR(Flag("merges_passes", &s_.merges_passes));
+    PIPELAB_RETURN_IF_ERROR(Flag("weights_travel", &s_.weights_travel));
     PIPELAB_RETURN_IF_ERROR(Prepares());
     PIPELAB_RETURN_IF_ERROR(Replay());
     PIPELAB_RETURN_IF_ERROR(StageMicroBatches());
@@ -101,10 +103,10 @@ class Parser {
   }
 
   // Lines that most schedules lack.
-  absl::Status ForwardOnly() {
+  absl::Status Flag(absl::string_view word, bool* is_set) {
     in_.SkipEmptyLines();
-    s_.forward_only = in_.Take("forward_only");
-    return s_.forward_only ? in_.EndLine() : absl::OkStatus();
+    *is_set = in_.Take(word);
+    return *is_set ? in_.EndLine() : absl::OkStatus();
   }
 
   absl::Status Prepares() {
@@ -268,6 +270,8 @@ std::string ToText(const Schedule& s) {
                                  "\nmicro_batches ", s.num_micro_batches, "\nslices ", s.num_slices,
                                  "\nstages ", s.num_stages(), "\n");
   if (s.forward_only) absl::StrAppend(&out, "forward_only\n");
+  if (s.merges_passes) absl::StrAppend(&out, "merges_passes\n");
+  if (s.weights_travel) absl::StrAppend(&out, "weights_travel\n");
   if (!s.prepares.empty()) {
     absl::StrAppend(&out, "prepares");
     for (const uint8_t p : s.prepares) absl::StrAppend(&out, " ", p);

@@ -224,7 +224,7 @@ void StageParameters::Step(int64_t step) {
     own.push_back(state.own);
     ties.push_back(state.ties);
   }
-  if (shard_.index >= 0) {
+  if (shard_.index >= 0 && own_size_ > 0) {
     OptimizerStep(optimizer_, step, masters_.own, SteppedGradients(), own, backend_);
   }
   OptimizerStep(optimizer_, step, masters_.ties, gradients_.ties, ties, backend_);
@@ -254,7 +254,7 @@ absl::StatusOr<const StageParameters::Region*> StageParameters::Find(absl::strin
 
 void StageParameters::TakeMasters() {
   if (!has_masters()) return;
-  if (shard_.index >= 0) backend_->Copy(masters_.own, part_of_values_);
+  if (shard_.index >= 0 && own_size_ > 0) backend_->Copy(masters_.own, part_of_values_);
   backend_->Copy(masters_.ties, values_.ties);
 }
 

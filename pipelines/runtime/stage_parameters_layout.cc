@@ -107,7 +107,8 @@ void StageParameters::Allocate(uint64_t seed) {
     return backend_->arena().Zeros(backend_->activation_type(), {size}, MemoryKind::kParameter);
   };
   const int64_t whole = shard_.Padded(own_size_), part = shard_.PartOf(own_size_);
-  const int64_t stepped = shard_.index < 0 ? 0 : part;
+  // A stage without parameters travels, too, as one number, which nothing steps.
+  const int64_t stepped = shard_.index < 0 || own_size_ == 0 ? 0 : part;
   values_.ties = values(ties_size_);
   if (sharded_values()) {
     part_of_values_ = values(part);
@@ -152,7 +153,7 @@ void StageParameters::Start(uint64_t seed) {
   }
   if (in_place) return;
   if (!sharded_values()) SetHostValues(values_.own, own);
-  if (shard_.index >= 0) {
+  if (shard_.index >= 0 && own_size_ > 0) {
     SetHostValues(masters_.own, absl::MakeConstSpan(own).subspan(shard_.index * part, part));
   }
   TakeMasters();

@@ -10,14 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "pipelines/schedules/bidirectional.h"
 #include "pipelines/schedules/schemes.h"
+#include "tools/base/status_macros.h"
 
 namespace pipelab {
 
 absl::Status CheckGems(const SchemeParams& params) {
-  if (params.devices < 2) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--devices=", params.devices, ": the two directions need two ends; use at least 2"));
-  }
+  PIPELAB_RETURN_IF_ERROR(
+      CheckEven("--devices", params.devices, "else both copies of a stage are on one device"));
   if (params.micro_batches >= 2) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--micro_batches=", params.micro_batches,

@@ -25,7 +25,7 @@ TEST(Gems, PaperFigure) {
 
 // (P-1)(2M+1) idle of 3M of work: the paper's table has a bubble of (P-1) / (P + 1/2).
 TEST(Gems, BubbleAndActivations) {
-  for (int p = 2; p <= 9; ++p) {
+  for (int p = 2; p <= 10; p += 2) {
     for (int m = 2; m <= 12; ++m) {
       const UnitFigures f = Figures(MakeOrDie("gems", {p, m}));
       ASSERT_EQ(f.busy, 3 * m);
@@ -37,11 +37,12 @@ TEST(Gems, BubbleAndActivations) {
   EXPECT_NEAR(static_cast<double>(f.idle) / static_cast<double>(f.makespan), 7 / 8.5, 1e-3);
 }
 
-TEST(Gems, NeedsTwoOfEach) {
+TEST(Gems, NeedsEvenDevicesAndTwoMicroBatches) {
   EXPECT_EQ(Refusal("gems", {4, 1}),
             "gems --micro_batches=1: each of the two replicas takes one; use at least 2");
-  EXPECT_EQ(Refusal("gems", {1, 4}),
-            "gems --devices=1: the two directions need two ends; use at least 2");
+  EXPECT_EQ(Refusal("gems", {3, 4}),
+            "gems --devices=3: must be even (else both copies of a stage are on one device); "
+            "nearest: 2 or 4");
 }
 
 }  // namespace

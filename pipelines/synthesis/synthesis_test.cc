@@ -173,6 +173,7 @@ TEST(StagesThatMakeRoom, AreThoseWithoutRoomForWhatIsInFlight) {
   SynthesisProblem all = none;
   for (auto& use : all.limits.forward) use = {Bytes(1), Bytes(0)};
   none.limits.free.assign(4, Bytes(2));
+  all.limits.free = none.limits.free;
   EXPECT_THAT(StagesThatMakeRoom(none, all, 0), ElementsAre(true, true, false, false));
   EXPECT_THAT(StagesThatMakeRoom(none, all, 1), ElementsAre(true, true, true, false));
 }
