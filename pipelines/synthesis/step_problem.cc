@@ -169,7 +169,7 @@ std::vector<bool> StagesThatMakeRoom(const SynthesisProblem& none, const Synthes
   };
   for (int d = 0; d < none.devices; ++d) {
     std::vector<int> own;
-    int64_t held = 0, passing = 0, copying = 0;
+    int64_t held = 0, passing = 0;
     for (int s = 0; s < none.stages(); ++s) {
       if (none.device_of_stage[s] != d) continue;
       own.push_back(s);
@@ -182,8 +182,6 @@ std::vector<bool> StagesThatMakeRoom(const SynthesisProblem& none, const Synthes
     if (held + passing <= none.limits.free[d].value()) continue;
     for (const int s : own) {
       if (held + passing <= all.limits.free[d].value()) break;
-      if (!all.offloaded.empty()) copying += 2 * all.host_copy[s];
-      if (copying > round) break;  // the link would not keep up
       chosen[s] = true;
       held -= kept(none, s) - kept(all, s);
     }
