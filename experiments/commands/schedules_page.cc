@@ -128,7 +128,7 @@ absl::StatusOr<std::string> GraphPictures(const Scheme& scheme) {
 // Lists of a small pipeline whose vocabulary is divided.
 absl::StatusOr<std::string> VocabularyPictures(const Scheme& scheme) {
   std::string text =
-      "\nOf a chain it is that scheme. With parts of a vocabulary on P = 2 devices, M = 2:\n";
+      "\nOn a chain it is that scheme. With parts of a vocabulary on P = 2 devices, M = 2:\n";
   for (int barriers : {2, 1}) {
     SchemeParams params{2, 2};
     params.stages = VocabularyStages(2, 2 * scheme.default_virtual_stages, barriers);

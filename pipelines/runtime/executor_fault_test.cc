@@ -80,8 +80,8 @@ TEST(ExecutorFault, OfAScheduleThatOffloads) {
     FaultInjector faults({.device = 1, .action = Parse(action), .error = absl::DataLossError("x")});
     FakePipeline pipeline(&program, {.faults = &faults});
     ASSERT_THAT(pipeline.created(), IsOk());
-    EXPECT_THAT(pipeline.RunStep(), StatusIs(absl::StatusCode::kDataLoss,
-                                             absl::StrCat("device 1, ", action, ": x")));
+    EXPECT_THAT(pipeline.RunStep(),
+                StatusIs(absl::StatusCode::kDataLoss, absl::StrCat("device 1, ", action, ": x")));
     EXPECT_EQ(pipeline.LeftAfterwards(), Bytes(0)) << action;
   }
 }

@@ -78,8 +78,8 @@ TEST(CollectiveLowering, IsSoundForTheWholeCatalogue) {
           }
           if (s->weights_travel && (options.sharding == Sharding::kOptimizer ||
                                     options.sharding == Sharding::kGradients)) {
-            EXPECT_THAT(Lower(*s, options), StatusIs(absl::StatusCode::kInvalidArgument,
-                                                     HasSubstr("one owner each")));
+            EXPECT_THAT(Lower(*s, options),
+                        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("one owner each")));
             continue;
           }
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Program p, Lower(*s, options));
