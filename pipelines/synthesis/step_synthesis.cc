@@ -137,9 +137,9 @@ class StepSynthesizer {
   }
 
   void AddRecomputed(const std::string& name, const SynthesisProblem& none) {
-    const auto problem = [&](std::vector<bool> stages) {
-      return ProblemOfStep(cache_, config_, none.device_of_stage, std::move(stages),
-                           options_.split_backward, options_.limits);
+    const auto problem = [&](const std::vector<bool>& stages) {
+      return ProblemOfStep(cache_, config_, none.device_of_stage, stages, options_.split_backward,
+                           options_.limits);
     };
     const auto all = problem(std::vector<bool>(none.stages(), true));
     if (all.ok()) AddThoseThatMakeRoom(name, "recomputed", none, *all, problem);
