@@ -122,7 +122,9 @@ class Lowering {
     HostCopies& copies = host_copies_[d];
     const int replica = program_.schedule.ReplicaOf(a.stage, a.micro_batch);
     if (copies.offload >= 0) {
-      Append(d, OpCode::kHostWait, copies.replica, copies.offloaded, copies.offload);
+      const Action& before = copies.offloaded;
+      Append(d, OpCode::kHostWait, program_.schedule.ReplicaOf(before.stage, before.micro_batch),
+             before, copies.offload);
       copies.offload = -1;
     }
     const int32_t id = copies.count++;
@@ -132,7 +134,6 @@ class Lowering {
     } else {
       copies.offload = id;
       copies.offloaded = a;
-      copies.replica = replica;
       Append(d, OpCode::kOffload, replica, a, id);
     }
   }
@@ -283,7 +284,6 @@ class Lowering {
   // micro-batch and slice.
   struct HostCopies {
     int32_t count = 0, offload = -1;
-    int replica = 0;
     Action offloaded;
     std::map<std::tuple<int, int, int>, int32_t> reloads;
   };

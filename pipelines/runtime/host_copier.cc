@@ -35,7 +35,7 @@ HostCopier::~HostCopier() {
   thread_.join();
 }
 
-absl::Status HostCopier::Begin(bool reload, std::vector<Tensor*> tensors) {
+absl::Status HostCopier::Begin(bool reload, const std::vector<Tensor*>& tensors) {
   Copy copy;
   for (Tensor* tensor : tensors) {
     if (tensor->empty()) continue;

@@ -38,9 +38,9 @@ class HostCopier {
   ~HostCopier();  // drops what is not over
 
   // What the pointers point to must stay there until Wait. Unimplemented: tensors that overlap.
-  absl::Status Begin(bool reload, std::vector<Tensor*> tensors);
+  absl::Status Begin(bool reload, const std::vector<Tensor*>& tensors);
   void Wait(int32_t copy);
-  // Of a copy that is over, on the steady clock.
+  // Of a finished copy, on the steady clock.
   struct Times {
     int64_t begin_ns = 0, end_ns = 0;
   };

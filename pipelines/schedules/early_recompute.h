@@ -16,8 +16,8 @@
 
 namespace pipelab {
 
-// A valid schedule of one device a stage and replica, whose edges lead from a stage to the next or
-// are free of hops.
+// `schedule` is valid and has one device for each stage of a replica. Its edges lead from a stage to
+// the next one, or cost no hop.
 Schedule RecomputeInGaps(Schedule schedule, const PassLengths& lengths, int ahead);
 
 }  // namespace pipelab
