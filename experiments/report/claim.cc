@@ -143,6 +143,11 @@ void MetWithin(Claim* claim, double low, double high, std::string reason) {
   MetIf(claim, met, Range(low, high, claim->unit), std::move(reason));
 }
 
+void FoundAlike(Claim* claim, Origin origin, int alike, int all, std::string reason) {
+  Found(claim, origin, alike, absl::StrCat(alike, " of ", all, " ", claim->unit, " alike"));
+  MetIf(claim, all > 0 && alike == all, absl::StrCat("all ", claim->unit), std::move(reason));
+}
+
 void MetWithinErrors(Claim* claim, CellErrors errors, double limit, std::string reason) {
   const bool met = errors.cells > 0 && errors.largest <= limit;
   if (claim->published.empty()) claim->published = absl::StrCat(errors.cells, " cells");

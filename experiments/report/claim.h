@@ -91,6 +91,8 @@ void MetIf(Claim* claim, bool met, std::string accepted, std::string reason);
 void MetWithin(Claim* claim, double low, double high, std::string reason);
 // Of a table: no cell is further off than `limit`, a share.
 void MetWithinErrors(Claim* claim, CellErrors errors, double limit, std::string reason);
+// Of things counted in the claim's unit: how many of all are as published, and whether all are.
+void FoundAlike(Claim* claim, Origin origin, int alike, int all, std::string reason);
 void NotMade(Claim* claim, std::string why);
 
 // Over the range of `name`, which the paper does not give: met where every value meets the claim,

@@ -121,10 +121,9 @@ Claim OrderClaim(const std::vector<Seq1F1BRow>& rows) {
       }
     }
   }
-  Found(&c, Origin::kSimulated, alike, absl::StrCat(alike, " of ", pairs, " pairs alike"));
-  MetIf(&c, pairs > 0 && alike == pairs, "all pairs",
-        "the paper's interleaved slices are slower than plain ones, and Seq1F1B with 16 "
-        "micro-batches than 1F1B; here a smaller bubble always gains");
+  FoundAlike(&c, Origin::kSimulated, alike, pairs,
+             "the paper's interleaved slices are slower than plain ones, and Seq1F1B with 16 "
+             "micro-batches than 1F1B; here a smaller bubble always gains");
   return c;
 }
 
@@ -138,8 +137,7 @@ Claim MemoryClaim(const std::vector<Seq1F1BRow>& rows) {
       alike += row.steps[i].fits == (row.published.tflops[i] > 0);
     }
   }
-  Found(&c, Origin::kSimulated, alike, absl::StrCat(alike, " of ", runs, " runs alike"));
-  MetIf(&c, runs > 0 && alike == runs, "all runs", "a run fits here and not there, or the reverse");
+  FoundAlike(&c, Origin::kSimulated, alike, runs, "a run fits here and not there, or the reverse");
   return c;
 }
 

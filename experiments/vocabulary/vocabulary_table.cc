@@ -94,10 +94,9 @@ Claim OrderClaim(const std::vector<VocabularyCell>& cells) {
       alike += a.as_collectives.mfu > b.as_collectives.mfu;
     }
   }
-  Found(&c, Origin::kSimulated, alike, absl::StrCat(alike, " of ", pairs, " pairs alike"));
-  MetIf(&c, pairs > 0 && alike == pairs, "all pairs",
-        "with 32768 words no move of whole blocks shortens the longest stage here, so that "
-        "redistribution is 1F1B");
+  FoundAlike(&c, Origin::kSimulated, alike, pairs,
+             "with 32768 words no move of whole blocks shortens the longest stage here, so that "
+             "redistribution is 1F1B");
   return c;
 }
 
