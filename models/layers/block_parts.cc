@@ -58,7 +58,7 @@ void ResidualDropout::ForEachRange(const LayerContext& ctx, int64_t rows, Fn&& f
     return;
   }
   const int64_t count = rows / ctx.samples, step_begin = static_cast<int64_t>(mask.offset);
-  const int64_t first = rows_.parts == 1 ? ctx.slice.first : rows_.part * count;
+  const int64_t first = ctx.slice.first + rows_.part * count;
   const std::vector<TokenSlice> ranges = context_.Tokens(tokens_, {first, count});
   for (int64_t sample = 0; sample < ctx.samples; ++sample) {
     int64_t begin = sample * count;

@@ -42,15 +42,16 @@ class GptEmbedding : public UnaryLayer {
       for (const TokenRun& run : ctx.cached->runs) tokens.push_back({run.first, run.count});
       return tokens;
     }
-    return context_.Tokens(
-        all_tokens_, {ctx.slice.first + rows_.part().part * tokens_, ctx.slice.CountOf(tokens_)});
+    const int64_t own = Count(ctx);
+    return context_.Tokens(all_tokens_, {ctx.slice.first + rows_.part().part * own, own});
   }
   bool together(const LayerContext& ctx) const {
     return rows_.part().parts == 1 && context_.whole() && ctx.cached == nullptr;
   }
   // Rows of the pass on this device, of one sample or of all runs.
   int64_t Count(const LayerContext& ctx) const {
-    return ctx.cached != nullptr ? RowsOf(ctx.cached->runs) : ctx.slice.CountOf(tokens_);
+    if (ctx.cached != nullptr) return RowsOf(ctx.cached->runs);
+    return ctx.slice.whole() ? tokens_ : ctx.slice.count / rows_.part().parts;
   }
   // Adds the positions of each sample's tokens to y, or y to them. Sinusoids are those of y's rows.
   void AddPositions(const LayerContext& ctx, const Tensor& positions_TC, const Tensor& y_MC) const;

@@ -99,13 +99,15 @@ LayerCosts AttentionCosts(const Sizes& s) {
   return costs;
 }
 
-// A slice, whose rows are not split by tokens. q, k, v of the whole samples come with the first
-// slice's forward and go with its backward; their gradient comes with the last slice's backward and
-// goes with the first one's.
+// A slice. q, k, v of the whole samples come with the first slice's forward and go with its
+// backward; their gradient comes with the last slice's backward and goes with the first one's. All
+// of these are of all rows, where rows are split by tokens too.
 LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
-  const int64_t m = s.samples * slice.count;
+  const SplitRows rows = s.Rows(slice);
+  const int64_t m = rows.all;
   const Bytes mc = s.width(m * s.c), mw = s.width(m * s.w), qkv = s.width(m * s.qkv()), none;
-  const Bytes statistics = FloatBytes(s.statistics * m), lse = FloatBytes(m * s.heads);
+  const Bytes own = s.width(rows.own * s.c), sums = rows.scattered() ? own : none;
+  const Bytes statistics = FloatBytes(s.statistics * rows.own), lse = FloatBytes(m * s.heads);
   const Bytes sequence = s.width(s.samples * s.tokens * s.qkv());
   const Bytes starts = slice.first == 0 ? sequence : none;
   const Bytes ends = slice.end() == s.tokens ? sequence : none;
@@ -113,20 +115,25 @@ LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
       FloatBytes(AttentionWorkspaceFloats(slice.count, slice.end(), s.window, s.key_tile));
   LayerCosts costs;
   AddFlops(s, slice, &costs);
-  costs.output = mc;
+  costs.output = own;
   costs.kept = statistics + lse + mw + starts;
-  costs.kept_for_weight = statistics + qkv + mw + mc * 2;
+  costs.kept_for_weight = statistics + qkv + mw + mc + own;
   costs.kept_when_dropped = starts;
-  // The slice's q, k, v beside the norm's output; beside the samples'; then as for whole samples.
+  // The slice's q, k, v beside the norm's output, which was gathered beside the own rows; beside the
+  // samples'; then as for whole samples.
   const auto forward_peak = [&](Bytes room) {
-    return statistics + std::max(mc + qkv, room + std::max(qkv, lse + mw + std::max(scratch, mc)));
+    return statistics + std::max(mc + std::max(qkv, sums),
+                                 room + std::max(qkv, lse + mw + std::max(scratch, mc + sums)));
   };
   costs.forward_peak = forward_peak(starts);
   costs.recompute_peak = forward_peak(none);
-  // The kernel; the slice's part of the gradient beside the samples'; the norm's gradient and dx.
-  const Bytes level = (s.dropout ? mc : none) + ends, part = level + qkv - lse;
+  // The branch's gradient, where it is gathered; the kernel; the slice's part of the gradient beside
+  // the samples'; the norm's gradient and dx, or its sums.
+  const Bytes branch = s.dropout || rows.scattered() ? mc : none;
+  const Bytes level = branch + ends, part = level + qkv - lse;
   costs.backward_input_peak =
-      std::max({level + mw + scratch * 2, part, part - starts * 2 + mc * 2});
+      std::max({branch + (s.dropout ? sums : none), level + mw + scratch * 2, part,
+                part - starts * 2 + mc + own});
   costs.backward_peak = costs.backward_input_peak;
   costs.backward_weight_peak = Bytes(0);
   costs.carried = ends - starts;

@@ -66,6 +66,11 @@ struct TensorGroup {
   bool merges = false;  // LayerTimes::merged_saving is wanted
   bool delayed_weights = false;
 
+  // Devices of the pipeline that spread the attention of the slices that they have at a time
+  // (slice_exchange.h), and the way between the farthest of them; 1: each computes its own.
+  int slice_devices = 1;
+  PathCost slice_path = {};
+
   // Of one pass's collectives, one after the other and beside nothing else, but hops, of which what
   // is left counts when they run beside their parts of the pass's `attention`.
   Nanoseconds TimeOf(const std::vector<TensorCollective>& collectives, NumberType type,

@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "models/graph/context_parallel.h"
 #include "models/graph/expert_parallel.h"
+#include "models/graph/model_slices.h"
+#include "pipelines/cost/slice_exchange.h"
 #include "pipelines/cost/stage_bytes.h"
 #include "pipelines/cost/stage_plan.h"
 #include "tools/base/status_macros.h"
@@ -322,12 +324,8 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
     if (!partition.block_of_layer.empty()) {
       return absl::InvalidArgumentError("recompute=blocks: not with token slices; give full");
     }
-    if (split.scatters_rows()) {
-      return absl::InvalidArgumentError("--sequence_parallel: not with token slices");
-    }
-    PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
-    PIPELAB_ASSIGN_OR_RETURN(slices,
-                             MakeTokenSlices(options.slices, graph.layers[0].output_shape[0]));
+    PIPELAB_ASSIGN_OR_RETURN(
+        slices, SlicesOfModel(graph, options.slices, split.scatters_rows() ? split.degree : 1));
   }
   const auto costs_of = [&](TokenSlice slice) -> absl::StatusOr<SliceCosts> {
     SliceCosts costs;
@@ -352,6 +350,10 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
   for (const TokenSlice& slice : slices) {
     PIPELAB_ASSIGN_OR_RETURN(SliceCosts costs, costs_of(slice));
     table.slices.push_back(std::move(costs));
+  }
+  if (options.tensor.slice_devices > 1 && !slices.empty()) {
+    const int64_t tokens = DeviceSamples(options, 0, micro_batch_size) * slices[0].count;
+    SpreadAttention(graph, partition.layers, tokens, NumberBytes(options), options.tensor, &table);
   }
   for (const LayerSpec& layer : graph.layers) {
     for (const ParameterSpec& p : layer.parameters) {

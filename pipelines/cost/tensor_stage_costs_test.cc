@@ -221,11 +221,15 @@ TEST(TensorStageCosts, RefusesWhatCannotBeSplit) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("--tensor_parallel=3: must divide the 40 words")));
   options.tensor = Group(2, true);
-  options.slices = {10, 6};
+  options.slices = {11, 5};
   EXPECT_THAT(ComputeStageCosts(Gpt(), InThree(Gpt()), kSamples, options),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("--sequence_parallel: not with token slices")));
+                       HasSubstr("token slices of 11,5 tokens: with sequence parallelism 2 devices "
+                                 "divide each, so they must be multiples of 2")));
+  options.slices = {10, 6};
+  EXPECT_THAT(ComputeStageCosts(Gpt(), InThree(Gpt()), kSamples, options), IsOk());
   options.tensor = Group(2, false);
+  options.slices = {11, 5};
   EXPECT_THAT(ComputeStageCosts(Gpt(), InThree(Gpt()), kSamples, options), IsOk());
 }
 

@@ -1,6 +1,7 @@
 #include "pipelines/runtime/layer_stage_checks.h"
 
 #include "absl/strings/str_cat.h"
+#include "models/graph/model_slices.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -44,8 +45,7 @@ absl::Status CheckStageSizes(const ModelPartition& partition, int stage,
 absl::StatusOr<std::vector<TokenSlice>> SlicesOf(const ModelGraph& graph,
                                                  const LayerStageOptions& options) {
   if (options.slices.size() < 2) return std::vector<TokenSlice>{TokenSlice()};
-  PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
-  return MakeTokenSlices(options.slices, graph.layers[0].output_shape[0]);
+  return SlicesOfModel(graph, options.slices, graph.layers[0].rows.parts);
 }
 
 }  // namespace pipelab

@@ -113,7 +113,8 @@ absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
     plan->graph = std::move(stages->model.graph);
     partition = std::move(stages->partition);
   }
-  PIPELAB_ASSIGN_OR_RETURN(plan->slices, ChooseSlices(graph, parts.schedule, options.slices));
+  PIPELAB_ASSIGN_OR_RETURN(plan->slices,
+                           ChooseSlices(graph, parts.schedule, options.slices, plan->split));
   PIPELAB_RETURN_IF_ERROR(CheckBatchNorm(graph, partition, parts.schedule, options.batch_norm));
   PIPELAB_RETURN_IF_ERROR(
       CheckMeetingGroups(parts.schedule, options, static_cast<int>(options.context_parallel),

@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "models/graph/context_parallel.h"
 #include "models/graph/expert_parallel.h"
-#include "models/graph/token_slice.h"
+#include "models/graph/model_slices.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/layer_times.h"
 #include "pipelines/cost/stage_costs.h"
@@ -134,6 +134,27 @@ absl::Status CheckRebuilds(const Schedule& schedule, const StepConfig& c) {
   return absl::OkStatus();
 }
 
+// That all slices are alike but for what they attend to, and devices have them one after the other.
+absl::Status CheckSliceExchange(const StepConfig& c, const Schedule& schedule,
+                                const std::vector<int64_t>& slices) {
+  if (!c.slice_exchange) return absl::OkStatus();
+  const auto error = [&](const auto&... words) {
+    return absl::InvalidArgumentError(absl::StrCat("slice_exchange: ", words...));
+  };
+  if (slices.size() < 2) return error(c.scheme, " has no token slices; take seq1f1b");
+  for (const int64_t length : slices) {
+    if (length == slices[0]) continue;
+    return error("token slices of ", absl::StrJoin(slices, ","),
+                 " tokens: must be equal; take a number of slices that divides the tokens");
+  }
+  for (int stage = 0; stage < schedule.num_stages(); ++stage) {
+    const int device =
+        schedule.placement.groups[0][stage][0] / (schedule.num_devices() / c.pipeline);
+    if (device != stage % c.pipeline) return error(c.scheme, ": its stages are not in turn");
+  }
+  return absl::OkStatus();
+}
+
 // Of one copy, for the members of a group.
 absl::StatusOr<Schedule> ScheduleFor(StepCache* cache, const StepConfig& c, int members) {
   PIPELAB_ASSIGN_OR_RETURN(const Schedule* one, cache->ScheduleOf(c));
@@ -201,16 +222,14 @@ RankGrid GridOfStep(const StepModel& model, const StepConfig& c, int members,
 }
 
 absl::StatusOr<std::vector<int64_t>> ChooseSlices(const ModelGraph& graph, const Schedule& schedule,
-                                                  const std::vector<int64_t>& lengths) {
+                                                  const std::vector<int64_t>& lengths,
+                                                  TensorParallel split) {
   const int slices = schedule.num_slices;
-  if (lengths.empty() && slices == 1) return lengths;
-  PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
-  const int64_t tokens = graph.layers[0].output_shape[0];
-  if (lengths.empty() && slices <= tokens) return EqualTokenSlices(tokens, slices);
   if (lengths.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--slices=", slices, ": more token slices than a sample's ", tokens, " tokens"));
+    if (slices == 1) return lengths;
+    return EqualSlicesOfModel(graph, slices, split.scatters_rows() ? split.degree : 1);
   }
+  PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
   if (static_cast<int>(lengths.size()) != slices) {
     return absl::InvalidArgumentError(absl::StrCat("token slices of ", absl::StrJoin(lengths, ","),
                                                    " tokens, but the schedule has ", slices));
@@ -290,7 +309,9 @@ absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
   if (c.recompute == Recompute::kBlocks) {
     PIPELAB_RETURN_IF_ERROR(CheckRebuilds(parts.schedule, c));
   }
-  PIPELAB_ASSIGN_OR_RETURN(parts.slices, ChooseSlices(model.model->graph, parts.schedule, {}));
+  PIPELAB_ASSIGN_OR_RETURN(parts.slices,
+                           ChooseSlices(model.model->graph, parts.schedule, {}, c.split()));
+  PIPELAB_RETURN_IF_ERROR(CheckSliceExchange(c, parts.schedule, parts.slices));
   PIPELAB_ASSIGN_OR_RETURN(const StepStages stages,
                            cache->StagesOf(c, parts.schedule.num_stages(), parts.slices));
   parts.partition = stages.partition;

@@ -99,10 +99,11 @@ absl::StatusOr<StepPrediction> Predict(Step step);
 absl::StatusOr<StepPrediction> PredictStep(const StepModel& model, const StepConfig& config);
 absl::StatusOr<StepPrediction> PredictStep(StepCache* cache, const StepConfig& config);
 
-// Tokens of each of the schedule's slices: `lengths`, or as equal as can be, the first ones longer.
-// None for whole samples.
+// Tokens of each of the schedule's slices: `lengths`, or as equal as can be, the first ones longer,
+// where the devices of the split have whole tokens of each. None for whole samples.
 absl::StatusOr<std::vector<int64_t>> ChooseSlices(const ModelGraph& graph, const Schedule& schedule,
-                                                  const std::vector<int64_t>& lengths);
+                                                  const std::vector<int64_t>& lengths,
+                                                  TensorParallel split);
 
 // InvalidArgument naming b where a step's time or bytes would not fit 63 bits.
 absl::Status CheckCountable(const StepModel& model, int64_t micro_batch_size,

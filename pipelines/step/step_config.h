@@ -41,6 +41,9 @@
 //   layout          groups or layers of each stage instead: "3+2+2+3"
 //   group, replicas, slices, update, concatenation
 //                   what only some schemes have (SchemeParams)
+//   slice_exchange  of token slices of equal lengths: the devices of the pipeline spread the attention
+//                   of those that they have at a time evenly (SlimPipe's context exchange);
+//                   simulated, not executed: cost/slice_exchange.h
 //   gathers_each    sharded weights are gathered for each micro-batch
 //   tensor_overlap  of sequence parallelism: rows are gathered and scattered beside the products
 //                   that take or make them (Megatron-LM's --tp-comm-overlap): layer_times.h
@@ -129,6 +132,7 @@ struct StepConfig {
   CutRule cut = CutRule::kBlocks;
   std::string layout;
   int group_size = 0, replicas = 0, slices = 0, update_interval = 0;
+  bool slice_exchange = false;
   Concatenation concatenation = Concatenation::kDirect;
   Residency residency = Residency::kRun;
   bool overlap_pipeline = true, overlap_data = true, overlap_tensor = false, whole_messages = false;

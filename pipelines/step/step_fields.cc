@@ -107,6 +107,7 @@ std::vector<StepField> MakeFields() {
       IntegerField("group", "group_size", &StepConfig::group_size, 0),
       IntegerField("replicas", "replicas", &StepConfig::replicas, 0),
       IntegerField("slices", "slices", &StepConfig::slices, 0),
+      SwitchField("slice_exchange", &StepConfig::slice_exchange, true, false),
       IntegerField("update", "update_interval", &StepConfig::update_interval, 0),
       NamedField<Concatenation>(
           "concatenation", &StepConfig::concatenation,
