@@ -14,12 +14,17 @@ constexpr int64_t kMost = 1 << 24;
 
 absl::StatusOr<PublishedSeq1F1BRow> ReadRow(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(object.AllowKeys(
-      {"tokens", "micro_batches", "1f1b", "interleaved", "seq1f1b", "interleaved_seq1f1b", "tag"}));
+      {"tokens", "micro_batches", "1f1b", "interleaved", "seq1f1b", "interleaved_seq1f1b",
+       "tokens_per_s", "tag"}));
   PublishedSeq1F1BRow row;
   PIPELAB_ASSIGN_OR_RETURN(row.tokens, object.Integer("tokens", 1, kMost));
   PIPELAB_ASSIGN_OR_RETURN(row.micro_batches, object.Integer("micro_batches", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(const JsonObject speeds, object.Object("tokens_per_s"));
+  PIPELAB_RETURN_IF_ERROR(
+      speeds.AllowKeys({"1f1b", "interleaved", "seq1f1b", "interleaved_seq1f1b"}));
   for (size_t i = 0; i < row.tflops.size(); ++i) {
     PIPELAB_ASSIGN_OR_RETURN(row.tflops[i], object.Number(kSeq1F1BSchemes[i]));
+    PIPELAB_ASSIGN_OR_RETURN(row.tokens_per_second[i], speeds.Number(kSeq1F1BSchemes[i]));
   }
   PIPELAB_ASSIGN_OR_RETURN(row.tag, object.String("tag"));
   return row;

@@ -21,6 +21,7 @@ inline constexpr const char* kSeq1F1BSchemes[] = {"1f1b", "interleaved", "seq1f1
 struct PublishedSeq1F1BRow {
   int64_t tokens = 0, micro_batches = 0;
   std::array<double, 4> tflops = {};  // a GPU, by kSeq1F1BSchemes; 0: out of memory
+  std::array<double, 4> tokens_per_second = {};
   std::string tag;
 };
 

@@ -26,14 +26,18 @@ absl::Status Run(StudyRun* study) {
   PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec cluster,
                            LoadCluster("--cluster", absl::GetFlag(FLAGS_cluster)));
   PIPELAB_RETURN_IF_ERROR(study->Begin());
-  std::vector<Seq1F1BRow> rows;
-  for (const PublishedSeq1F1BRow& published : paper.rows) {
-    PIPELAB_ASSIGN_OR_RETURN(Seq1F1BRow row, SimulateRow(published, cluster));
-    rows.push_back(std::move(row));
+  std::vector<Seq1F1BRows> all;
+  for (const Seq1F1BChoice& choice : Seq1F1BChoices()) {
+    all.push_back({choice, {}});
+    for (const PublishedSeq1F1BRow& published : paper.rows) {
+      PIPELAB_ASSIGN_OR_RETURN(Seq1F1BRow row, SimulateRow(published, choice, cluster));
+      all.back().rows.push_back(std::move(row));
+    }
   }
   Report& report = study->report();
-  for (Claim& claim : Seq1F1BClaims(rows)) report.AddClaim(std::move(claim));
-  report.AddTable(Seq1F1BTable(rows));
+  for (Claim& claim : Seq1F1BClaims(all)) report.AddClaim(std::move(claim));
+  report.AddTable(Seq1F1BTable(all));
+  report.AddTable(Seq1F1BChoicesTable(all));
   report.AddTable(SpecificationTable({cluster}));
   report.AddNote(absl::StrCat("Published figures: ", paper.paper, "."));
   return absl::OkStatus();
