@@ -398,5 +398,36 @@ TEST_F(StepTest, SomeBlocksOfAStageAreRebuilt) {
               HasSubstr("requires recompute=blocks, not recompute=full"));
 }
 
+// SlimPipe's context exchange: with long samples equal slices are unequal passes, whose devices wait
+// for one another; spread, they take less, and what they exchange is counted.
+TEST(Step, SlicesMaySpreadTheirAttention) {
+  GptConfig gpt;
+  gpt.layers = 16;
+  gpt.hidden = 1024;
+  gpt.heads = 16;
+  gpt.tokens = 65536;
+  gpt.vocabulary = 8192;
+  auto on = ModelOnCluster::Of(BuildGpt(gpt).value(), LoadCluster("--cluster", "dgx-a100").value(),
+                               NumberType::kBf16);
+  const auto predict = [&](const std::string& text) {
+    return PredictStep(on->step(), ParseStepConfig("config", text).value());
+  };
+  for (const std::string scheme :
+       {"seq1f1b:P=4,T=2,M=4,slices=8,sequence", "interleaved_seq1f1b:P=4,V=2,M=4,slices=16"}) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction own, predict(scheme));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction spread, predict(scheme + ",slice_exchange"));
+    EXPECT_LT(spread.step_time, own.step_time) << scheme;
+    EXPECT_LT(spread.bubble, own.bubble) << scheme;
+    EXPECT_GT(spread.devices[0].tensor, own.devices[0].tensor) << scheme;
+    EXPECT_GE(spread.devices[0].memory, own.devices[0].memory) << scheme;
+  }
+  const auto refused = [&](const std::string& text, const char* what) {
+    EXPECT_THAT(predict(text), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
+  };
+  refused("1f1b:P=4,M=4,slice_exchange", "slice_exchange: 1f1b has no token slices");
+  refused("seq1f1b:P=4,M=4,slices=3,slice_exchange",
+          "slice_exchange: token slices of 21846,21845,21845 tokens: must be equal");
+}
+
 }  // namespace
 }  // namespace pipelab
