@@ -412,8 +412,8 @@ TEST(Step, SlicesMaySpreadTheirAttention) {
   const auto predict = [&](const std::string& text) {
     return PredictStep(on->step(), ParseStepConfig("config", text).value());
   };
-  for (const std::string scheme :
-       {"seq1f1b:P=4,T=2,M=4,slices=8,sequence", "interleaved_seq1f1b:P=4,V=2,M=4,slices=16"}) {
+  for (const std::string scheme : {"seq1f1b:P=4,T=2,M=4,slices=8,sequence",
+                                   "interleaved_seq1f1b:P=4,T=2,V=2,M=4,slices=16,sequence"}) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction own, predict(scheme));
     PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction spread, predict(scheme + ",slice_exchange"));
     EXPECT_LT(spread.step_time, own.step_time) << scheme;
