@@ -6,20 +6,21 @@
 //
 // With slices of equal lengths slice i attends to itself and to the i chunks of keys and values
 // before it, so passes of one stage are unequal. Devices of a pipeline have consecutive slices at
-// a time: where device d computes slice i, device d' computes slice i + d - d', forwards and
-// backwards alike, modulo the number of slices where micro-batches follow one another. So devices
-// with much attention give chunks to those with little: the queries of the slice and some of its
-// earlier chunks go there, an output and its log-sum-exp come back, which are merged with what was
-// attended to at home (context_attention_spec.h has the same merge). Backward its output's gradient
-// goes along, and gradients of queries, keys and values come back. A device keeps its slice's own
-// chunk. As chunks are whole, devices differ by one at most.
+// a time. Where device d computes slice i, device d' computes slice i + d - d', forwards and
+// backwards alike. Where micro-batches follow one another this is modulo the number of slices.
+//
+// So devices with much attention give chunks to those with little. The queries of the slice and
+// some of its earlier chunks go there. An output and its log-sum-exp come back, and are merged with
+// what was attended to at home (context_attention_spec.h has the same merge). Backward the output's
+// gradient goes along, and gradients of queries, keys and values come back. A device keeps its
+// slice's own chunk. As chunks are whole, devices differ by one at most.
 //
 // The assignment is greedy: the device with most gives one chunk at a time to the one with least.
 // Each pair of devices exchanges queries once for all the chunks between them.
 //
 // What is simulated of it (ComputeStageCosts): a pass takes as long as that of the slice which has
-// as many chunks; what it sends or receives, whichever is more, runs beside its attention, over the
-// way between the pipeline's ends, and counts where it is longer. Helpers hold what they received,
+// as many chunks. What it sends or receives, whichever is more, runs beside its attention, over the
+// way between the pipeline's ends. It counts where it is longer. Helpers hold what they received,
 // of one layer at a time. Blocks are taken to be alike in all stages. In warm-up and drain, where
 // some devices wait, passes are charged as in the steady state. It is computed, not executed: no
 // instruction of a program lets a pass of one stage compute a part of another stage's.
