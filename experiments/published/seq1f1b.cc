@@ -13,9 +13,9 @@ namespace {
 constexpr int64_t kMost = 1 << 24;
 
 absl::StatusOr<PublishedSeq1F1BRow> ReadRow(const JsonObject& object) {
-  PIPELAB_RETURN_IF_ERROR(object.AllowKeys(
-      {"tokens", "micro_batches", "1f1b", "interleaved", "seq1f1b", "interleaved_seq1f1b",
-       "tokens_per_s", "tag"}));
+  PIPELAB_RETURN_IF_ERROR(
+      object.AllowKeys({"tokens", "micro_batches", "1f1b", "interleaved", "seq1f1b",
+                        "interleaved_seq1f1b", "tokens_per_s", "tag"}));
   PublishedSeq1F1BRow row;
   PIPELAB_ASSIGN_OR_RETURN(row.tokens, object.Integer("tokens", 1, kMost));
   PIPELAB_ASSIGN_OR_RETURN(row.micro_batches, object.Integer("micro_batches", 1, kMost));
