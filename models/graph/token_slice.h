@@ -19,8 +19,11 @@ struct TokenSlice {
   int64_t first = 0, count = 0;
 
   bool whole() const { return count == 0; }
-  // How many of a sample's `tokens` it has.
-  int64_t CountOf(int64_t tokens) const { return whole() ? tokens : count; }
+  // How many of a sample's `tokens` it has. Of one of `parts` devices that divide each slice:
+  // `tokens` are those that the device has of a whole sample.
+  int64_t CountOf(int64_t tokens, int64_t parts = 1) const {
+    return whole() ? tokens : count / parts;
+  }
   int64_t end() const { return first + count; }
 
   friend bool operator==(const TokenSlice& a, const TokenSlice& b) {

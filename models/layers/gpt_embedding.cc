@@ -50,8 +50,8 @@ class GptEmbedding : public UnaryLayer {
   }
   // Rows of the pass on this device, of one sample or of all runs.
   int64_t Count(const LayerContext& ctx) const {
-    if (ctx.cached != nullptr) return RowsOf(ctx.cached->runs);
-    return ctx.slice.whole() ? tokens_ : ctx.slice.count / rows_.part().parts;
+    return ctx.cached != nullptr ? RowsOf(ctx.cached->runs)
+                                 : ctx.slice.CountOf(tokens_, rows_.part().parts);
   }
   // Adds the positions of each sample's tokens to y, or y to them. Sinusoids are those of y's rows.
   void AddPositions(const LayerContext& ctx, const Tensor& positions_TC, const Tensor& y_MC) const;

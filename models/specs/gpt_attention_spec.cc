@@ -119,16 +119,16 @@ LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
   costs.kept = statistics + lse + mw + starts;
   costs.kept_for_weight = statistics + qkv + mw + mc + own;
   costs.kept_when_dropped = starts;
-  // The slice's q, k, v beside the norm's output, which was gathered beside the own rows; beside the
-  // samples'; then as for whole samples.
+  // The slice's q, k, v beside the norm's output, which was gathered beside the own rows; beside
+  // the samples'; then as for whole samples.
   const auto forward_peak = [&](Bytes room) {
     return statistics + std::max(mc + std::max(qkv, sums),
                                  room + std::max(qkv, lse + mw + std::max(scratch, mc + sums)));
   };
   costs.forward_peak = forward_peak(starts);
   costs.recompute_peak = forward_peak(none);
-  // The branch's gradient, where it is gathered; the kernel; the slice's part of the gradient beside
-  // the samples'; the norm's gradient and dx, or its sums.
+  // The branch's gradient, where it is gathered; the kernel; the slice's part of the gradient
+  // beside the samples'; the norm's gradient and dx, or its sums.
   const Bytes branch = s.dropout || rows.scattered() ? mc : none;
   const Bytes level = branch + ends, part = level + qkv - lse;
   costs.backward_input_peak =

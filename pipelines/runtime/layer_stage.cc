@@ -85,8 +85,7 @@ LayerStage::LayerStage(const ModelGraph& graph, const ModelPartition& partition,
 
 Shape LayerStage::RowsOf(const std::vector<int64_t>& sample_shape, int slice) const {
   Shape shape(sample_shape.begin(), sample_shape.end());
-  const TokenSlice& tokens = slices_[slice];
-  shape[0] = samples_ * (tokens.whole() ? shape[0] : tokens.count / specs_[0].rows.parts);
+  shape[0] = samples_ * slices_[slice].CountOf(shape[0], specs_[0].rows.parts);
   return shape;
 }
 

@@ -56,8 +56,8 @@ class StepCache {
   // Where the devices are that spread slices' attention.
   using SliceKey = std::tuple<int, int, RankOrder>;
   // What costs of a unit depend on: tensor-parallel degree, sequence parallelism and overlap, the
-  // exchange between slices, context-parallel degree and exchange, experts, samples, rule of the cut, state of a parameter,
-  // and recomputation where stages cost something else.
+  // exchange between slices, context-parallel degree and exchange, experts, samples, rule of the
+  // cut, state of a parameter, and recomputation where stages cost something else.
   using SizeKey = std::tuple<int, bool, bool, SliceKey, int, ContextExchange, ExpertKey, int64_t,
                              CutRule, StateKey, Recompute>;
   static SizeKey SizeOf(const StepConfig& c) {
