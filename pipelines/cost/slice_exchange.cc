@@ -36,13 +36,12 @@ class StageSpread {
         group_(group),
         of_slices_(std::move(of_slices)) {}
 
-  StageCost Of(int device, int slice) const {
-    const SliceExchange e =
-        ExchangeOf(group_.slice_devices, static_cast<int>(of_slices_.size()), device, slice);
+  StageCost Of(const SliceExchange& e, int slice) const {
     const StageCost& as = of_slices_[e.chunks];
+    const Nanoseconds waits = Exposed(e, false, Attention(e.chunks, &StageCost::forward));
     StageCost cost = of_slices_[slice];
-    cost.forward = as.forward + Exposed(e, false, Attention(e.chunks, &StageCost::forward));
-    cost.recompute = as.recompute + Exposed(e, false, Attention(e.chunks, &StageCost::forward));
+    cost.forward = as.forward + waits;
+    cost.recompute = as.recompute + waits;
     cost.backward_input =
         as.backward_input + Exposed(e, true, Attention(e.chunks, &StageCost::backward_input));
     cost.tensor_traffic.forward += AllBytes(e, false);
@@ -120,13 +119,11 @@ std::vector<SliceExchange> SpreadChunks(const std::vector<int>& chunks) {
   return spread;
 }
 
-SliceExchange ExchangeOf(int devices, int slices, int device, int slice) {
-  CHECK(0 <= device && device < devices && 0 <= slice && slice < slices);
+std::vector<SliceExchange> ExchangesAt(int devices, int slices, int first) {
+  CHECK(0 <= first && first < slices);
   std::vector<int> chunks;
-  for (int d = 0; d < devices; ++d) {
-    chunks.push_back(((slice + device - d) % slices + slices) % slices);
-  }
-  return SpreadChunks(chunks)[device];
+  for (int d = 0; d < devices; ++d) chunks.push_back(((first - d) % slices + slices) % slices);
+  return SpreadChunks(chunks);
 }
 
 Bytes ExchangeBytes(const SliceExchange& e, const AttentionRow& row, int64_t tokens,
@@ -138,20 +135,25 @@ Bytes ExchangeBytes(const SliceExchange& e, const AttentionRow& row, int64_t tok
   // Forward: queries and keys against outputs and sums. Backward: queries, the output's gradient,
   // log-sum-exps, the products of output and gradient, and keys, against gradients of queries and
   // keys.
-  return backward ? queries * 2 + sums * 2 + keys : std::max(queries + keys, queries + sums);
+  return backward ? queries * 2 + sums * 2 + keys : queries + std::max(keys, sums);
 }
 
 void SpreadAttention(const ModelGraph& graph, const std::vector<std::vector<int>>& layers,
                      int64_t tokens, int64_t bytes_of_number, const TensorGroup& group,
                      CostTable* table) {
+  const auto slices = static_cast<int>(table->slices.size());
+  std::vector<std::vector<SliceExchange>> exchanges;  // [first device's slice][device]
+  for (int first = 0; first < slices; ++first) {
+    exchanges.push_back(ExchangesAt(group.slice_devices, slices, first));
+  }
   for (size_t s = 0; s < layers.size(); ++s) {
     std::vector<StageCost> of_slices;
     for (const SliceCosts& slice : table->slices) of_slices.push_back(slice.stages[s]);
     const std::vector<AttentionRow> rows = RowsOfLayers(graph, layers[s], group.split.degree);
     const StageSpread spread(rows, tokens, bytes_of_number, group, std::move(of_slices));
     const int device = static_cast<int>(s) % group.slice_devices;
-    for (size_t i = 0; i < table->slices.size(); ++i) {
-      table->slices[i].stages[s] = spread.Of(device, static_cast<int>(i));
+    for (int i = 0; i < slices; ++i) {
+      table->slices[i].stages[s] = spread.Of(exchanges[(i + device) % slices][device], i);
     }
   }
 }

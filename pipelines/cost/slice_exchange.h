@@ -1,8 +1,8 @@
 // SlimPipe's context exchange: attention of token slices, spread evenly over the pipeline.
 //
-//   SliceExchange e = ExchangeOf(/*devices=*/4, /*slices=*/8, /*device=*/0, /*slice=*/7);
-//   e.chunks;    // 5 chunks of keys and values that device 0 attends to meanwhile; its own are 7
-//   e.given;     // 2: its queries, and 2 chunks of its keys, go to others
+//   SliceExchange e = ExchangesAt(/*devices=*/4, /*slices=*/8, /*first=*/7)[0];
+//   e.chunks;    // 6 chunks of keys and values that device 0 attends to; its slice 7 has 7
+//   e.given;     // 1: its queries, and 1 chunk of its keys, go to another
 //
 // With slices of equal lengths slice i attends to itself and to the i chunks of keys and values
 // before it, so passes of one stage are unequal. Devices of a pipeline have consecutive slices at
@@ -48,8 +48,9 @@ struct SliceExchange {
 
 // [device] Of devices with `chunks` each. Sums stay, and differ by one at most afterwards.
 std::vector<SliceExchange> SpreadChunks(const std::vector<int>& chunks);
-// Of one of so many devices in line while it has the slice. 0 <= slice < slices.
-SliceExchange ExchangeOf(int devices, int slices, int device, int slice);
+// [device] Of so many devices in line while the first of them has the slice `first`.
+// 0 <= first < slices.
+std::vector<SliceExchange> ExchangesAt(int devices, int slices, int first);
 
 // What one layer of a stage exchanges, in numbers of a token and in all.
 struct AttentionRow {

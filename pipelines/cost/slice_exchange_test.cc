@@ -34,9 +34,10 @@ TEST(SliceExchange, SpreadsWhatThereIs) {
     for (int slices = 1; slices <= 20; ++slices) {
       for (int first = 0; first < slices; ++first) {
         int sum = 0, chunks = 0, given = 0, received = 0, least = slices, most = 0;
+        const std::vector<SliceExchange> exchanges = ExchangesAt(devices, slices, first);
         for (int d = 0; d < devices; ++d) {
           const int slice = ((first - d) % slices + slices) % slices;
-          const SliceExchange e = ExchangeOf(devices, slices, d, slice);
+          const SliceExchange& e = exchanges[d];
           sum += slice;
           chunks += e.chunks;
           given += e.given;
