@@ -158,27 +158,41 @@ Claim RangeClaim(const char* id, const char* text, const std::string& published,
   return c;
 }
 
+// A figure of each choice, and which of them are met.
+struct OverChoices {
+  double least = 0, most = 0;
+  std::vector<RangeValue> values;
+};
+template <typename Figure, typename Met>
+OverChoices Over(const std::vector<Seq1F1BRows>& all, const Figure& figure, const Met& met) {
+  OverChoices over;
+  over.least = over.most = figure(all[0]);
+  for (const Seq1F1BRows& rows : all) {
+    const double f = figure(rows);
+    over.least = std::min(over.least, f);
+    over.most = std::max(over.most, f);
+    over.values.push_back({rows.choice.ToString(), met(f)});
+  }
+  return over;
+}
+
 Claim RatioClaim(const std::vector<Seq1F1BRows>& all) {
   Claim c = RangeClaim(
       "seq1f1b.ratios",
       "throughput over 1F1B, or over Seq1F1B where 1F1B is out of memory: the largest error",
       absl::StrCat(RatioErrors(all[0]).cells, " ratios"), "%");
-  std::vector<RangeValue> values;
-  double least = 1e9, most = 0;
-  for (const Seq1F1BRows& rows : all) {
-    const double off = RatioErrors(rows).largest;
-    least = std::min(least, off);
-    most = std::max(most, off);
-    values.push_back({rows.choice.ToString(), off <= kRatioOff});
-  }
-  const CellErrors alike = RatioErrors(MostAlike(all));
+  const OverChoices over = Over(
+      all, [](const Seq1F1BRows& rows) { return RatioErrors(rows).largest; },
+      [](double off) { return off <= kRatioOff; });
+  const Seq1F1BRows& one = MostAlike(all);
+  const CellErrors alike = RatioErrors(one);
   Found(
       &c, Origin::kSimulated, 100 * alike.largest,
       absl::StrFormat("median %.1f %%, largest %.1f %% (%s) with %s; largest %.1f to %.1f %% over "
                       "all",
-                      100 * alike.median, 100 * alike.largest, alike.worst,
-                      MostAlike(all).choice.ToString(), 100 * least, 100 * most));
-  MetOverRange(&c, kUnknown, values, "each ratio within 10 %",
+                      100 * alike.median, 100 * alike.largest, alike.worst, one.choice.ToString(),
+                      100 * over.least, 100 * over.most));
+  MetOverRange(&c, kUnknown, over.values, "each ratio within 10 %",
                "interleaved slices gain by a smaller bubble, and lose nothing to the host, which "
                "must launch their short passes: its lead is not carried from layer to layer here");
   return c;
@@ -188,21 +202,17 @@ Claim OrderClaim(const std::vector<Seq1F1BRows>& all) {
   const int pairs = OrdersOf(all[0], true).all;
   Claim c = RangeClaim("seq1f1b.order", "which scheme is faster, among cells of the same tokens",
                        absl::StrCat(pairs, " pairs"), "pairs");
-  std::vector<RangeValue> values;
-  int least = pairs, most = 0;
-  for (const Seq1F1BRows& rows : all) {
-    const int alike = OrdersOf(rows, true).alike;
-    least = std::min(least, alike);
-    most = std::max(most, alike);
-    values.push_back({rows.choice.ToString(), alike == pairs});
-  }
-  const Pairs one = OrdersOf(MostAlike(all), true), printed = OrdersOf(MostAlike(all), false);
-  Found(&c, Origin::kSimulated, one.alike,
-        absl::StrCat(one.alike, " with ", MostAlike(all).choice.ToString(), "; ", least, " to ",
-                     most, " over all; as printed, a cell of other tokens with the rest, ",
+  const OverChoices over = Over(
+      all, [](const Seq1F1BRows& rows) { return OrdersOf(rows, true).alike; },
+      [&](double alike) { return alike == pairs; });
+  const Seq1F1BRows& one = MostAlike(all);
+  const Pairs same = OrdersOf(one, true), printed = OrdersOf(one, false);
+  Found(&c, Origin::kSimulated, same.alike,
+        absl::StrCat(same.alike, " with ", one.choice.ToString(), "; ", over.least, " to ",
+                     over.most, " over all; as printed, a cell of other tokens with the rest, ",
                      printed.alike, " of ", printed.all));
   MetOverRange(
-      &c, kUnknown, values, "all pairs",
+      &c, kUnknown, over.values, "all pairs",
       "the paper's interleaved slices are slower than plain ones, and at 32768 tokens than "
       "1F1B, where passes are shortest; here a smaller bubble gains");
   return c;
@@ -211,17 +221,12 @@ Claim OrderClaim(const std::vector<Seq1F1BRows>& all) {
 Claim MemoryClaim(const std::vector<Seq1F1BRows>& all) {
   Claim c = RangeClaim("seq1f1b.memory", "which runs are out of memory",
                        "1F1B and interleaved 1F1B with 131072 tokens", "runs");
-  std::vector<RangeValue> values;
-  int least = CellsOf(all[0]), most = 0;
-  for (const Seq1F1BRows& rows : all) {
-    least = std::min(least, MemoryAlike(rows));
-    most = std::max(most, MemoryAlike(rows));
-    values.push_back({rows.choice.ToString(), MemoryAlike(rows) == CellsOf(rows)});
-  }
-  Found(&c, Origin::kSimulated, most,
-        absl::StrCat(least, " to ", most, " of ", CellsOf(all[0]), " over all"));
+  const int cells = CellsOf(all[0]);
+  const OverChoices over = Over(all, MemoryAlike, [&](double alike) { return alike == cells; });
+  Found(&c, Origin::kSimulated, over.most,
+        absl::StrCat(over.least, " to ", over.most, " of ", cells, " over all"));
   MetOverRange(
-      &c, kUnknown, values, "all runs",
+      &c, kUnknown, over.values, "all runs",
       "1F1B with 131072 tokens fits here: our layers rebuild norms and activation functions that "
       "Megatron-LM keeps (32 bytes a token and column of a block), and its kernels are not "
       "simulated with slices");
@@ -353,12 +358,10 @@ Table Seq1F1BTable(const std::vector<Seq1F1BRows>& all) {
   t.AddNote(absl::StrCat(
       "With ", rows.choice.ToString(),
       ". 32 blocks of width 4096, T = 8 with sequence parallelism, 4 slices of equal work, bf16 "
-      "and "
-      "a sharded optimizer are the authors' scripts' and their counts'. Kernels and activations "
-      "are "
-      "ours. A cell's Tflop/s over its tokens a second is the flops of a token, which tell how "
-      "long "
-      "its sample was: that of Seq1F1B at 65536 tokens and 16 micro-batches was of 98304."));
+      "and a sharded optimizer are the authors' scripts' and their counts'. Kernels and "
+      "activations are ours. A cell's Tflop/s over its tokens a second is the flops of a token, "
+      "which tell how long its sample was: that of Seq1F1B at 65536 tokens and 16 micro-batches "
+      "was of 98304."));
   return t;
 }
 
