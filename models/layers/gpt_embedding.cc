@@ -91,7 +91,8 @@ Tensor GptEmbedding::Sinusoids(const LayerContext& ctx) const {
   Tensor positions_TC = ctx.backend->Allocate({count, hidden_});
   FillOnHost<float>(positions_TC, [&](absl::Span<float> out) {
     for (int64_t column = 0; column < hidden_; ++column) {
-      const double exponent = static_cast<double>(column / 2 * 2) / static_cast<double>(hidden_);
+      const double exponent =
+          static_cast<double>(column - column % 2) / static_cast<double>(hidden_);
       const double frequency = std::pow(10000.0, -exponent);
       int64_t row = 0;
       for (const TokenSlice& tokens : TokensOfPass(ctx)) {
