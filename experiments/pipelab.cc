@@ -15,6 +15,7 @@
 #include "experiments/commands/help.h"
 #include "experiments/flags.h"
 #include "kernels/comm/launch_place.h"
+#include "tools/base/version.h"
 
 namespace pipelab {
 namespace {

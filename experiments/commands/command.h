@@ -18,9 +18,6 @@
 
 namespace pipelab {
 
-// The version that is being worked on; CHANGELOG.md says what has been released.
-constexpr char kVersion[] = "0.5-dev";
-
 using Words = std::vector<std::string>;
 
 struct Command {

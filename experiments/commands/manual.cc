@@ -6,6 +6,7 @@
 #include "experiments/commands/command.h"
 #include "experiments/commands/help.h"
 #include "experiments/commands/options.h"
+#include "tools/base/version.h"
 
 namespace pipelab {
 namespace {

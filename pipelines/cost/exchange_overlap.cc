@@ -6,7 +6,7 @@ namespace pipelab {
 
 Nanoseconds HiddenExchanges(const MergedBlock& block, bool delayed_weights) {
   const Nanoseconds x = block.exchange;
-  const PassTimes &a = block.attention, &e = block.experts;
+  const BlockPartTimes &a = block.attention, &e = block.experts;
   const Nanoseconds attention_backward = a.backward_input + a.backward_weight;
   const Nanoseconds experts_backward = e.backward_input + e.backward_weight;
   const Nanoseconds gradients = delayed_weights ? e.backward_input : experts_backward;

@@ -18,13 +18,13 @@
 
 namespace pipelab {
 
-struct PassTimes {
+struct BlockPartTimes {
   Nanoseconds forward, backward_input, backward_weight;
 };
 
 struct MergedBlock {
-  Nanoseconds exchange;          // of one of the four
-  PassTimes attention, experts;  // without exchanges
+  Nanoseconds exchange;               // of one of the four
+  BlockPartTimes attention, experts;  // without exchanges
 };
 
 // Of the four exchanges together: 0 to 4 times one.

@@ -8,11 +8,11 @@
 namespace pipelab {
 namespace {
 
-MergedBlock Block(int64_t exchange, PassTimes attention, PassTimes experts) {
+MergedBlock Block(int64_t exchange, BlockPartTimes attention, BlockPartTimes experts) {
   return {Nanoseconds(exchange), attention, experts};
 }
 
-PassTimes Times(int64_t forward, int64_t input, int64_t weight) {
+BlockPartTimes Times(int64_t forward, int64_t input, int64_t weight) {
   return {Nanoseconds(forward), Nanoseconds(input), Nanoseconds(weight)};
 }
 

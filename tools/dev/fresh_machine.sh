@@ -9,6 +9,7 @@
 #   install  tools/bazel installs what is missing; one small target builds; prints what was installed
 #   run      tools/bazel run //experiments:quickstart
 #   pages    every command of README.md, docs/README.md and both tutorials, its output compared
+#   users    README's lines for Python, the page in the browser, and a .deb, which a second bare system (DIR.bare) installs
 #   configs  every --config of .bazelrc that Debian's Bazel knows, on a small target, and what cuda says without CUDA
 #   test     tools/bazel test //...
 #
@@ -29,14 +30,16 @@ if [[ ${1:-} == --root ]]; then
   shift 2
 fi
 stages=("$@")
-if ((${#stages[@]} == 0)); then stages=(prepare refuse install run pages configs test); fi
+if ((${#stages[@]} == 0)); then stages=(prepare refuse install run pages users configs test); fi
 [[ $(id -u) == 0 ]] || fail "needs root: chroot and mount"
 for program in debootstrap git unshare; do
   command -v "$program" >/dev/null || fail "$program is missing: apt-get install -y debootstrap git util-linux"
 done
 checkout=$(git -C "$(dirname "$(readlink -f "$0")")" rev-parse --show-toplevel)
 
-prepare() {
+# bare_system DIR: Debian and nothing else, made anew.
+bare_system() {
+  local root=$1
   if [[ -e $root ]]; then
     [[ -e $root/etc/debian_version ]] || fail "--root $root exists and is no Debian; name another folder"
     rm -rf --one-file-system "$root"
@@ -52,10 +55,14 @@ prepare() {
     fi
   done
   apt-config dump | grep -E '^Acquire::(https?|Check|Proxy)' >"$root/etc/apt/apt.conf.d/90host" || true
+}
+
+prepare() {
+  bare_system "$root"
   git clone --quiet --no-hardlinks "$checkout" "$root/src/pipelab"
 }
 
-# inside COMMAND: runs it in the chroot, in the clone, with an environment like a login's.
+# inside COMMAND [ROOT]: runs it in the chroot, in the clone if it has one, with an environment like a login's.
 inside() {
   # shellcheck disable=SC2016  # the inner shell expands these
   unshare --mount --pid --fork --propagation private -- bash -euc '
@@ -67,8 +74,8 @@ inside() {
     exec chroot "$root" /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 \
       PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
       ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
-      bash -euo pipefail -c "cd /src/pipelab; $2"
-  ' inside "$root" "$1"
+      bash -euo pipefail -c "if [[ -e /src/pipelab ]]; then cd /src/pipelab; fi; $2"
+  ' inside "${2:-$root}" "$1"
 }
 
 packages() { dpkg-query --admindir="$root/var/lib/dpkg" -W -f '${Package} ${Installed-Size}\n' | sort; }
@@ -93,6 +100,32 @@ install() {
 
 run() { inside 'time tools/bazel run //experiments:quickstart'; }
 pages() { inside 'for page in README.md docs/README.md docs/tutorial.md docs/llama3_70b.md; do tests/doc_commands_test.sh --checkout $page; done'; }
+# A page's first answer, over the loopback of this machine; Debian's Python asks.
+# shellcheck disable=SC2016  # the shell inside expands it
+served='
+  "$pipelab" serve --port=8765 & server=$!
+  python3 - <<END
+import time, urllib.request
+for _ in range(100):
+    try:
+        page = urllib.request.urlopen("http://127.0.0.1:8765/", timeout=10).read()
+        break
+    except OSError:
+        time.sleep(0.1)
+assert b"<title>pipelab" in page, page[:200]
+print("the page answers,", len(page), "bytes")
+END
+  kill "$server"; wait "$server" || true'
+used='python3 -c "import pipelab; print(pipelab.simulate(\"zbv\", devices=4, micro_batches=8).makespan)"'
+users() {
+  inside "time tools/bazel run //python:install -- --venv=/tmp/venv; PATH=/tmp/venv/bin:\$PATH $used"
+  inside "time tools/bazel build //experiments:pipelab; pipelab=bazel-bin/experiments/pipelab; $served"
+  inside 'time tools/bazel run //:deb -- --out=/tmp/dist'
+  bare_system "$root.bare"
+  cp "$root"/tmp/dist/*.deb "$root.bare/tmp/"
+  inside "time { apt-get update -q; apt-get install -qy /tmp/*.deb; } >/tmp/apt.log
+    time pipelab simulate zbv:P=8,M=32 --model=gpt-6.6b --cluster=dgx-a100; pipelab=pipelab; $used; $served" "$root.bare"
+}
 # One server for all: the packages that a flag brings are installed between two builds.
 configs() {
   inside "for config in asan ubsan tsan; do tools/bazel test --config=\$config $small_target; done
@@ -107,8 +140,8 @@ test() { inside 'time tools/bazel test //...'; }
 
 for stage in "${stages[@]}"; do
   case $stage in
-    prepare | refuse | install | run | pages | configs | test) ;;
-    *) fail "unknown stage '$stage'; one of prepare, refuse, install, run, pages, configs, test" ;;
+    prepare | refuse | install | run | pages | users | configs | test) ;;
+    *) fail "unknown stage '$stage'; one of prepare, refuse, install, run, pages, users, configs, test" ;;
   esac
 done
 for stage in "${stages[@]}"; do
