@@ -7,10 +7,10 @@
 
 #include "absl/status/status.h"
 #include "experiments/commands/command.h"
+#include "experiments/commands/command_call.h"
 #include "pybind11/pybind11.h"
 #include "pybind11/stl.h"
 #include "python/pipelab/bindings.h"
-#include "python/pipelab/command_call.h"
 #include "python/pipelab/errors.h"
 
 namespace pipelab {
