@@ -76,6 +76,7 @@ BoundedServer::BoundedServer(const ServeLimits& limits) : limits_(limits) {
   new_task_queue = [this] { return new Threads(this); };
   set_payload_max_length(limits.body_bytes);
   set_keep_alive_max_count(static_cast<size_t>(limits.requests_of_connection));
+  set_keep_alive_timeout(absl::ToInt64Seconds(limits.idle_time));  // as answers say
 }
 
 BoundedServer::~BoundedServer() {

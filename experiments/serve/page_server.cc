@@ -83,7 +83,7 @@ PageServer::PageServer(const PageServerOptions& options, const ServeLimits& limi
                    : "the request cannot be read; its body is not what its head says",
            &response);
   });
-  server_.set_exception_handler([](const auto&, auto& response, std::exception_ptr) {
+  server_.set_exception_handler([](const auto&, auto& response, const std::exception_ptr&) {
     Refuse(500, "a fault in the server", &response);
   });
   AddPages();

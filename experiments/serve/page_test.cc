@@ -176,6 +176,35 @@ TEST_F(ServePageTest, OwnSchedulesAreShown) {
   EXPECT_EQ(Get("window.pipelab.answer().json"), shown);
 }
 
+TEST_F(ServePageTest, ExportsAreTheCommandLines) {
+  Open("#scheme=zbv&P=4&M=8&act=64");
+  // What would be saved.
+  Get("(() => { HTMLAnchorElement.prototype.click = () => 0;"
+      "URL.createObjectURL = (blob) => { blob.text().then((t) => { window.last = t; }); "
+      "return 'data:,'; }; return 1; })()");
+  const auto saved = [](const char* what) {
+    Get(absl::StrCat("(() => { window.last = null; document.querySelector('[data-export=", what,
+                     "]').click(); return 1; })()"));
+    Await("window.last !== null");
+    return Text("window.last");
+  };
+  const std::vector<std::string> step = {"zbv:P=4,M=8", "--activation_bytes=64MiB"};
+  const auto printed = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "experiments/pipelab");
+    const auto result = RunProcess(words);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result->output;
+  };
+  EXPECT_EQ(saved("svg"), printed({"show", step[0], step[1], "--svg_out=-"}));
+  EXPECT_EQ(saved("csv"), printed({"schedule", step[0], "--format=csv"}));
+  EXPECT_EQ(saved("text"), printed({"schedule", step[0], "--format=text"}));
+  const auto json = ParseJson(saved("json"), "saved");
+  const auto figures =
+      ParseJson(printed({"simulate", step[0], step[1], "--json_out=-"}), "printed");
+  ASSERT_TRUE(json.ok() && figures.ok());
+  EXPECT_EQ(*json, *figures);
+}
+
 TEST_F(ServePageTest, KeysReachEverything) {
   Open("#");
   ASSERT_THAT(browser_->Key("Tab"), IsOk());
