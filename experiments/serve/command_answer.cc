@@ -40,23 +40,22 @@ bool Wants(const CommandRequest& request, absl::string_view drawing) {
          request.drawings.end();
 }
 
-// One simulation for figures and drawings.
+// One simulation for figures and drawings. What is too much to draw has a note: figures have it all.
 absl::Status Simulate(const CommandRequest& request, const Words& words, Members* members) {
   PIPELAB_ASSIGN_OR_RETURN(const NamedRun named, ReadNamedRun(words, /*least_decimals=*/6));
   const SimulatedRun& run = named.run;
   PIPELAB_ASSIGN_OR_RETURN(const std::string json, SimulatedJson(named));
   members->Add("json", json);
   if (Wants(request, "timeline")) {
-    PIPELAB_ASSIGN_OR_RETURN(const std::string timeline,
-                             TimelineJson(run.program(), run.trace(), named.own_unit()));
-    members->Add("timeline", timeline);
+    const auto timeline = TimelineJson(run.program(), run.trace(), named.own_unit());
+    timeline.ok() ? members->Add("timeline", *timeline)
+                  : members->AddText("timeline_note", std::string(timeline.status().message()));
   }
   if (Wants(request, "memory") && run.has_bytes) {
-    const absl::StatusOr<std::string> memory =
+    const auto memory =
         MemorySvg("memory", named.name, run.program(), run.costs(), run.trace(), named.own_unit());
-    // Too many points to draw: the figures have the peaks.
-    members->AddText(memory.ok() ? "memory" : "memory_note",
-                     memory.ok() ? *memory : std::string(memory.status().message()));
+    memory.ok() ? members->AddText("memory", *memory)
+                : members->AddText("memory_note", std::string(memory.status().message()));
   }
   return run.has_model ? CheckMemory(run.prediction) : absl::OkStatus();
 }

@@ -5,7 +5,8 @@
 //
 // json: what the command writes with --json_out, byte for byte; text: what it prints;
 // does_not_fit: its line where a step needs more memory than a device has; schedule: synthesize's,
-// in pipelab's text form; timeline, memory, svg, trace: the drawings that were asked for.
+// in pipelab's text form; timeline, memory, svg, trace: the drawings that were asked for, of
+// simulate with timeline_note or memory_note instead where that is too much to draw.
 //
 // Status 400 is the command line's exit code 2, 422 what a file says wrong or what cannot be done
 // (exit code 1), 500 a fault of ours. Flags are process-wide: one call at a time.

@@ -117,7 +117,7 @@ std::unique_ptr<CommandPool::Running> CommandPool::Begin(absl::string_view comma
                                                          absl::string_view body, const Gone& gone) {
   const absl::Duration search =
       command == "synthesize" ? limits_.longest_search : absl::ZeroDuration();
-  std::unique_ptr<Running> call(new Running(this, absl::Now() + limits_.command_time + search));
+  std::unique_ptr<Running> call(new Running(this, limits_.command_time + search));
   absl::StatusOr<CommandRequest> request = ParseCommandRequest(command, body);
   if (!request.ok()) {
     call->refusal_ = AnswerOf(request.status());
@@ -185,7 +185,7 @@ CommandPool::Running::Event CommandPool::Running::Answer(int64_t Counts::*count,
 CommandPool::Running::Event CommandPool::Running::TooLong() {
   return Answer(&Counts::timed_out,
                 Refusal(504, absl::StrCat(request_.words[0], ": took longer than ",
-                                          absl::FormatDuration(pool_->limits_.command_time),
+                                          absl::FormatDuration(limit_),
                                           "; ask for less, or use the command line")));
 }
 

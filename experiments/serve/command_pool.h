@@ -23,6 +23,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "experiments/serve/command_answer.h"
@@ -90,13 +91,15 @@ class CommandPool::Running {
 
  private:
   friend class CommandPool;
-  Running(CommandPool* pool, absl::Time deadline) : pool_(pool), deadline_(deadline) {}
+  Running(CommandPool* pool, absl::Duration limit)
+      : pool_(pool), limit_(limit), deadline_(absl::Now() + limit) {}
   // Its files and its process; the answer where there is none.
   absl::optional<CommandAnswer> Start(absl::string_view body);
   Event Answer(int64_t Counts::*count, CommandAnswer answer);
   Event TooLong();
 
   CommandPool* const pool_;
+  const absl::Duration limit_;
   absl::Time deadline_;
   CommandRequest request_;
   absl::optional<CommandAnswer> refusal_;

@@ -110,7 +110,7 @@ void Watch() {
   SetLimits(limits);
   FrameReader reader;
   Frame frame;
-  if (reader.Next(g_socket, limits.command_time, limits.body_bytes + 4096, &frame) !=
+  if (reader.Next(g_socket, absl::Seconds(10), limits.body_bytes + 4096, &frame) !=
       FrameReader::Result::kFrame) {
     _exit(1);
   }

@@ -164,6 +164,15 @@ TEST_F(ServePageTest, ErrorsAreTheCommandLines) {
   EXPECT_THAT(Text("document.querySelector('#error').textContent"), HasSubstr("GiB"));
 }
 
+TEST_F(ServePageTest, WhatIsTooMuchToDrawHasFigures) {
+  Open("#scheme=zbv&P=128&M=1500");
+  EXPECT_THAT(Text("document.querySelector('#legend').textContent"),
+              HasSubstr("actions are too many to draw; the limit is 1048576"));
+  EXPECT_EQ(Get("document.querySelectorAll('#devices tbody tr').length"), 128);
+  Type("[name=M]", "8");
+  EXPECT_EQ(Get("document.querySelector('#timeline figure').hidden"), false);
+}
+
 TEST_F(ServePageTest, OwnSchedulesAreShown) {
   Open("#");
   Get("(() => { document.querySelector('#own-text').value = '0F0,0F1,0B0,0B1\\n1F0,1B0,1F1,1B1\\n';"

@@ -65,8 +65,8 @@ function draw() {
   if (!answer) return false;
   const {json} = answer;
   if (state.view === 'timeline') {
-    if (!answer.timeline) return false;
-    showTimeline(answer.timeline, `${answer.title}: ${$('#figures').textContent ? `makespan ${json.makespan}` : ''}`);
+    if (!answer.asked.includes('timeline')) return false;
+    showTimeline(answer, `${answer.title}: ${$('#figures').textContent ? `makespan ${json.makespan}` : ''}`);
   }
   if (state.view === 'memory') {
     if (!answer.asked.includes('memory')) return false;

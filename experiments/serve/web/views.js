@@ -170,13 +170,15 @@ class LiveTimeline extends Timeline {
 }
 
 let live = null;
-export function showTimeline(data, title) {
+export function showTimeline({timeline, timeline_note: note}, title) {
+  document.querySelector('#timeline figure').hidden = !timeline;
+  if (!timeline) return document.querySelector('#legend').replaceChildren(`${note}; the table has each device.`);
   if (!live) {
     const svg = drawn('svg', {class: 'pl-svg', role: 'img', viewBox: '0 0 1100 200'});
     svg.append(drawn('title', {}, title), drawn('g', {class: 'pl-plot'}));
     live = new LiveTimeline(document.querySelector('#timeline figure'), svg);
   }
-  live.redraw(data, title);
+  live.redraw(timeline, title);
 }
 
 export function showMemory(answer) {
