@@ -17,6 +17,7 @@ namespace pipelab {
 namespace {
 
 thread_local const Connection* t_connection = nullptr;  // of this thread's request
+thread_local int64_t t_unread = 0;                      // bytes of its answer
 
 // httplib would compress with Brotli's best and slowest: ten seconds for a large timeline.
 void TakesPlainAnswers(httplib::Request& request) { request.headers.erase("Accept-Encoding"); }
@@ -113,6 +114,16 @@ bool BoundedServer::ClientIsTooSlow() {
   return t_connection != nullptr && t_connection->too_slow();
 }
 
+bool BoundedServer::HasRoom(size_t bytes) {
+  const auto more = static_cast<int64_t>(bytes);
+  if (unread_.fetch_add(more) + more > limits_.unread_bytes) {
+    unread_ -= more;
+    return false;
+  }
+  t_unread += more;
+  return true;
+}
+
 BoundedServer::Counts BoundedServer::counts() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return counts_;
@@ -172,6 +183,7 @@ void BoundedServer::Serve(int fd) {
     bool closed = false;
     const bool last = i == limits_.requests_of_connection;
     const bool answered = process_request(connection, last, closed, &TakesPlainAnswers);
+    unread_ -= std::exchange(t_unread, 0);
     if (connection.too_slow()) count(&Counts::too_slow);
     if (!answered || closed || !connection.whole()) break;
   }

@@ -38,6 +38,8 @@ class BoundedServer : public httplib::Server {
   static bool ClientIsGone();
   // And whether its body did not come in time.
   static bool ClientIsTooSlow();
+  // And whether there is room for an answer of so many bytes until its client has read it.
+  bool HasRoom(size_t bytes);
 
   struct Counts {
     int64_t connections = 0, requests = 0, refused = 0, too_many = 0, too_slow = 0;
@@ -54,6 +56,7 @@ class BoundedServer : public httplib::Server {
   int port_ = 0;
   std::atomic<bool> stopping_{false};
   std::atomic<int> open_{0};
+  std::atomic<int64_t> unread_{0};  // bytes
   mutable std::mutex mutex_;
   std::condition_variable closed_;
   Counts counts_;  // guarded by mutex_

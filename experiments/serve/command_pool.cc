@@ -118,15 +118,16 @@ std::unique_ptr<CommandPool::Running> CommandPool::Begin(absl::string_view comma
   const absl::Duration search =
       command == "synthesize" ? limits_.longest_search : absl::ZeroDuration();
   std::unique_ptr<Running> call(new Running(this, limits_.command_time + search));
+  call->refusal_ = TakePlace(call->deadline_, gone);
+  if (call->refusal_.has_value()) return call;
+  call->has_place_ = true;
+  // With a place: a body takes many times its size while it is read.
   absl::StatusOr<CommandRequest> request = ParseCommandRequest(command, body);
   if (!request.ok()) {
     call->refusal_ = AnswerOf(request.status());
     return call;
   }
   call->request_ = *std::move(request);
-  call->refusal_ = TakePlace(call->deadline_, gone);
-  if (call->refusal_.has_value()) return call;
-  call->has_place_ = true;
   call->refusal_ = call->Start(body);
   return call;
 }
@@ -166,9 +167,9 @@ CommandPool::Running::~Running() {
     const std::lock_guard<std::mutex> lock(pool_->mutex_);
     const auto at = pool_->sockets_of_ids_.find(request_.id);
     if (at != pool_->sockets_of_ids_.end() && at->second == fd_) pool_->sockets_of_ids_.erase(at);
-    if (fd_ >= 0) close(fd_);
     // Its client had gone when there was news.
-    if (has_place_ && !ended_) ++pool_->counts_.gone;
+    if (fd_ >= 0 && !ended_) ++pool_->counts_.gone;
+    if (fd_ >= 0) close(fd_);
     if (has_place_) --pool_->running_;
   }
   if (has_place_) pool_->freed_.notify_one();

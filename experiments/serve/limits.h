@@ -25,6 +25,7 @@ struct ServeLimits {
   absl::Duration longest_search = absl::Seconds(60);  // synthesize --time_limit
   int64_t command_memory = int64_t{2} << 30;          // bytes of address space
   size_t answer_bytes = 64 << 20;
+  int64_t unread_bytes = int64_t{512} << 20;  // of answers that clients have not read yet
   int64_t devices = 1024, micro_batches = 16384, passes = 1 << 18;  // passes: their product
   int64_t search_devices = 4096, search_batch = 1 << 17;
 };

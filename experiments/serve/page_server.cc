@@ -20,6 +20,7 @@ namespace pipelab {
 namespace {
 
 constexpr char kJson[] = "application/json";
+constexpr size_t kLongestStop = 1024;
 constexpr char kCookie[] = "pipelab_token";
 // No script, style or connection but this server's. Drawings have their own styles.
 constexpr char kPolicy[] =
@@ -150,6 +151,11 @@ void PageServer::AddPages() {
 
 void PageServer::AddApi() {
   server_.Post("/api/stop", [this](const httplib::Request& request, httplib::Response& response) {
+    if (request.body.size() > kLongestStop) {
+      return Refuse(
+          413, absl::StrCat("a body of ", request.body.size(), " bytes; at most ", kLongestStop),
+          &response);
+    }
     const absl::StatusOr<std::string> id = ParseStopRequest(request.body);
     if (!id.ok()) return Refuse(400, id.status().message(), &response);
     if (pool_->Stop(*id)) return Set(200, "{}\n", &response);
@@ -161,6 +167,10 @@ void PageServer::AddApi() {
       "/api/([^/]{1,60})", [this](const httplib::Request& request, httplib::Response& response) {
         const CommandAnswer answer =
             pool_->Call(request.matches[1].str(), request.body, &BoundedServer::ClientIsGone);
+        if (!server_.HasRoom(answer.body.size())) {
+          return Refuse(503, "other clients have not read their answers yet; try again soon",
+                        &response);
+        }
         Set(answer.status, answer.body, &response);
       });
   server_.Get("/api/.{0,60}", [](const httplib::Request& request, httplib::Response& response) {

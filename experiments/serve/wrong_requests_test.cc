@@ -95,6 +95,7 @@ std::vector<WrongUse> WrongUses() {
       {422, "synthesize", R"({"words": ["1f1b:P=4,M=8"], "options": {"memory": "1MiB",
         "weights": "2MiB"}})",
        "--memory=1MiB"},
+      {413, "stop", R"({"id": ")" + long_value + "\"}", "a body of 5010 bytes; at most 1024"},
       {400, "stop", "{}", "request: id"},
       {400, "stop", R"({"id": "a b"})", "letters and digits"},
       {404, "stop", R"({"id": "nobody"})", "nothing runs by this id"},
