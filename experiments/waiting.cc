@@ -25,6 +25,7 @@ constexpr absl::Duration kLongestOutput = absl::Milliseconds(800);
 
 std::atomic<int> g_interrupts{-1};  // the pipe's end that the handler writes to
 static_assert(std::atomic<int>::is_always_lock_free);
+std::atomic<bool> g_hushed{false};
 
 // What follows is guarded by Mutex(); not absl::Mutex, which ThreadSanitizer cannot see through
 // here.
@@ -112,6 +113,8 @@ void Waiting::Say(absl::string_view line) {
   g_current->options_.write(text);
 }
 
+void Waiting::Hush() { g_hushed = true; }
+
 void Waiting::Loop() {
   absl::Duration wait = options_.silent;
   pollfd ready = {ends_[0], POLLIN, 0};
@@ -127,7 +130,7 @@ void Waiting::Loop() {
 
 void Waiting::Show(absl::Duration time) {
   const std::lock_guard<std::timed_mutex> lock(Mutex());
-  if (Progress::Shown()) return;
+  if (Progress::Shown() || g_hushed) return;
   if (!options_.terminal && absl::Now() - said_ < options_.interval) return;
   const std::string line =
       absl::StrCat(label_, ": ", absl::ToInt64Seconds(time), " s; Ctrl-C ends it");

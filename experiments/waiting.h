@@ -48,6 +48,9 @@ class Waiting {
   // Writes the line and its end to standard error, with the waiting line out of its way.
   static void Say(absl::string_view line);
 
+  // From now on no line says how long it takes: for a program that runs until it is ended.
+  static void Hush();
+
   // While one lives, results are written: no line is shown, and an interrupt waits (0.8 s at most).
   class Output {
    public:

@@ -27,7 +27,10 @@ fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 for i in "${!examples[@]}"; do
   read -r -a words <<<"${examples[i]}"
   [[ ${words[0]} == "${commands[i]}" ]] || fail "${commands[i]}: its example is of ${words[0]}"
-  if "$pipelab" "${words[@]}" >out 2>err; then
+  run=("$pipelab" "${words[@]}")
+  # A server runs until Ctrl-C, which a shell's background jobs ignore but for --default-signal.
+  [[ ${words[0]} != serve ]] || run=(timeout --preserve-status --signal=INT 3 env --default-signal=INT "$pipelab" serve --port=0)
+  if "${run[@]}" >out 2>err; then
     echo "ok: pipelab ${examples[i]}"
   else
     fail "pipelab ${examples[i]}: $(tail -n 1 err)"

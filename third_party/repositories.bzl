@@ -74,6 +74,19 @@ def pipelab_repositories():
         targets = {"json": ""},
     )
 
+    # Its classes depend on how Debian built it (cpp-httplib.pc).
+    system_library(
+        name = "cpp_httplib",
+        apt = "libcpp-httplib-dev",
+        defines = [
+            "CPPHTTPLIB_OPENSSL_SUPPORT",
+            "CPPHTTPLIB_ZLIB_SUPPORT",
+            "CPPHTTPLIB_BROTLI_SUPPORT",
+        ],
+        probe_headers = ["httplib.h"],
+        targets = {"httplib": "-lcpp-httplib -lpthread"},
+    )
+
     system_library(
         name = "tomlplusplus",
         apt = "libtomlplusplus-dev",

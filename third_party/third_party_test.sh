@@ -59,6 +59,7 @@ expect_error '@com_google_googletest: apt-get install -y libgtest-dev libgmock-d
 expect_error '@com_github_google_benchmark: apt-get install -y libbenchmark-dev' @com_github_google_benchmark//:benchmark
 expect_error '@onednn: apt-get install -y libdnnl-dev' @onednn//:dnnl
 expect_error '@com_github_nlohmann_json: apt-get install -y nlohmann-json3-dev' @com_github_nlohmann_json//:json
+expect_error '@cpp_httplib: apt-get install -y libcpp-httplib-dev' @cpp_httplib//:httplib
 expect_error '@tomlplusplus: apt-get install -y libtomlplusplus-dev' @tomlplusplus//:tomlplusplus
 expect_error '@zlib: apt-get install -y zlib1g-dev' @zlib//:zlib
 expect_error '@xz: apt-get install -y liblzma-dev' @xz//:lzma

@@ -63,6 +63,11 @@ std::vector<Command> MakeCommands() {
                                   "rebalance_s",  "train",         "in_flight",
                                   "local_peers",  "speed",         "least_pass_ms"}}),
        &SwarmCommand},
+      {"serve",
+       "the commands in a browser: timelines, memory, comparisons and searches (docs/serve.md)",
+       "serve --port=8080",
+       {"port", "address", "token_file"},
+       &ServeCommand},
   };
   const std::vector<Command> about = {
       {"help",

@@ -58,6 +58,7 @@ absl::Status PlanCommand(const Words& words);
 absl::Status CheckPlanCommand(const Words& words);
 absl::Status SwarmCommand(const Words& words);
 absl::Status SynthesizeCommand(const Words& words);
+absl::Status ServeCommand(const Words& words);
 
 }  // namespace pipelab
 

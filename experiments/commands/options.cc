@@ -37,6 +37,9 @@ constexpr OptionInCommand kInCommands[] = {
     {"synthesize", "memory", "the cluster's, or no limit",
      "memory of a device, such as 8GiB; without a model and bytes: activations"},
     {"synthesize", "seed", "1", "seed of the search"},
+    {"serve", "token_file", "",
+     "file with the token that requests must have, at least 16 characters; empty: none on this "
+     "host's own address, a new one elsewhere"},
     {"check_plan", "micro_batches", "the input's, or 8",
      "micro-batches of a batch, over all copies"},
 };

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "experiments/waiting.h"
@@ -15,6 +16,11 @@ namespace pipelab {
 namespace {
 
 CapturedOutput* g_captured = nullptr;  // guarded by Waiting::Output
+
+std::function<void(absl::string_view)>& Listener() {
+  static auto* listener = new std::function<void(absl::string_view)>;
+  return *listener;
+}
 
 }  // namespace
 
@@ -50,6 +56,14 @@ absl::Status WriteOutput(absl::string_view option, const std::string& path,
                           ? absl::StatusCode::kFailedPrecondition
                           : written.code(),
                       absl::StrCat(option, "=", path, ": ", written.message()));
+}
+
+void ListenToNews(std::function<void(absl::string_view json)> listener) {
+  Listener() = std::move(listener);
+}
+
+void TellNews(absl::string_view json) {
+  if (Listener()) Listener()(json);
 }
 
 bool StdoutHasColours() {

@@ -6,6 +6,7 @@
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_OUTPUT_H_
 #define PIPELAB_EXPERIMENTS_COMMANDS_OUTPUT_H_
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -37,6 +38,11 @@ class CapturedOutput {
   friend absl::Status WriteOutput(absl::string_view, const std::string&, absl::string_view);
   std::map<std::string, std::string> texts_;
 };
+
+// For a program that shows what a command finds while it still searches: each time, as JSON.
+void ListenToNews(std::function<void(absl::string_view json)> listener);
+bool HasListener();
+void TellNews(absl::string_view json);  // nothing where nobody listens
 
 // Whether text for a person may have colours: stdout is a terminal, and NO_COLOR is not set
 // (https://no-color.org).

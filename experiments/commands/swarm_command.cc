@@ -1,12 +1,10 @@
 // pipelab swarm: trains a GPT on peers that come and go (docs/elastic.md).
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <memory>
-#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,12 +12,12 @@
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "experiments/commands/command.h"
+#include "experiments/commands/token_file.h"
 #include "experiments/optimizer_flags.h"
 #include "experiments/option_checks.h"
 #include "experiments/text_model.h"
@@ -33,7 +31,8 @@
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
-ABSL_DECLARE_FLAG(int, steps);  // run_input.cc
+ABSL_DECLARE_FLAG(std::string, token_file);  // token_file.cc
+ABSL_DECLARE_FLAG(int, steps);               // run_input.cc
 ABSL_DECLARE_FLAG(uint64_t, seed);
 ABSL_DECLARE_FLAG(int, layers);
 ABSL_DECLARE_FLAG(int, heads);
@@ -49,9 +48,6 @@ ABSL_FLAG(int, hidden, 64, "width of the GPT");
 ABSL_FLAG(int, context, 64, "tokens of a sample");
 ABSL_FLAG(std::string, listen, "127.0.0.1:0", "own address, HOST:PORT; port 0: a free one");
 ABSL_FLAG(std::string, coordinator, "", "the coordinator's address, HOST:PORT");
-ABSL_FLAG(std::string, token_file, "",
-          "file with the word that lets processes join on this host (127.0.0.1); swarm coordinate "
-          "writes one where there is none");
 ABSL_FLAG(std::string, certificates, "",
           "folder with authority.pem, certificate.pem and key.pem, for TLS on both sides");
 ABSL_FLAG(std::string, log, "", "file to which the coordinator adds its events; empty: none");
@@ -79,17 +75,6 @@ absl::Status About(absl::string_view option, const absl::Status& status) {
 
 absl::Duration Patience() { return absl::Seconds(2 * absl::GetFlag(FLAGS_wait_limit_s)); }
 
-// A word nobody guesses, for this user's eyes alone.
-absl::Status WriteToken(const std::string& file) {
-  std::random_device random;
-  std::string token;
-  for (int i = 0; i < 8; ++i) absl::StrAppend(&token, absl::Hex(random(), absl::kZeroPad8));
-  const mode_t before = umask(0077);
-  const absl::Status written = WriteFileAtomically(file, token + "\n");
-  umask(before);
-  return written;
-}
-
 absl::StatusOr<SwarmAccess> AccessFromFlags(bool coordinates) {
   SwarmAccess access;
   const std::string folder = absl::GetFlag(FLAGS_certificates);
@@ -105,14 +90,9 @@ absl::StatusOr<SwarmAccess> AccessFromFlags(bool coordinates) {
     PIPELAB_ASSIGN_OR_RETURN(access.key, ReadFile(JoinPath(in, "key.pem")));
     return access;
   }
-  const std::string file = ResolveOutputPath(token, "");
-  if (coordinates && !PathExists(file)) PIPELAB_RETURN_IF_ERROR(WriteToken(file));
-  const absl::StatusOr<std::string> text = ReadFile(file, /*limit=*/4096);
-  if (!text.ok()) return About("--token_file=", text.status());
-  access.token = std::string(absl::StripAsciiWhitespace(*text));
-  if (access.token.size() >= 16) return access;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--token_file=", token, ": must have at least 16 characters"));
+  if (coordinates) PIPELAB_RETURN_IF_ERROR(MakeTokenFile());
+  PIPELAB_ASSIGN_OR_RETURN(access.token, TokenFromFlag());
+  return access;
 }
 
 absl::StatusOr<TextData> DataFromFlags() {

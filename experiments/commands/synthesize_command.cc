@@ -205,6 +205,17 @@ absl::Status CheckBest(const Found& f) {
   return absl::InternalError(absl::StrCat("synthesize: ", proven.message()));
 }
 
+// For those who watch the gap shrink.
+std::string NewsOf(const SynthesisProgress& p, absl::Duration passed) {
+  const nlohmann::json news = {
+      {"seconds", absl::ToDoubleSeconds(passed)},
+      {"passes_ns", p.makespan},
+      {"bound_ns", p.bound},
+      {"gap", 1 - static_cast<double>(p.bound) / static_cast<double>(p.makespan)},  // as Proof::gap
+      {"found_by", p.found_by}};
+  return news.dump();
+}
+
 absl::Status SynthesizeModel(const StepConfig& config, const StepSynthesisOptions& options) {
   PIPELAB_RETURN_IF_ERROR(CheckNoTimesByHand());
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(config));
@@ -312,6 +323,7 @@ absl::Status SynthesizeCommand(const Words& words) {
     if (p.makespan >= least) return;  // another placement's
     least = p.makespan;
     const absl::Duration passed = absl::Now() - begin;
+    TellNews(NewsOf(p, passed));
     if (passed < absl::Seconds(1)) return;  // who waits no longer needs no news
     Waiting::Say(absl::StrFormat(
         "synthesize: %.1f s: passes %.6g ms, bound %.6g ms (%s)", absl::ToDoubleSeconds(passed),

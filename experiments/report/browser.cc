@@ -105,7 +105,7 @@ const std::vector<std::string>& NetworkTrap::Collect() {
   return requests_;
 }
 
-absl::StatusOr<std::unique_ptr<Browser>> Browser::Start() {
+absl::StatusOr<std::unique_ptr<Browser>> Browser::Start(const std::string& reaches) {
   ::signal(SIGPIPE, SIG_IGN);  // writing to a browser that is gone is an error, not the end
   const absl::optional<std::string> program = FindBrowser();
   if (!program) return absl::UnavailableError(kNoBrowser);
@@ -113,7 +113,7 @@ absl::StatusOr<std::unique_ptr<Browser>> Browser::Start() {
   browser->folder_ = TempFolder();
   if (browser->folder_.empty()) return absl::UnavailableError("no folder for the browser");
   PIPELAB_ASSIGN_OR_RETURN(browser->trap_, NetworkTrap::Start());
-  PIPELAB_RETURN_IF_ERROR(browser->Launch(*program));
+  PIPELAB_RETURN_IF_ERROR(browser->Launch(*program, reaches));
   PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json target,
                            browser->CallOf("", "Target.createTarget", {{"url", "about:blank"}}));
   PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json attached,
@@ -133,7 +133,7 @@ absl::StatusOr<std::unique_ptr<Browser>> Browser::Start() {
   return browser;
 }
 
-absl::Status Browser::Launch(const std::string& program) {
+absl::Status Browser::Launch(const std::string& program, const std::string& reaches) {
   int down[2], up[2];
   if (::pipe2(down, O_CLOEXEC) != 0 || ::pipe2(up, O_CLOEXEC) != 0)
     return absl::UnavailableError("no pipe");
@@ -155,7 +155,7 @@ absl::Status Browser::Launch(const std::string& program) {
       "--disable-default-apps",
       "--metrics-recording-only",
       absl::StrCat("--proxy-server=http://127.0.0.1:", trap_->port()),
-      "--proxy-bypass-list=<-loopback>",
+      absl::StrCat("--proxy-bypass-list=<-loopback>", reaches.empty() ? "" : ";", reaches),
       absl::StrCat("--user-data-dir=", folder_, "/profile"),
       "about:blank"};
   std::vector<char*> arguments;
@@ -269,7 +269,11 @@ void Browser::Note(const nlohmann::json& event) {
 absl::Status Browser::Open(absl::string_view html) {
   const std::string path = absl::StrCat(folder_, "/page", pages_++, ".html");
   PIPELAB_RETURN_IF_ERROR(WriteFileAtomically(path, html));
-  url_ = absl::StrCat("file://", path);
+  return OpenUrl(absl::StrCat("file://", path));
+}
+
+absl::Status Browser::OpenUrl(const std::string& url) {
+  url_ = url;
   requests_.clear();
   complaints_.clear();
   loaded_ = false;

@@ -56,11 +56,14 @@ class NetworkTrap {
 
 class Browser {
  public:
-  static absl::StatusOr<std::unique_ptr<Browser>> Start();
+  // `reaches` is a server that requests go to, "127.0.0.1:8080"; empty: none.
+  static absl::StatusOr<std::unique_ptr<Browser>> Start(const std::string& reaches = "");
   ~Browser();  // ends the browser with all its processes
 
   // Writes the page to a file, opens it in a tab of 1200 x 900 and waits until it is loaded.
   absl::Status Open(absl::string_view html);
+  // The same with a page of the server's.
+  absl::Status OpenUrl(const std::string& url);
   // The value of an expression, or of the promise that it is.
   absl::StatusOr<nlohmann::json> Evaluate(absl::string_view expression);
   // Down and up, as the user's keyboard would: "Enter", "Tab", "ArrowRight", "a", " ".
@@ -83,7 +86,7 @@ class Browser {
 
  private:
   Browser() = default;
-  absl::Status Launch(const std::string& program);
+  absl::Status Launch(const std::string& program, const std::string& reaches);
   absl::StatusOr<nlohmann::json> NextMessage(absl::Time deadline);
   absl::StatusOr<nlohmann::json> CallOf(absl::string_view session, absl::string_view method,
                                         nlohmann::json params);

@@ -26,7 +26,8 @@ std::string HtmlPage(absl::string_view title, absl::string_view body) {
       "'none'\">\n",
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
       HtmlEscape(title), "</title>\n<style>\n", PageText("style"), "</style>\n</head>\n<body>\n",
-      body, "<script>\n", PageText("script"), "</script>\n</body>\n</html>\n");
+      body, "<script>\n", PageText("timeline"), PageText("script"),
+      "</script>\n</body>\n</html>\n");
 }
 
 }  // namespace pipelab

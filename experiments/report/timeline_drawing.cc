@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "experiments/report/markup.h"
 #include "experiments/report/table.h"
-#include "experiments/report/timeline_svg.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -38,12 +37,13 @@ bool IsStep(const Span& s) {
 }  // namespace
 
 absl::StatusOr<TimelineDrawing> TimelineDrawing::Make(const Program& program, const Trace& trace,
-                                                      double width, int64_t ns_per_unit) {
+                                                      double width, int64_t ns_per_unit,
+                                                      int most_boxes) {
   PIPELAB_ASSIGN_OR_RETURN(TraceAnalysis analysis, Analyze(trace));
   PIPELAB_ASSIGN_OR_RETURN(std::vector<MessageTiming> messages, MatchMessages(program, trace));
-  if (analysis.overall.actions > kMostBoxes) {
+  if (analysis.overall.actions > most_boxes) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        analysis.overall.actions, " actions are too many to draw; the limit is ", kMostBoxes));
+        analysis.overall.actions, " actions are too many to draw; the limit is ", most_boxes));
   }
   return TimelineDrawing(program, trace, std::move(analysis), std::move(messages), width,
                          ns_per_unit);

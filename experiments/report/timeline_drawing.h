@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "experiments/report/svg.h"
+#include "experiments/report/timeline_svg.h"
 #include "pipelines/analysis/analysis.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
@@ -33,7 +34,8 @@ class TimelineDrawing {
   // `width` of the step; 0: as much as the numbers of most boxes need, within what a page can hold.
   // `ns_per_unit`: as TimelineSvg's.
   static absl::StatusOr<TimelineDrawing> Make(const Program& program, const Trace& trace,
-                                              double width, int64_t ns_per_unit);
+                                              double width, int64_t ns_per_unit,
+                                              int most_boxes = kMostBoxes);
 
   double X(int64_t ns) const { return kLeft + static_cast<double>(ns - begin_) * pixels_per_ns_; }
   double Y(size_t device) const { return kTop + static_cast<double>(device) * (kRow + kGap); }

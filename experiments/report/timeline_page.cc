@@ -89,6 +89,13 @@ class Data {
       : drawing_(drawing), ticks_(drawing.unit().ns >= 1000 ? 1000 : 1) {}
 
   std::string Json() {
+    // As text: a value of nlohmann's for each number takes longer than the simulation.
+    std::string devices;
+    for (size_t d = 0; d < drawing_.trace().devices.size(); ++d) {
+      absl::StrAppend(&devices, d > 0 ? "," : "", "[");
+      AppendDevice(d, &devices);
+      devices += ']';
+    }
     nlohmann::json j;
     j["unit"] = drawing_.unit().name;
     j["ticks"] = ticks_;
@@ -99,12 +106,11 @@ class Data {
     j["row"] = TimelineDrawing::kRow;
     j["gap"] = TimelineDrawing::kGap;
     j["slices"] = drawing_.program().schedule.num_slices;
-    j["devices"] = nlohmann::json::array();
-    for (size_t d = 0; d < drawing_.trace().devices.size(); ++d) j["devices"].push_back(Device(d));
     j["kinds"] = kinds_;
     j["messages"] = Messages();
     // What a script element may not hold.
-    return absl::StrReplaceAll(j.dump(), {{"<", "\\u003c"}});
+    return absl::StrCat("{\"devices\":[", devices, "],",
+                        absl::StrReplaceAll(j.dump().substr(1), {{"<", "\\u003c"}}));
   }
 
  private:
@@ -128,22 +134,37 @@ class Data {
     return at->second;
   }
 
-  nlohmann::json Device(size_t device) {
-    nlohmann::json list = nlohmann::json::array();
+  // What spans look like and are called; all of one kind are alike on a device.
+  struct Seen {
+    Look look;
+    int kind = -1;
+  };
+  Seen& SeenAs(size_t device, const Span& s,
+               std::map<std::tuple<OpCode, ActionKind, int, int, int>, Seen>* seen) {
+    const Instruction& i = drawing_.program().instructions[device][s.instruction];
+    const auto [at, is_new] = seen->try_emplace(
+        {s.op, s.action.kind, s.action.stage, i.replica, s.action.version}, Seen());
+    if (is_new) at->second.look = drawing_.LookOf(device, s);
+    return at->second;
+  }
+
+  void AppendDevice(size_t device, std::string* text) {
+    std::map<std::tuple<OpCode, ActionKind, int, int, int>, Seen> seen;
+    const int slices = drawing_.program().schedule.num_slices;
     int64_t last = 0;
+    const char* comma = "";
     for (const Span& s : drawing_.trace().devices[device].spans) {
-      const Look look = drawing_.LookOf(device, s);
-      if (look.shape == Shape::kNothing || s.end_ns <= s.begin_ns) continue;
+      if (s.end_ns <= s.begin_ns) continue;
+      Seen& as = SeenAs(device, s, &seen);
+      if (as.look.shape == Shape::kNothing) continue;
+      if (as.kind < 0) as.kind = KindOf(device, s, as.look);
       const int64_t begin = TicksAt(s.begin_ns), end = TicksAt(s.end_ns);
-      list.push_back(KindOf(device, s, look));
-      list.push_back(look.numbered ? s.action.micro_batch * drawing_.program().schedule.num_slices +
-                                         s.action.slice
-                                   : -1);
-      list.push_back(begin - last);
-      list.push_back(end - begin);
+      const int number = as.look.numbered ? s.action.micro_batch * slices + s.action.slice : -1;
+      absl::StrAppend(text, comma, as.kind, ",", number, ",", begin - last, ",");
+      absl::StrAppend(text, end - begin);
       last = end;
+      comma = ",";
     }
-    return list;
   }
 
   nlohmann::json Messages() const {
@@ -165,6 +186,14 @@ class Data {
 };
 
 }  // namespace
+
+absl::StatusOr<std::string> TimelineJson(const Program& program, const Trace& trace,
+                                         int64_t ns_per_unit) {
+  PIPELAB_ASSIGN_OR_RETURN(
+      const TimelineDrawing drawing,
+      TimelineDrawing::Make(program, trace, kPlotWidth, ns_per_unit, kMostPageBoxes));
+  return Data(drawing).Json();
+}
 
 absl::StatusOr<std::string> TimelineFigure(absl::string_view id, absl::string_view scheme,
                                            const Program& program, const Trace& trace) {

@@ -15,10 +15,11 @@
 //     end of the box before, ticks that it takes; and so on
 //   messages: from, to, begin, end, gradient (1) or activation (0); and so on
 //
-// Errors: those of TimelineSvg.
+// Errors: those of TimelineSvg; the JSON alone may have kMostPageBoxes actions.
 #ifndef PIPELAB_EXPERIMENTS_REPORT_TIMELINE_PAGE_H_
 #define PIPELAB_EXPERIMENTS_REPORT_TIMELINE_PAGE_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -30,6 +31,12 @@ namespace pipelab {
 
 absl::StatusOr<std::string> TimelineFigure(absl::string_view id, absl::string_view scheme,
                                            const Program& program, const Trace& trace);
+
+inline constexpr int kMostPageBoxes = 1 << 20;
+
+// The JSON alone, for a page that draws it all (experiments/serve); `ns_per_unit` as TimelineSvg's.
+absl::StatusOr<std::string> TimelineJson(const Program& program, const Trace& trace,
+                                         int64_t ns_per_unit);
 
 }  // namespace pipelab
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "experiments/commands/command_call.h"
 #include "pybind11/pybind11.h"
 #include "pybind11/stl.h"
 #include "python/pipelab/bindings.h"
-#include "python/pipelab/command_call.h"
 #include "python/pipelab/errors.h"
 #include "tools/base/version.h"
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "experiments/commands/command_call.h"
 #include "experiments/commands/named_run.h"
 #include "experiments/commands/simulated_run.h"
 #include "experiments/commands/step_input.h"
@@ -23,7 +24,6 @@
 #include "pybind11/pybind11.h"
 #include "pybind11/stl.h"
 #include "python/pipelab/bindings.h"
-#include "python/pipelab/command_call.h"
 #include "python/pipelab/errors.h"
 #include "tools/base/status_macros.h"
 

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "experiments/commands/command_call.h"
 #include "experiments/commands/schedule_input.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/ir/text.h"
@@ -15,7 +16,6 @@
 #include "pybind11/pybind11.h"
 #include "pybind11/stl.h"
 #include "python/pipelab/bindings.h"
-#include "python/pipelab/command_call.h"
 #include "python/pipelab/errors.h"
 #include "tools/base/status_macros.h"
 

@@ -6,8 +6,8 @@
 //   output.texts["-"]                       // what search would print
 //
 // Options are process-wide, so calls wait for one another.
-#ifndef PIPELAB_PYTHON_PIPELAB_COMMAND_CALL_H_
-#define PIPELAB_PYTHON_PIPELAB_COMMAND_CALL_H_
+#ifndef PIPELAB_EXPERIMENTS_COMMANDS_COMMAND_CALL_H_
+#define PIPELAB_EXPERIMENTS_COMMANDS_COMMAND_CALL_H_
 
 #include <functional>
 #include <map>
@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "experiments/commands/command.h"
 
 namespace pipelab {
@@ -33,6 +34,9 @@ absl::Status CallCommand(const Words& words, const std::vector<std::string>& opt
                          CommandOutput* output,
                          const std::function<absl::Status(const Words&)>& instead = nullptr);
 
+// One of SimulatedCommands(); InvalidArgument naming a command that there is not.
+absl::StatusOr<Command> FindSimulatedCommand(absl::string_view name);
+
 struct OptionInfo {
   std::string name, type, default_value, help;  // type: bool, int, float or str
 };
@@ -41,4 +45,4 @@ absl::StatusOr<std::vector<OptionInfo>> OptionsOfCommand(const std::string& name
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_PYTHON_PIPELAB_COMMAND_CALL_H_
+#endif  // PIPELAB_EXPERIMENTS_COMMANDS_COMMAND_CALL_H_

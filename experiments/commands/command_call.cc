@@ -1,4 +1,4 @@
-#include "python/pipelab/command_call.h"
+#include "experiments/commands/command_call.h"
 
 #include <cstdint>
 #include <mutex>
@@ -21,13 +21,6 @@ std::mutex& Mutex() {
   return *mutex;
 }
 
-absl::StatusOr<Command> Find(const std::string& name) {
-  for (const Command& c : SimulatedCommands()) {
-    if (c.name == name) return c;
-  }
-  return absl::InvalidArgumentError(absl::StrCat("'", name, "': no such command"));
-}
-
 const char* TypeOf(const absl::CommandLineFlag& flag) {
   if (flag.IsOfType<bool>()) return "bool";
   if (flag.IsOfType<double>()) return "float";
@@ -37,10 +30,18 @@ const char* TypeOf(const absl::CommandLineFlag& flag) {
 
 }  // namespace
 
+absl::StatusOr<Command> FindSimulatedCommand(absl::string_view name) {
+  for (const Command& c : SimulatedCommands()) {
+    if (c.name == name) return c;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", name, "': no such command"));
+}
+
 absl::Status CallCommand(const Words& words, const std::vector<std::string>& options,
                          CommandOutput* output,
                          const std::function<absl::Status(const Words&)>& instead) {
-  PIPELAB_ASSIGN_OR_RETURN(const Command command, Find(words.empty() ? "" : words[0]));
+  PIPELAB_ASSIGN_OR_RETURN(const Command command,
+                           FindSimulatedCommand(words.empty() ? "" : words[0]));
   const std::lock_guard<std::mutex> lock(Mutex());
   const FlagScope scope;
   CapturedOutput captured;
@@ -57,7 +58,7 @@ absl::Status CallCommand(const Words& words, const std::vector<std::string>& opt
 }
 
 absl::StatusOr<std::vector<OptionInfo>> OptionsOfCommand(const std::string& name) {
-  PIPELAB_ASSIGN_OR_RETURN(const Command command, Find(name));
+  PIPELAB_ASSIGN_OR_RETURN(const Command command, FindSimulatedCommand(name));
   std::vector<OptionInfo> options;
   for (const absl::string_view option : command.options) {
     const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(option);

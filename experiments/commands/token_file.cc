@@ -1,0 +1,54 @@
+#include "experiments/commands/token_file.h"
+
+#include <sys/stat.h>
+
+#include <random>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "tools/base/file.h"
+
+ABSL_FLAG(std::string, token_file, "",
+          "file with the word that lets processes join on this host (127.0.0.1); swarm coordinate "
+          "writes one where there is none");
+
+namespace pipelab {
+namespace {
+
+constexpr size_t kShortest = 16;
+
+std::string FileOfFlag() { return ResolveOutputPath(absl::GetFlag(FLAGS_token_file), ""); }
+
+}  // namespace
+
+std::string MakeToken() {
+  std::random_device random;
+  std::string token;
+  for (int i = 0; i < 8; ++i) absl::StrAppend(&token, absl::Hex(random(), absl::kZeroPad8));
+  return token;
+}
+
+absl::Status MakeTokenFile() {
+  const std::string file = FileOfFlag();
+  if (PathExists(file)) return absl::OkStatus();
+  const mode_t before = umask(0077);
+  const absl::Status written = WriteFileAtomically(file, MakeToken() + "\n");
+  umask(before);
+  return written;
+}
+
+absl::StatusOr<std::string> TokenFromFlag() {
+  const absl::StatusOr<std::string> text = ReadFile(FileOfFlag(), /*limit=*/4096);
+  if (!text.ok()) {
+    return absl::Status(text.status().code(),
+                        absl::StrCat("--token_file=", text.status().message()));
+  }
+  std::string token(absl::StripAsciiWhitespace(*text));
+  if (token.size() >= kShortest) return token;
+  return absl::InvalidArgumentError(absl::StrCat("--token_file=", absl::GetFlag(FLAGS_token_file),
+                                                 ": must have at least ", kShortest,
+                                                 " characters"));
+}
+
+}  // namespace pipelab

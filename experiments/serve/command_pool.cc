@@ -1,0 +1,240 @@
+#include "experiments/serve/command_pool.h"
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "absl/flags/commandlineflag.h"
+#include "absl/flags/reflection.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "experiments/flags.h"
+#include "experiments/serve/command_process.h"
+#include "experiments/serve/http_head.h"
+#include "tools/base/file.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr absl::Duration kTick = absl::Milliseconds(50);  // between looks at who still waits
+constexpr absl::Duration kGrace = absl::Seconds(5);       // for the best so far
+
+CommandAnswer Refusal(int status, absl::string_view reason) { return {status, ErrorJson(reason)}; }
+
+// The server's own options would be options of each command.
+void ResetFlags() {
+  std::vector<std::pair<std::string, std::string>> defaults;
+  for (const auto& [name, value] : ResolvedFlags()) {
+    const std::string unset = absl::FindCommandLineFlag(name)->DefaultValue();
+    if (value != unset) defaults.emplace_back(name, unset);
+  }
+  SetFlagDefaults(defaults);
+}
+
+absl::Status WriteFiles(const std::string& folder,
+                        const std::map<std::string, std::string>& files) {
+  PIPELAB_RETURN_IF_ERROR(MakeDirectories(folder));
+  for (const auto& [name, text] : files) {
+    PIPELAB_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(folder, name), text));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CommandPool>> CommandPool::Start(const ServeLimits& limits) {
+  int control[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) != 0) {
+    return absl::UnavailableError("serve: no socket for the processes of requests");
+  }
+  const char* temporary = getenv("TMPDIR");
+  PIPELAB_ASSIGN_OR_RETURN(std::string folder,
+                           MakeTemporaryDirectory(absl::StrCat(
+                               temporary == nullptr ? "/tmp" : temporary, "/pipelab-serve-")));
+  const pid_t pid = fork();
+  if (pid < 0) {
+    close(control[0]);
+    close(control[1]);
+    return absl::UnavailableError("serve: no process for requests");
+  }
+  if (pid == 0) {
+    close(control[0]);
+    ResetFlags();
+    ForkForever(control[1], limits);
+  }
+  close(control[1]);
+  return std::unique_ptr<CommandPool>(new CommandPool(limits, control[0], pid, std::move(folder)));
+}
+
+CommandPool::~CommandPool() {
+  close(control_);
+  waitpid(pid_, nullptr, 0);
+  RemoveTree(folder_).IgnoreError();
+}
+
+absl::StatusOr<int> CommandPool::Fork() const {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return absl::UnavailableError("no socket is free; try again soon");
+  }
+  const bool sent = SendSocket(control_, ends[1]);
+  close(ends[1]);
+  if (sent) return ends[0];
+  close(ends[0]);
+  return absl::UnavailableError("the process that runs commands is gone; start pipelab serve anew");
+}
+
+absl::optional<CommandAnswer> CommandPool::TakePlace(absl::Time deadline, const Gone& gone) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  ++counts_.calls;
+  if (running_ >= limits_.running && waiting_ >= limits_.waiting) {
+    ++counts_.refused;
+    return Refusal(
+        429, absl::StrCat("more than ", limits_.waiting, " requests wait already; try again soon"));
+  }
+  ++waiting_;
+  bool left = false;
+  while (running_ >= limits_.running && absl::Now() < deadline && !left) {
+    freed_.wait_for(lock, absl::ToChronoMilliseconds(kTick));
+    left = gone && gone();
+  }
+  --waiting_;
+  if (running_ < limits_.running && !left) {
+    ++running_;
+    return absl::nullopt;
+  }
+  ++(left ? counts_.gone : counts_.timed_out);
+  return Refusal(503, "other requests took all the time there was; try again soon");
+}
+
+std::unique_ptr<CommandPool::Running> CommandPool::Begin(absl::string_view command,
+                                                         absl::string_view body, const Gone& gone) {
+  const absl::Duration search =
+      command == "synthesize" ? limits_.longest_search : absl::ZeroDuration();
+  std::unique_ptr<Running> call(new Running(this, limits_.command_time + search));
+  call->refusal_ = TakePlace(call->deadline_, gone);
+  if (call->refusal_.has_value()) return call;
+  call->has_place_ = true;
+  // With a place: a body takes many times its size while it is read.
+  absl::StatusOr<CommandRequest> request = ParseCommandRequest(command, body);
+  if (!request.ok()) {
+    call->refusal_ = AnswerOf(request.status());
+    return call;
+  }
+  call->request_ = *std::move(request);
+  call->refusal_ = call->Start(body);
+  return call;
+}
+
+CommandAnswer CommandPool::Call(absl::string_view command, absl::string_view body,
+                                const Gone& gone) {
+  const std::unique_ptr<Running> call = Begin(command, body, gone);
+  for (;;) {
+    Running::Event event = call->Next(gone);
+    if (event.is_answer) return std::move(event.answer);
+  }
+}
+
+absl::optional<CommandAnswer> CommandPool::Running::Start(absl::string_view body) {
+  {
+    const std::lock_guard<std::mutex> lock(pool_->mutex_);
+    folder_ = JoinPath(pool_->folder_, absl::StrCat(++pool_->folders_));
+  }
+  const absl::Status files = WriteFiles(folder_, request_.files);
+  if (!files.ok()) return Refusal(503, files.message());
+  const absl::StatusOr<int> forked = pool_->Fork();
+  if (!forked.ok()) return Refusal(503, forked.status().message());
+  fd_ = *forked;
+  if (!request_.id.empty()) {
+    const std::lock_guard<std::mutex> lock(pool_->mutex_);
+    pool_->sockets_of_ids_[request_.id] = fd_;
+  }
+  const std::string end(1, '\0');
+  // A process that is gone already is found by Next.
+  SendFrame(fd_, FrameKind::kRequest, absl::StrCat(request_.words[0], end, folder_, end, body));
+  return absl::nullopt;
+}
+
+CommandPool::Running::~Running() {
+  if (!folder_.empty()) RemoveTree(folder_).IgnoreError();
+  {
+    const std::lock_guard<std::mutex> lock(pool_->mutex_);
+    const auto at = pool_->sockets_of_ids_.find(request_.id);
+    if (at != pool_->sockets_of_ids_.end() && at->second == fd_) pool_->sockets_of_ids_.erase(at);
+    // Its client had gone when there was news.
+    if (fd_ >= 0 && !ended_) ++pool_->counts_.gone;
+    if (fd_ >= 0) close(fd_);
+    if (has_place_) --pool_->running_;
+  }
+  if (has_place_) pool_->freed_.notify_one();
+}
+
+CommandPool::Running::Event CommandPool::Running::Answer(int64_t Counts::*count,
+                                                         CommandAnswer answer) {
+  const std::lock_guard<std::mutex> lock(pool_->mutex_);
+  ++(pool_->counts_.*count);
+  ended_ = true;
+  return {true, "", std::move(answer)};
+}
+
+CommandPool::Running::Event CommandPool::Running::TooLong() {
+  return Answer(&Counts::timed_out,
+                Refusal(504, absl::StrCat(request_.words[0], ": took longer than ",
+                                          absl::FormatDuration(limit_),
+                                          "; ask for less, or use the command line")));
+}
+
+CommandPool::Running::Event CommandPool::Running::Next(const Gone& gone) {
+  if (refusal_.has_value()) return {true, "", *refusal_};
+  const std::string& command = request_.words[0];
+  const ServeLimits& limits = pool_->limits_;
+  for (;;) {
+    Frame frame;
+    const auto got = reader_.Next(fd_, kTick, limits.answer_bytes, &frame);
+    if (got == FrameReader::Result::kNothing) {
+      if (gone && gone()) return Answer(&Counts::gone, Refusal(503, "nobody waits"));
+      if (absl::Now() < deadline_) continue;
+      // A search has something to show.
+      if (command != "search" || stopped_) return TooLong();
+      stopped_ = SendFrame(fd_, FrameKind::kStop, "");
+      deadline_ += kGrace;
+      continue;
+    }
+    if (got == FrameReader::Result::kEnd) {
+      return Answer(&Counts::failed,
+                    Refusal(500, absl::StrCat(command, ": ended without an answer; ask for less")));
+    }
+    if (frame.kind == FrameKind::kNews) return {false, std::move(frame.text), {}};
+    if (frame.kind == FrameKind::kNoMemory) {
+      return Answer(
+          &Counts::failed,
+          Refusal(503, absl::StrCat(command, ": needs more than ", limits.command_memory >> 20,
+                                    " MiB of memory; ask for less, or use the command "
+                                    "line")));
+    }
+    int status = 0;
+    if (frame.text.size() > 3 && absl::SimpleAtoi(frame.text.substr(0, 3), &status)) {
+      if (stopped_ && status != 200) return TooLong();  // it had found nothing
+      return Answer(&Counts::answered, {status, frame.text.substr(3)});
+    }
+  }
+}
+
+bool CommandPool::Stop(const std::string& id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto at = sockets_of_ids_.find(id);
+  return at != sockets_of_ids_.end() && SendFrame(at->second, FrameKind::kStop, "");
+}
+
+CommandPool::Counts CommandPool::counts() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return counts_;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,205 @@
+#include "experiments/serve/command_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "experiments/commands/output.h"
+#include "experiments/serve/command_answer.h"
+#include "experiments/serve/command_request.h"
+
+namespace pipelab {
+namespace {
+
+constexpr size_t kHead = 5;  // kind, and the length in four bytes
+
+bool SendAll(int fd, absl::string_view text) {
+  while (!text.empty()) {
+    const ssize_t sent = send(fd, text.data(), text.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return false;
+    text.remove_prefix(static_cast<size_t>(sent));
+  }
+  return true;
+}
+
+// One SCM_RIGHTS message.
+struct SocketMessage {
+  SocketMessage() {
+    part = {&byte, 1};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = room.data();
+    message.msg_controllen = room.size();
+  }
+  char byte = 0;
+  iovec part = {};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> room = {};
+  msghdr message = {};
+};
+
+int ReceiveSocket(int control) {
+  SocketMessage m;
+  ssize_t size = 0;
+  do {
+    size = recvmsg(control, &m.message, MSG_CMSG_CLOEXEC);
+  } while (size < 0 && errno == EINTR);
+  const cmsghdr* head = size > 0 ? CMSG_FIRSTHDR(&m.message) : nullptr;
+  if (head == nullptr || head->cmsg_type != SCM_RIGHTS) return -1;
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(head), sizeof(fd));
+  return fd;
+}
+
+int g_socket = -1;  // of this process's call
+
+// Without memory nothing may be allocated: a frame as it goes over the socket.
+void SayNoMemory() {
+  constexpr char frame[kHead] = {static_cast<char>(FrameKind::kNoMemory), 0, 0, 0, 0};
+  const ssize_t unused = send(g_socket, frame, sizeof(frame), MSG_NOSIGNAL);
+  (void)unused;
+  _exit(1);
+}
+
+void SetLimits(const ServeLimits& limits) {
+  // Libraries and their stacks are there already.
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const auto most = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE) + limits.command_memory);
+  const rlimit memory = {most, most}, none = {0, 0};
+  setrlimit(RLIMIT_AS, &memory);
+  setrlimit(RLIMIT_CORE, &none);
+  std::set_new_handler(SayNoMemory);
+  // Should the server be gone without closing its sockets.
+  alarm(static_cast<unsigned>(absl::ToInt64Seconds(limits.command_time + limits.longest_search) +
+                              60));
+}
+
+// Ends the process with its client. A stop is Ctrl-C, once: a second one would end the command.
+void Watch() {
+  FrameReader reader;
+  Frame frame;
+  for (bool stopped = false;;) {
+    const auto got = reader.Next(g_socket, absl::Seconds(3600), kHead, &frame);
+    if (got == FrameReader::Result::kEnd) _exit(0);
+    if (got == FrameReader::Result::kFrame && !stopped) {
+      stopped = true;
+      kill(getpid(), SIGINT);
+    }
+  }
+}
+
+[[noreturn]] void AnswerOneCall(const ServeLimits& limits) {
+  SetLimits(limits);
+  FrameReader reader;
+  Frame frame;
+  if (reader.Next(g_socket, absl::Seconds(10), limits.body_bytes + 4096, &frame) !=
+      FrameReader::Result::kFrame) {
+    _exit(1);
+  }
+  const std::vector<std::string> parts = absl::StrSplit(frame.text, absl::MaxSplits('\0', 2));
+  if (parts.size() != 3 || chdir(parts[1].c_str()) != 0) _exit(1);
+  try {
+    std::thread(Watch).detach();
+  } catch (const std::system_error&) {  // no room for its stack
+    SayNoMemory();
+  }
+  static auto* sending = new std::mutex;  // news may come from a search's threads
+  ListenToNews([](absl::string_view json) {
+    const std::lock_guard<std::mutex> lock(*sending);
+    SendFrame(g_socket, FrameKind::kNews, json);
+  });
+  const absl::StatusOr<CommandRequest> request = ParseCommandRequest(parts[0], parts[2]);
+  const CommandAnswer answer =
+      request.ok() ? AnswerCommand(*request, limits) : AnswerOf(request.status());
+  const std::lock_guard<std::mutex> lock(*sending);
+  SendFrame(g_socket, FrameKind::kAnswer, absl::StrCat(answer.status, answer.body));
+  _exit(0);
+}
+
+}  // namespace
+
+bool SendFrame(int fd, FrameKind kind, absl::string_view text) {
+  char head[kHead] = {static_cast<char>(kind)};
+  const auto size = static_cast<uint32_t>(text.size());
+  std::memcpy(head + 1, &size, sizeof(size));
+  return SendAll(fd, absl::string_view(head, kHead)) && SendAll(fd, text);
+}
+
+FrameReader::Result FrameReader::Next(int fd, absl::Duration wait, size_t most, Frame* frame) {
+  const absl::Time end = absl::Now() + wait;
+  for (;;) {
+    uint32_t size = 0;
+    if (buffer_.size() >= kHead) std::memcpy(&size, buffer_.data() + 1, sizeof(size));
+    if (size > most) return Result::kEnd;
+    if (buffer_.size() >= kHead + size) {
+      frame->kind = static_cast<FrameKind>(buffer_[0]);
+      frame->text = buffer_.substr(kHead, size);
+      buffer_.erase(0, kHead + size);
+      return Result::kFrame;
+    }
+    buffer_.reserve(kHead + size);
+    pollfd ready = {fd, POLLIN, 0};
+    const int64_t left = absl::ToInt64Milliseconds(end - absl::Now());
+    const int events = poll(&ready, 1, static_cast<int>(left > 0 ? left : 0));
+    if (events == 0) return Result::kNothing;
+    if (events < 0 && errno == EINTR) continue;
+    static thread_local std::array<char, 1 << 16> part;
+    const ssize_t got = recv(fd, part.data(), part.size(), MSG_DONTWAIT);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got <= 0) return Result::kEnd;
+    buffer_.append(part.data(), static_cast<size_t>(got));
+  }
+}
+
+bool SendSocket(int control, int fd) {
+  SocketMessage m;
+  cmsghdr* head = CMSG_FIRSTHDR(&m.message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(head), &fd, sizeof(fd));
+  return sendmsg(control, &m.message, MSG_NOSIGNAL) > 0;
+}
+
+void ForkForever(int control, const ServeLimits& limits) {
+  setpgid(0, 0);  // the terminal's Ctrl-C is the server's
+  std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGCHLD, SIG_IGN);  // no zombies
+  // Where `bazel run` was called must not be where a request's files are looked for.
+  unsetenv("BUILD_WORKING_DIRECTORY");
+  unsetenv("BUILD_WORKSPACE_DIRECTORY");
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, fd);
+  for (;;) {
+    const int fd = ReceiveSocket(control);
+    if (fd < 0) _exit(0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      close(control);
+      g_socket = fd;
+      AnswerOneCall(limits);
+    }
+    close(fd);  // of a fork that failed, too: its call then hears of the end
+  }
+}
+
+}  // namespace pipelab

@@ -1,0 +1,48 @@
+// The processes behind CommandPool (command_pool.h): one without threads that forks, and one a call.
+// A call's two ends talk over a socket in frames.
+#ifndef PIPELAB_EXPERIMENTS_SERVE_COMMAND_PROCESS_H_
+#define PIPELAB_EXPERIMENTS_SERVE_COMMAND_PROCESS_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "experiments/serve/limits.h"
+
+namespace pipelab {
+
+enum class FrameKind : char {
+  kRequest = 'q',  // command, folder and body, with '\0' between them
+  kStop = 's',     // the best so far, please
+  kNews = 'n',     // JSON
+  kAnswer = 'a',   // the status in three digits, then the body
+  kNoMemory = 'm',
+};
+struct Frame {
+  FrameKind kind = FrameKind::kAnswer;
+  std::string text;
+};
+
+bool SendFrame(int fd, FrameKind kind, absl::string_view text);
+
+// What has come of a frame.
+class FrameReader {
+ public:
+  enum class Result { kFrame, kNothing, kEnd };
+  // Waits for up to `wait`. kEnd: the other side is gone, or sends more than `most` bytes.
+  Result Next(int fd, absl::Duration wait, size_t most, Frame* frame);
+
+ private:
+  std::string buffer_;
+};
+
+// Sends a socket to the process that forks; false: it is gone.
+bool SendSocket(int control, int fd);
+
+// That process: forks for each socket that comes, until the other side of `control` is closed.
+[[noreturn]] void ForkForever(int control, const ServeLimits& limits);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_SERVE_COMMAND_PROCESS_H_
