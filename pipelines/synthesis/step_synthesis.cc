@@ -118,8 +118,8 @@ class StepSynthesizer {
     absl::StatusOr<SynthesisProblem> p =
         ProblemOfStep(cache_, config_, split.device_of_stage, split.recomputed,
                       /*split_backward=*/false, options_.limits);
-    if (p.ok() && !split.offloaded.empty()) p = Offloaded(*std::move(p), split.offloaded);
     if (!p.ok()) return;
+    p->offloaded = split.offloaded;
     problems_.push_back({absl::StrCat(problems_[i].first, ", whole backwards"), *std::move(p)});
   }
 
@@ -130,7 +130,9 @@ class StepSynthesizer {
     for (size_t i = 0; i < placements; ++i) {
       const auto [name, none] = problems_[i];
       if (options_.recompute && config_.recompute == Recompute::kNone) AddRecomputed(name, none);
-      if (options_.offload && !none.host_copy.empty() && !none.limits.free.empty()) {
+      const bool keeps =
+          std::find(none.recomputed.begin(), none.recomputed.end(), true) == none.recomputed.end();
+      if (options_.offload && keeps && !none.host_copy.empty() && !none.limits.free.empty()) {
         AddOffloaded(name, none);
       }
     }
@@ -145,12 +147,42 @@ class StepSynthesizer {
     if (all.ok()) AddThoseThatMakeRoom(name, "recomputed", none, *all, problem);
   }
 
+  // Those that make room; and where some must, those of the catalogue's schemes on this placement.
   void AddOffloaded(const std::string& name, const SynthesisProblem& none) {
+    const size_t before = problems_.size();
     const auto problem = [&none](std::vector<bool> stages) {
-      return absl::StatusOr<SynthesisProblem>(Offloaded(none, std::move(stages)));
+      SynthesisProblem p = none;
+      p.offloaded = std::move(stages);
+      return absl::StatusOr<SynthesisProblem>(std::move(p));
     };
-    const auto all = problem(std::vector<bool>(none.stages(), true));
-    AddThoseThatMakeRoom(name, "offloaded", none, *all, problem);
+    AddThoseThatMakeRoom(name, "offloaded", none, WithoutHeld(none), problem);
+    if (problems_.size() == before) return;
+    for (const std::vector<bool>& stages : OffloadedInCatalogue(none)) {
+      bool known = false;
+      for (size_t i = before; i < problems_.size(); ++i) {
+        known = known || problems_[i].second.offloaded == stages;
+      }
+      if (known) continue;
+      problems_.push_back({absl::StrCat(name, ", ", std::count(stages.begin(), stages.end(), true),
+                                        " offloaded as in the catalogue"),
+                           *problem(stages)});
+    }
+  }
+
+  // As if nothing of a micro-batch were on a device between F and I, and two copies were on their
+  // way: what offloading all stages can free at the most.
+  static SynthesisProblem WithoutHeld(SynthesisProblem p) {
+    std::vector<Bytes> largest(p.devices);
+    for (int s = 0; s < p.stages(); ++s) {
+      Bytes& kept = p.limits.forward[s].change;
+      Bytes& most = largest[p.device_of_stage[s]];
+      most = std::max(most, kept);
+      kept = Bytes(0);
+    }
+    for (int d = 0; d < p.devices; ++d) {
+      p.limits.free[d] = p.limits.free[d] - largest[d] - largest[d];
+    }
+    return p;
   }
 
   template <typename Make>
@@ -237,12 +269,20 @@ class StepSynthesizer {
       devices.push_back(group[0] / known.step.members);
     }
     bool whole = true;
+    std::vector<bool> offloaded;
     for (const auto& list : schedule.order) {
-      for (const Action& a : list) whole = whole && a.kind != ActionKind::kBackwardInput;
+      for (const Action& a : list) {
+        whole = whole && a.kind != ActionKind::kBackwardInput;
+        if (a.kind != ActionKind::kOffload) continue;
+        offloaded.resize(devices.size(), false);
+        offloaded[a.stage] = true;
+      }
     }
-    const absl::StatusOr<SynthesisProblem> p = ProblemOfStep(
+    absl::StatusOr<SynthesisProblem> p = ProblemOfStep(
         cache_, config_, devices, schedule.RecomputedStages(), !whole, options_.limits);
     if (!p.ok()) return false;
+    p->offloaded = std::move(offloaded);
+    if (!CheckProblem(*p).ok()) return false;  // no way to the host
     Schedule one = ScheduleOf(*p, OrderWords(config_.pipeline));
     for (int d = 0; d < config_.pipeline; ++d) {
       one.order[d] = schedule.order[d * known.step.members];
