@@ -94,7 +94,7 @@ class Synthesizer {
     beam.seed = random_.Bits(2 * round);
     beam.noise = 1 << round % 4;
     beam.window = round % 5 == 4 ? 4 : 16;
-    beam.lead = kLeads[round % 3];
+    beam.lead = kLeads[(round + round / 3) % 3];
     const bool part = round % 4 != 0 && !result_.proof.words.empty();
     const OrderWords best = result_.proof.words;
     if (part) {
