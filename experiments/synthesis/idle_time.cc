@@ -171,8 +171,12 @@ Claim IdleClaim(const std::vector<IdleRow>& rows, bool pipe_offload) {
         absl::StrFormat("median %.1f %%, most %.1f %%, %d of %d sizes at 50 %% or more", median,
                         most, static_cast<int>(halved), static_cast<int>(gains.size())));
   MetIf(&c, median >= kPaper, "at least 50 %",
-        "the sizes of the paper's runs are not known; where 1F1B's memory is there, a schedule of "
-        "the catalogue is near the bound already");
+        pipe_offload
+            ? "with many micro-batches and little memory the search finds little that is shorter "
+              "than po_f; the sizes of the paper's runs are not known"
+            : "where 1F1B's memory is there, zero-bubble schedules are at the bound; with many "
+              "micro-batches and less of it the search finds little that is shorter than po_f; the "
+              "sizes of the paper's runs are not known");
   return c;
 }
 

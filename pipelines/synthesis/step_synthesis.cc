@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/variants.h"
@@ -18,6 +19,8 @@ namespace {
 
 constexpr int kFineStages[] = {4, 8};  // a device, where runs of them are balanced
 constexpr int kMostRuns = 3;           // a device
+// A quick look takes at most such a part of the time that is left; most end long before.
+constexpr double kQuickParts = 8;
 
 class StepSynthesizer {
  public:
@@ -36,15 +39,17 @@ class StepSynthesizer {
     }
     PIPELAB_RETURN_IF_ERROR(FindPlacements());
     AddRecomputedAndOffloaded();
+    SortByBound();
     // A quick look at each; then the best for what is left.
     absl::Status status = absl::OkStatus();
     for (size_t i = 0; i < problems_.size(); ++i) {
       SynthesisOptions quick = options_.search;
-      quick.time_limit = Left() / (1.0 + static_cast<double>(problems_.size() - i));
+      quick.time_limit =
+          Left() / std::min(kQuickParts, 1.0 + static_cast<double>(problems_.size() - i));
       quick.rounds = std::min(quick.rounds, 2);
       quick.widest = std::min(quick.widest, 8);
       quick.exact_nodes = std::min<int64_t>(quick.exact_nodes, 20000);
-      const absl::Status tried = Try(i, quick);
+      const absl::Status tried = IsTooLong(i) ? absl::OkStatus() : Try(i, quick);
       if (!tried.ok()) {
         result_.refused.push_back(absl::StrCat(problems_[i].first, ": ", tried.message()));
         if (status.ok()) status = tried;
@@ -222,6 +227,37 @@ class StepSynthesizer {
     }
   }
 
+  // Of the problem's passes; 0 where it has no order.
+  static Nanoseconds BoundOf(const SynthesisProblem& problem) {
+    return Nanoseconds(CheckProblem(problem).ok() ? BestBound(problem).value : 0);
+  }
+  // The most promising first, so that they have time where time is short.
+  void SortByBound() {
+    std::vector<std::pair<Nanoseconds, size_t>> order;
+    for (const auto& [name, problem] : problems_) order.push_back({BoundOf(problem), order.size()});
+    std::stable_sort(order.begin(), order.end());
+    std::vector<std::pair<std::string, SynthesisProblem>> sorted;
+    for (const auto& [bound, i] : order) {
+      sorted.push_back(std::move(problems_[i]));
+      bounds_.push_back(bound);
+    }
+    problems_ = std::move(sorted);
+  }
+  // Whether no order of its passes is shorter than a step that was found.
+  bool IsTooLong(size_t i) {
+    const auto& [name, problem] = problems_[i];
+    if (result_.placed.empty()) return false;
+    Nanoseconds least = result_.placed[0].prediction.step_time;
+    for (const PlacedSynthesis& placed : result_.placed) {
+      least = std::min(least, placed.prediction.step_time);
+    }
+    const Nanoseconds bound = i < bounds_.size() ? bounds_[i] : BoundOf(problem);
+    if (bound < least) return false;
+    result_.refused.push_back(absl::StrFormat("%s: no order takes less than %.4f ms", name,
+                                              static_cast<double>(bound.value()) * 1e-6));
+    return true;
+  }
+
   absl::Status Try(size_t i, const SynthesisOptions& search) {
     const auto& [name, problem] = problems_[i];
     SynthesisProblem p = problem;
@@ -353,6 +389,7 @@ class StepSynthesizer {
   const StepSynthesisOptions& options_;
   const absl::Time begin_;
   std::vector<std::pair<std::string, SynthesisProblem>> problems_;
+  std::vector<Nanoseconds> bounds_;  // of the first problems
   StepSynthesis result_;
 };
 
