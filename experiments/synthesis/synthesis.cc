@@ -3,12 +3,14 @@
 // Synthesized schedules against the catalogue, their bounds, and on four devices here.
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "experiments/option_checks.h"
 #include "experiments/report/report.h"
 #include "experiments/study_main.h"
+#include "experiments/synthesis/idle_time.h"
 #include "experiments/synthesis/real_order.h"
 #include "experiments/synthesis/synthesis_study.h"
 #include "tools/base/status_macros.h"
@@ -19,6 +21,9 @@ ABSL_FLAG(int, rounds, 6, "of beams, for each problem");
 ABSL_FLAG(int, widest, 256, "beam");
 ABSL_FLAG(int64_t, exact_nodes, 1 << 21, "of an exact search");
 ABSL_FLAG(int, case_limit_s, 60, "seconds for an unequal case");
+ABSL_FLAG(int, idle_devices, 16, "of the grid of idle times: 4, 8 or 16");
+ABSL_FLAG(int, idle_rounds, 12, "of beams, for each problem of that grid");
+ABSL_FLAG(int, idle_limit_s, 60, "seconds for a problem of that grid");
 ABSL_FLAG(bool, large, true, "P = 32, M = 128, too");
 
 namespace pipelab {
@@ -32,17 +37,26 @@ absl::Status Run(StudyRun* study) {
   size.widest = absl::GetFlag(FLAGS_widest);
   size.exact_nodes = absl::GetFlag(FLAGS_exact_nodes);
   size.unequal_limit_s = absl::GetFlag(FLAGS_case_limit_s);
+  size.idle_devices = absl::GetFlag(FLAGS_idle_devices);
+  size.idle_rounds = absl::GetFlag(FLAGS_idle_rounds);
+  size.idle_limit_s = absl::GetFlag(FLAGS_idle_limit_s);
   size.large = absl::GetFlag(FLAGS_large);
   PIPELAB_RETURN_IF_ERROR(CheckRange("--most_devices", size.most_devices, 2, 64));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--cases", size.cases, 1, 20));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--rounds", size.rounds, 0, 10000));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--exact_nodes", size.exact_nodes, 0, 1 << 26));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--case_limit_s", absl::GetFlag(FLAGS_case_limit_s), 1, 3600));
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--idle_devices", size.idle_devices, 4, 16));
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--idle_rounds", size.idle_rounds, 0, 10000));
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--idle_limit_s", absl::GetFlag(FLAGS_idle_limit_s), 1, 3600));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--widest", size.widest, 1, 100000));
   PIPELAB_RETURN_IF_ERROR(study->Begin());
   PIPELAB_ASSIGN_OR_RETURN(const SynthesisStudy found, RunSynthesisStudy(size));
   for (Table& table : SynthesisTables(found)) study->report().AddTable(std::move(table));
   for (Claim& claim : SynthesisClaims(found)) study->report().AddClaim(std::move(claim));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<IdleRow> idle, RunIdleTimes(size));
+  study->report().AddTable(IdleTable(idle));
+  for (Claim& claim : IdleClaims(idle)) study->report().AddClaim(std::move(claim));
   PIPELAB_ASSIGN_OR_RETURN(const RealOrder real, RunRealOrder(/*steps=*/12));
   study->report().AddTable(RealOrderTable(real));
   study->report().AddClaim(RealOrderClaim(real));
@@ -58,9 +72,13 @@ int main(int argc, char** argv) {
   info.title = "Synthesized schedules";
   info.summary =
       "The best order for given times and memory: against the catalogue, against lower bounds, for "
-      "models with unequal stages or devices, and run on four devices here.";
-  info.quick = {
-      {"rounds", "1"}, {"widest", "8"}, {"case_limit_s", "15"}, {"exact_nodes", "100000"}};
+      "models with unequal stages or devices, in idle time at the same memory, and run on four "
+      "devices here.";
+  info.quick = {{"rounds", "1"},
+                {"widest", "8"},
+                {"case_limit_s", "15"},
+                {"exact_nodes", "100000"},
+                {"idle_rounds", "4"}};
   info.quick_leaves_out = "wide beams and long exact searches";
   return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
 }

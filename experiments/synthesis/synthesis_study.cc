@@ -118,17 +118,10 @@ std::vector<Instance> OneSize(int P, int M) {
   return all;
 }
 
-double Median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 double MedianGap(const std::vector<SynthesizedRow>& rows) {
   std::vector<double> gaps;
   for (const SynthesizedRow& row : rows) gaps.push_back(ToPercent(row.gap()));
-  return Median(gaps);
+  return MedianOf(gaps);
 }
 
 Table RowsTable(const std::string& name, const std::string& title,
@@ -195,6 +188,13 @@ void AddGapClaim(const char* id, const std::vector<SynthesizedRow>& rows, double
 }
 
 }  // namespace
+
+double MedianOf(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
 
 absl::StatusOr<SynthesisStudy> RunSynthesisStudy(const SynthesisStudySize& size) {
   SynthesisStudy study;
@@ -263,9 +263,9 @@ std::vector<Claim> SynthesisClaims(const SynthesisStudy& study) {
                            "unequal stages or devices: step shorter than the catalogue's best at "
                            "the same memory, median");
   unequal.unit = "%";
-  Found(&unequal, Origin::kSimulated, Median(gains),
-        absl::StrFormat("%.1f %% (%d cases)", Median(gains), static_cast<int>(gains.size())));
-  MetIf(&unequal, Median(gains) >= 5, "at least 5 %",
+  Found(&unequal, Origin::kSimulated, MedianOf(gains),
+        absl::StrFormat("%.1f %% (%d cases)", MedianOf(gains), static_cast<int>(gains.size())));
+  MetIf(&unequal, MedianOf(gains) >= 5, "at least 5 %",
         "schemes that take the times of passes are near the bound where devices are equal");
   claims.push_back(std::move(unequal));
   return claims;

@@ -28,6 +28,9 @@ struct SynthesisStudySize {
   int widest = 256;               // beam
   int64_t exact_nodes = 1 << 21;  // of an exact search
   double small_limit_s = 60, large_limit_s = 300, unequal_limit_s = 60;
+  int idle_devices = 16;  // of the grid of idle times: 4, 8 and 16 of them
+  int idle_rounds = 12;
+  double idle_limit_s = 60;  // a problem of it
 };
 
 // A problem and what came out.
@@ -56,6 +59,8 @@ struct SynthesisStudy {
   std::vector<SynthesizedRow> equal, small, medium, large;
   std::vector<UnequalRow> unequal;
 };
+
+double MedianOf(std::vector<double> values);  // 0 of none
 
 absl::StatusOr<SynthesisStudy> RunSynthesisStudy(const SynthesisStudySize& size);
 std::vector<Table> SynthesisTables(const SynthesisStudy& study);

@@ -1,6 +1,9 @@
 // The study's figures at its smallest: never longer than the catalogue, and proven where small.
 #include "experiments/synthesis/synthesis_study.h"
 
+#include <vector>
+
+#include "experiments/synthesis/idle_time.h"
 #include "gtest/gtest.h"
 #include "tools/base/status_matchers.h"
 
@@ -28,6 +31,26 @@ TEST(SynthesisStudy, HoldsAtItsSmallest) {
   EXPECT_LE(study.unequal[0].bound_ms, study.unequal[0].step_ms);
   for (const Table& table : SynthesisTables(study)) EXPECT_THAT(table.status(), IsOk());
   for (const Claim& claim : SynthesisClaims(study)) EXPECT_THAT(CheckClaim(claim), IsOk());
+}
+
+// Idle times of four devices: never more than the better of the schedules that are there, and
+// not less than the bound.
+TEST(IdleTimes, AreThoseOfTheBestAtTheMost) {
+  SynthesisStudySize size;
+  size.idle_devices = 4;
+  size.idle_rounds = 2;
+  size.widest = 8;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<IdleRow> rows, RunIdleTimes(size));
+  ASSERT_EQ(rows.size(), 9u);
+  for (const IdleRow& row : rows) {
+    ASSERT_GE(row.synthesized, 0) << row.micro_batches << " " << row.memory;
+    EXPECT_GE(row.synthesized, row.bound);
+    if (row.best() >= 0) {
+      EXPECT_LE(row.synthesized, row.best());
+    }
+  }
+  EXPECT_THAT(IdleTable(rows).status(), IsOk());
+  for (const Claim& claim : IdleClaims(rows)) EXPECT_THAT(CheckClaim(claim), IsOk());
 }
 
 }  // namespace

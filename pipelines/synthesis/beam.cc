@@ -30,9 +30,9 @@ class Beam {
   Beam(const SynthesisProblem& p, const Heads& heads, const BeamOptions& options)
       : p_(p),
         options_(options),
-        rules_(p, heads, {options.window, true}),
+        rules_(p, heads, {options.window, true, options.lead}),
         random_(options.seed, "beam"),
-        passes_(int64_t{p.kinds()} * p.stages() * p.micro_batches) {
+        passes_(p.Symbols()) {
     double work = 0;
     for (int d = 0; d < p.devices; ++d) work += static_cast<double>(p.Work(d));
     unit_ = work / static_cast<double>(passes_);
@@ -138,7 +138,7 @@ class Beam {
     times_.clear();
     rules_.AppendTimes(state, 0, &times_);
     uint64_t hash = 14695981039346656037u;
-    for (int symbol = 0; symbol < 3 * p_.stages(); ++symbol) {
+    for (int symbol = 0; symbol < p_.symbols(); ++symbol) {
       hash = (hash ^ rules_.Count(state, static_cast<Symbol>(symbol))) * 1099511628211u;
     }
     for (const int64_t time : times_) hash = (hash ^ time) * 1099511628211u;

@@ -17,19 +17,16 @@ void Take(const Bound& bound, Bound* best) {
 }
 
 // The set of passes from some head and tail on that takes the longest.
-Bound LongestSet(const SynthesisProblem& p, const Heads& heads, int device) {
+Bound LongestSet(const SynthesisProblem& p, const Heads& heads, int resource) {
   const int M = p.micro_batches;
   std::vector<Pass> passes;
   std::vector<int64_t> tails;
-  for (int s = 0; s < p.stages(); ++s) {
-    if (p.device_of_stage[s] != device) continue;
-    for (int kind = 0; kind < p.kinds(); ++kind) {
-      const Symbol symbol = SymbolOf(s, kind);
-      for (int m = 0; m < M; ++m) {
-        passes.push_back(
-            {heads.head[symbol * M + m], p.Length(symbol), heads.tail[symbol * M + m]});
-        tails.push_back(passes.back().tail);
-      }
+  for (int symbol = 0; symbol < p.symbols(); ++symbol) {
+    const auto own = static_cast<Symbol>(symbol);
+    if (!p.Has(own) || p.ResourceOf(own) != resource) continue;
+    for (int m = 0; m < M; ++m) {
+      passes.push_back({heads.head[symbol * M + m], p.Length(own), heads.tail[symbol * M + m]});
+      tails.push_back(passes.back().tail);
     }
   }
   std::sort(passes.begin(), passes.end(),
@@ -37,14 +34,15 @@ Bound LongestSet(const SynthesisProblem& p, const Heads& heads, int device) {
   std::sort(tails.begin(), tails.end());
   tails.erase(std::unique(tails.begin(), tails.end()), tails.end());
   Bound best;
-  best.device = device;
+  const bool link = resource >= p.devices;
+  best.reason = link ? BoundReason::kLink : BoundReason::kLoad;
+  best.device = link ? resource - p.devices : resource;
   for (const int64_t tail : tails) {
     int64_t work = 0;
     for (const Pass& pass : passes) {  // from the latest head on
       if (pass.tail < tail) continue;
       work += pass.length;
-      Bound bound{BoundReason::kLoad, pass.head + work + tail, device, pass.head, work, tail};
-      Take(bound, &best);
+      Take({best.reason, pass.head + work + tail, best.device, pass.head, work, tail}, &best);
     }
   }
   return best;
@@ -74,11 +72,13 @@ Bound WithoutMemory(const SynthesisProblem& p, const Heads& heads) {
   return best;
 }
 
-// A micro-batch holds what its F changed from the F's begin to the end of its I or W, at least.
+// A micro-batch holds what its F changed from the F's begin to the end of its I or W, at least; of
+// an offloading stage to the end of O, and from the begin of L.
 struct Holding {
   double bytes_ns = 0;         // of all micro-batches of the device
-  double fill = 0, drain = 0;  // bytes per ns, at most
-  double largest = 0;          // bytes of one
+  double fill = 0, drain = 0;  // bytes per ns, at most; not of a device with copies
+  bool copies = false;
+  double largest = 0;  // bytes of one
   int64_t head = kNoTime, tail = kNoTime;
 
   static constexpr int64_t kNoTime = int64_t{1} << 61;
@@ -91,13 +91,17 @@ Holding HoldingOf(const SynthesisProblem& p, const Heads& heads, int device) {
   for (int s = last; s >= 0; --s) {
     const Symbol f = SymbolOf(s, kPassF), i = SymbolOf(s, kPassI), w = SymbolOf(s, kPassW);
     const int64_t ahead = p.Rebuild(s);
-    const int64_t until_input = p.Length(f) + std::max(around, ahead) - ahead + p.Length(i);
+    const int64_t copies = p.Offloads(s) ? 2 * p.host_copy[s] : 0;
+    const int64_t until_input =
+        p.Length(f) + std::max({around, ahead, copies}) - ahead + p.Length(i);
     if (p.device_of_stage[s] == device) {
       const auto kept = static_cast<double>(p.Use(f).change.value());
       const double left =
           p.split_backward ? kept + static_cast<double>(p.Use(i).change.value()) : 0;
       if (kept <= 0 || left < 0) return {};
-      h.bytes_ns += M * (kept * static_cast<double>(until_input) +
+      h.copies |= p.Offloads(s);
+      const int64_t held = p.Offloads(s) ? p.Length(f) + copies + p.Length(i) : until_input;
+      h.bytes_ns += M * (kept * static_cast<double>(held) +
                          left * static_cast<double>(p.split_backward ? p.Length(w) : 0));
       const double f_ns = static_cast<double>(std::max<int64_t>(p.Length(f), 1));
       const double i_ns = static_cast<double>(std::max<int64_t>(p.Length(i), 1));
@@ -116,7 +120,7 @@ Holding HoldingOf(const SynthesisProblem& p, const Heads& heads, int device) {
 }
 
 // Room times time: what is held fits into it. At either end the room cannot be full: forwards fill
-// it and backwards empty it at a pass's rate.
+// it and backwards empty it at a pass's rate; copies have no such rate.
 Bound HoldingBound(const SynthesisProblem& p, const Heads& heads, int device) {
   Bound bound;
   bound.reason = BoundReason::kHolding;
@@ -132,7 +136,7 @@ Bound HoldingBound(const SynthesisProblem& p, const Heads& heads, int device) {
   const double time = h.bytes_ns / free;
   // Room is not short where it never fills.
   bound.work = static_cast<int64_t>(time);
-  if (rest > 0 && time > rest / h.fill + rest / h.drain) {
+  if (!h.copies && rest > 0 && time > rest / h.fill + rest / h.drain) {
     bound.work = static_cast<int64_t>((h.bytes_ns + unused) / free * (1 - 1e-12));
   }
   bound.head = h.head;
@@ -153,20 +157,29 @@ const char* BoundReasonName(BoundReason reason) {
       return "memory";
     case BoundReason::kHolding:
       return "holding";
+    case BoundReason::kLink:
+      return "link";
   }
   return "?";
 }
 
 Bound BestBound(const SynthesisProblem& p, const Heads* given) {
   Bound best = WithoutMemory(p, ComputeHeads(p, /*memory=*/false));
-  if (p.limits.free.empty()) return best;
+  if (p.limits.free.empty() && !p.HasCopies()) return best;
   Heads own;
   if (given == nullptr) own = ComputeHeads(p, /*memory=*/true);
   const Heads& heads = given == nullptr ? own : *given;
   Bound memory = WithoutMemory(p, heads);
   memory.reason = BoundReason::kMemory;
   Take(memory, &best);
-  for (int d = 0; d < p.devices; ++d) Take(HoldingBound(p, heads, d), &best);
+  for (int d = 0; d < p.devices; ++d) {
+    if (!p.limits.free.empty()) Take(HoldingBound(p, heads, d), &best);
+    if (!p.HasCopies()) continue;
+    // Of a path as long, which has a link's copies in its head or tail, the link is the reason.
+    const Bound link = LongestSet(p, heads, p.devices + d);
+    if (link.value == best.value && best.reason == BoundReason::kPath) best = link;
+    Take(link, &best);
+  }
   return best;
 }
 
@@ -175,7 +188,8 @@ std::string ToText(const Bound& b) {
   switch (b.reason) {
     case BoundReason::kPath:
       return absl::StrFormat("a path through pass %c of stage %d, micro-batch %d: %.6g ms",
-                             "FIW"[b.symbol % 3], b.symbol / 3, b.micro_batch, ms(b.value));
+                             "FIW"[KindOf(static_cast<Symbol>(b.symbol))],
+                             StageOf(static_cast<Symbol>(b.symbol)), b.micro_batch, ms(b.value));
     case BoundReason::kLoad:
       return absl::StrFormat("device %d's load: not before %.6g ms, %.6g ms of work, then %.6g ms",
                              b.device, ms(b.head), ms(b.work), ms(b.tail));
@@ -187,6 +201,10 @@ std::string ToText(const Bound& b) {
       return absl::StrFormat(
           "device %d's memory: not before %.6g ms, %.6g ms until all was held, then %.6g ms",
           b.device, ms(b.head), ms(b.work), ms(b.tail));
+    case BoundReason::kLink:
+      return absl::StrFormat(
+          "device %d's host link: not before %.6g ms, %.6g ms of copies, then %.6g ms", b.device,
+          ms(b.head), ms(b.work), ms(b.tail));
   }
   return "";
 }

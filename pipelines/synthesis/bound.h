@@ -21,15 +21,18 @@ enum class BoundReason : uint8_t {
   kLoad,     // passes of a device: the first begins, all run, the last is followed by the rest
   kMemory,   // the same, and heads or tails wait for room; or:
   kHolding,  // what micro-batches hold, times how long they must, fills the device's room
+  kLink,     // copies of a device's host link: the first begins, all are made, the rest follows
 };
-const char* BoundReasonName(BoundReason reason);  // "path", "load", "memory", "holding"
+// "path", "load", "memory", "holding", "link"
+const char* BoundReasonName(BoundReason reason);
 
 struct Bound {
   BoundReason reason = BoundReason::kLoad;
   int64_t value = 0;  // head + work + tail
   int device = 0;
   int64_t head = 0, work = 0, tail = 0;
-  // kLoad, kMemory: `work` is of the device's passes with at least these heads and tails.
+  // kLoad, kMemory, kLink: `work` is of the device's passes (copies) with at least these heads and
+  // tails.
   // kPath: `symbol` and `micro_batch` say which pass.
   int symbol = 0, micro_batch = 0;
 };

@@ -1,7 +1,10 @@
 // The catalogue's schedules as words.
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/variants.h"
@@ -31,12 +34,31 @@ std::string NameOf(const Scheme& scheme, const SchemeParams& params) {
   return name;
 }
 
-}  // namespace
+// Where the scheme itself has no copies and the problem has, these are placed by the rule.
+void AddWords(const SynthesisProblem& p, const std::string& name, const OrderWords& words,
+              WordEvaluator* evaluator, std::vector<CatalogueOrder>* orders) {
+  int64_t symbols = 0;
+  for (const auto& word : words) symbols += static_cast<int64_t>(word.size());
+  const bool own = symbols == p.Symbols();
+  for (const double lead : {1, 0, 4}) {
+    CatalogueOrder order{own ? name : absl::StrCat(name, ", copies by rule"), words, 0};
+    bool fits = true;
+    for (int d = 0; d < p.devices; ++d) {
+      if (!own) order.words[d] = WithCopies(p, words[d], lead);
+      fits = fits && IsWordOf(p, d, order.words[d]);
+    }
+    if (fits) {
+      order.makespan = evaluator->Makespan(order.words);
+      orders->push_back(std::move(order));
+    }
+    if (own) return;
+  }
+}
 
-std::vector<CatalogueOrder> CatalogueOrders(const SynthesisProblem& p) {
-  std::vector<CatalogueOrder> orders;
-  if (p.stages() % p.devices != 0) return orders;
-  WordEvaluator evaluator(p);
+// Of one replica over the problem's stages, with the problem's times where they are taken.
+void ForEachSchedule(const SynthesisProblem& p,
+                     absl::FunctionRef<void(const std::string&, const Schedule&)> use) {
+  if (p.stages() % p.devices != 0) return;
   constexpr uint32_t kOther = kTokenSlices | kStageGraph | kForwardOnly | kNoGradients;
   for (const Scheme& scheme : Catalog()) {
     if (!TrainsAsSerial(scheme) || (scheme.options & kOther) != 0) continue;
@@ -53,20 +75,43 @@ std::vector<CatalogueOrder> CatalogueOrders(const SynthesisProblem& p) {
       if (timed) sizes.times = TimesOf(p);
       for (const SchemeParams& params : Variants(scheme, sizes)) {
         const absl::StatusOr<Schedule> schedule = MakeSchedule(scheme.name, params);
-        if (!schedule.ok()) continue;
-        absl::StatusOr<OrderWords> words = WordsOf(p, *schedule);
-        if (!words.ok()) continue;
-        bool fits = true;
-        for (int d = 0; d < p.devices; ++d) fits = fits && IsWordOf(p, d, (*words)[d]);
-        if (!fits) continue;
-        const int64_t makespan = evaluator.Makespan(*words);
-        orders.push_back({NameOf(scheme, params), *std::move(words), makespan});
+        if (schedule.ok()) use(NameOf(scheme, params), *schedule);
       }
     }
   }
+}
+
+}  // namespace
+
+std::vector<CatalogueOrder> CatalogueOrders(const SynthesisProblem& p) {
+  std::vector<CatalogueOrder> orders;
+  WordEvaluator evaluator(p);
+  ForEachSchedule(p, [&](const std::string& name, const Schedule& schedule) {
+    const absl::StatusOr<OrderWords> words = WordsOf(p, schedule);
+    if (words.ok()) AddWords(p, name, *words, &evaluator, &orders);
+  });
   std::stable_sort(orders.begin(), orders.end(),
                    [](const auto& a, const auto& b) { return a.makespan < b.makespan; });
   return orders;
+}
+
+std::vector<std::vector<bool>> OffloadedInCatalogue(const SynthesisProblem& p) {
+  std::vector<std::vector<bool>> all;
+  ForEachSchedule(p, [&](const std::string&, const Schedule& schedule) {
+    std::vector<bool> stages(p.stages(), false);
+    if (schedule.num_stages() != p.stages() || schedule.placement.num_replicas() != 1) return;
+    for (int s = 0; s < p.stages(); ++s) {
+      if (schedule.placement.groups[0][s] != std::vector<int>{p.device_of_stage[s]}) return;
+    }
+    for (const auto& list : schedule.order) {
+      for (const Action& a : list) {
+        if (a.kind == ActionKind::kOffload) stages[a.stage] = true;
+      }
+    }
+    if (std::find(stages.begin(), stages.end(), true) == stages.end()) return;
+    if (std::find(all.begin(), all.end(), stages) == all.end()) all.push_back(std::move(stages));
+  });
+  return all;
 }
 
 }  // namespace pipelab

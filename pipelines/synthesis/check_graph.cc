@@ -5,8 +5,7 @@
 namespace pipelab {
 
 int CheckGraph::NodeOf(Symbol symbol, int m) const {
-  if (KindOf(symbol) >= p_.kinds()) return -1;
-  return (StageOf(symbol) * p_.kinds() + KindOf(symbol)) * p_.micro_batches + m;
+  return first_[symbol] < 0 ? -1 : first_[symbol] + m;
 }
 
 void CheckGraph::Join(Symbol from, int m_from, Symbol to, int m_to, int64_t delay) {
@@ -15,6 +14,18 @@ void CheckGraph::Join(Symbol from, int m_from, Symbol to, int m_to, int64_t dela
   before_[b].push_back({a, delay});
   // Run backwards, what follows waits: the delay stays between the two.
   after_[a].push_back({b, delay});
+}
+
+// F before O before L before I.
+void CheckGraph::AddCopies(int s) {
+  for (int m = 0; m < p_.micro_batches; ++m) {
+    for (const int kind : {kCopyO, kCopyL}) {
+      Join(SymbolOf(s, kind), m - 1, SymbolOf(s, kind), m, 0);
+    }
+    Join(SymbolOf(s, kPassF), m, SymbolOf(s, kCopyO), m, 0);
+    Join(SymbolOf(s, kCopyO), m, SymbolOf(s, kCopyL), m, 0);
+    Join(SymbolOf(s, kCopyL), m, SymbolOf(s, kPassI), m, 0);
+  }
 }
 
 // Of n forwards of the stage that have begun, the last one included, a must have been given back.
@@ -26,10 +37,12 @@ void CheckGraph::AddMemory(int stage) {
   int64_t earlier = 0;  // of one micro-batch, at stages of the device before this one
   for (int s = 0; s < stage; ++s) {
     if (p_.device_of_stage[s] != d) continue;
+    if (p_.Offloads(s)) continue;  // they may be at the host
     earlier += std::max<int64_t>(0, p_.Use(SymbolOf(s, kPassF)).change.value());
   }
-  const int64_t until_i = f.change.value() + earlier;
-  const int64_t until_w = std::min<int64_t>(f.change.value(), f.change.value() + i.change.value());
+  const int64_t kept = p_.Offloads(stage) ? 0 : f.change.value();
+  const int64_t until_i = kept + earlier;
+  const int64_t until_w = std::min<int64_t>(kept, f.change.value() + i.change.value());
   for (int m = 0; m < p_.micro_batches; ++m) {
     // The least number of I (W) that are over when F m begins.
     int inputs = 0, weights = 0;
@@ -43,13 +56,22 @@ void CheckGraph::AddMemory(int stage) {
 }
 
 CheckGraph::CheckGraph(const SynthesisProblem& p, bool memory) : p_(p) {
-  const int M = p.micro_batches, nodes = p.stages() * p.kinds() * M;
+  const int M = p.micro_batches;
+  first_.assign(p.symbols(), -1);
+  for (int symbol = 0; symbol < p.symbols(); ++symbol) {
+    const int s = symbol / kSymbolKinds, kind = symbol % kSymbolKinds;
+    const bool copy = kind == kCopyO || kind == kCopyL;
+    if (copy ? !p.Offloads(s) : kind >= p.kinds()) continue;
+    first_[symbol] = static_cast<int>(device_.size());
+    symbol_.push_back(static_cast<Symbol>(symbol));
+    device_.insert(device_.end(), M, p.device_of_stage[s] + (copy ? p.devices : 0));
+    length_.insert(length_.end(), M, copy ? p.host_copy[s] : p.Length(symbol_.back()));
+  }
+  const int nodes = static_cast<int>(device_.size());
   before_.resize(nodes);
   after_.resize(nodes);
   for (int s = 0; s < p.stages(); ++s) {
     for (int kind = 0; kind < p.kinds(); ++kind) {
-      device_.insert(device_.end(), M, p.device_of_stage[s]);
-      length_.insert(length_.end(), M, p.Length(SymbolOf(s, kind)));
       for (int m = 0; m < M; ++m) {
         Join(SymbolOf(s, kind), m - 1, SymbolOf(s, kind), m, 0);
         if (kind > 0) Join(SymbolOf(s, kind - 1), m, SymbolOf(s, kind), m, 0);
@@ -61,6 +83,7 @@ CheckGraph::CheckGraph(const SynthesisProblem& p, bool memory) : p_(p) {
         }
       }
     }
+    if (p.Offloads(s)) AddCopies(s);
     if (memory && !p.limits.free.empty()) AddMemory(s);
   }
   std::vector<int> waits(nodes);
@@ -89,7 +112,8 @@ std::vector<int64_t> CheckGraph::Earliest(const std::vector<std::vector<Edge>>& 
   for (const auto& edges : before) {
     for (const Edge& edge : edges) ++readers[edge.first];
   }
-  std::vector<std::vector<int>> of_device(p_.devices);  // in the order of their begins
+  std::vector<std::vector<int>> of_device(
+      2 * p_.devices);  // and of links; in the order of their begins
   std::vector<int64_t> earliest(nodes, 0);
   for (const int node : order) {
     std::vector<uint64_t>& all = over[node];
@@ -123,19 +147,23 @@ CheckedHolding CheckGraph::Holding(int device) const {
   const auto free = static_cast<double>(p_.limits.free[device].value());
   double held = 0, fill = 0, drain = 0, largest = 0;  // bytes x ns, bytes / ns twice, bytes
   result.head = result.tail = int64_t{1} << 61;
-  int64_t back = 0;  // from the end of F to the gradient's arrival
+  bool steady = true;  // room is taken and given back by passes alone
+  int64_t back = 0;    // from the end of F to the gradient's arrival
   for (int s = p_.stages() - 1; s >= 0; --s) {
     const int64_t f = p_.Length(SymbolOf(s, kPassF)), i = p_.Length(SymbolOf(s, kPassI));
     const int64_t w = p_.split_backward ? p_.Length(SymbolOf(s, kPassW)) : 0;
     const int64_t rebuild = p_.Rebuild(s);
-    const int64_t to_end_of_i = f + std::max<int64_t>(0, back - rebuild) + i;
+    const int64_t copies = p_.Offloads(s) ? 2 * p_.host_copy[s] : 0;
+    const int64_t to_end_of_i = f + std::max<int64_t>(copies, back - rebuild) + i;
     if (p_.device_of_stage[s] == device) {
       const auto kept = static_cast<double>(p_.Use(SymbolOf(s, kPassF)).change.value());
       double left = kept + static_cast<double>(p_.Use(SymbolOf(s, kPassI)).change.value());
       if (!p_.split_backward) left = 0;
       if (kept <= 0 || left < 0) return {};
+      const int64_t on_device = p_.Offloads(s) ? f + copies + i : to_end_of_i;
+      if (p_.Offloads(s)) steady = false;
       held += p_.micro_batches *
-              (kept * static_cast<double>(to_end_of_i) + left * static_cast<double>(w));
+              (kept * static_cast<double>(on_device) + left * static_cast<double>(w));
       const auto rate = [](double bytes, int64_t ns) {
         return bytes / static_cast<double>(std::max<int64_t>(1, ns));
       };
@@ -151,7 +179,7 @@ CheckedHolding CheckGraph::Holding(int device) const {
   if (held <= 0 || free <= 0) return {};
   const double rest = free - largest;
   double time = held / free;
-  if (rest > 0 && time > rest / fill + rest / drain) {
+  if (steady && rest > 0 && time > rest / fill + rest / drain) {
     time = (held + rest * rest / (2 * fill) + rest * rest / (2 * drain)) / free;
   }
   result.work = static_cast<int64_t>(time * (1 + 1e-12));

@@ -27,7 +27,9 @@ class CheckGraph {
   int size() const { return static_cast<int>(length_.size()); }
   // -1: there is no such pass.
   int NodeOf(Symbol symbol, int micro_batch) const;
+  // D + device of copies: the link.
   int device(int node) const { return device_[node]; }
+  Symbol symbol(int node) const { return symbol_[node / p_.micro_batches]; }
   int64_t length(int node) const { return length_[node]; }
   int64_t head(int node) const { return head_[node]; }
   int64_t tail(int node) const { return tail_[node]; }
@@ -39,11 +41,13 @@ class CheckGraph {
  private:
   void Join(Symbol from, int m_from, Symbol to, int m_to, int64_t delay);
   void AddMemory(int stage);
+  void AddCopies(int stage);
   std::vector<int64_t> Earliest(const std::vector<std::vector<Edge>>& before,
                                 const std::vector<int>& order) const;
 
   const SynthesisProblem& p_;
-  std::vector<int> device_, order_;
+  std::vector<int> device_, order_, first_;  // first_: [symbol] node of micro-batch 0, or -1
+  std::vector<Symbol> symbol_;               // [node / M]
   std::vector<int64_t> length_, head_, tail_;
   std::vector<std::vector<Edge>> before_, after_;
 };

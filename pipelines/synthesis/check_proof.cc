@@ -31,7 +31,9 @@ CostTable CostsOf(const SynthesisProblem& p, const Schedule& schedule) {
     costs.stages[s].backward_input = Nanoseconds(p.lengths.backward_input[s]);
     costs.stages[s].backward_weight = Nanoseconds(p.lengths.backward_weight[s]);
     costs.stages[s].recompute = Nanoseconds(p.lengths.recompute[s]);
+    if (p.Offloads(s)) costs.stages[s].memory.kept = Bytes(p.host_copy[s]);  // a byte a nanosecond
   }
+  costs.host_bandwidth = BytesPerSecond(1e9);
   costs.network = UnconnectedNetwork(p.devices);
   for (int s = 0; s + 1 < p.stages(); ++s) {
     const int a = p.device_of_stage[s], b = p.device_of_stage[s + 1];
@@ -42,20 +44,54 @@ CostTable CostsOf(const SynthesisProblem& p, const Schedule& schedule) {
   return costs;
 }
 
+// What the device holds at each place of its word. A copy out holds its room until the next copy.
+absl::Status CheckRoom(const SynthesisProblem& p, int d, const std::vector<Symbol>& word) {
+  int64_t level = 0, leaving = 0;
+  for (const Symbol symbol : word) {
+    if (StageOf(symbol) >= p.stages()) return Refused("a pass of a stage that is not there");
+    const OrderLimits::Use forward = p.Use(SymbolOf(StageOf(symbol), kPassF));
+    OrderLimits::Use use;
+    const int kind = KindOf(symbol);
+    if (kind == kCopyO || kind == kCopyL) {
+      level -= leaving;
+      leaving = kind == kCopyO ? forward.change.value() : 0;
+      if (kind == kCopyL) use.change = forward.change;
+    } else {
+      use = p.Use(symbol);
+    }
+    const int64_t most = level + std::max(use.peak, use.change).value();
+    if (!p.limits.free.empty() && most > p.limits.free[d].value()) {
+      return Refused(absl::StrCat("device ", d, " needs ", most, " bytes"));
+    }
+    level += use.change.value();
+  }
+  return absl::OkStatus();
+}
+
+// Each micro-batch of an offloading stage goes out behind its F, and is asked back before its I.
+absl::Status CheckCopies(const SynthesisProblem& p, int d, const std::vector<Symbol>& word) {
+  std::vector<std::vector<int>> done(p.stages(), std::vector<int>(kSymbolKinds, 0));
+  for (const Symbol symbol : word) {
+    std::vector<int>& of_stage = done[StageOf(symbol)];
+    ++of_stage[KindOf(symbol)];
+    const int out = of_stage[kCopyO], back = of_stage[kCopyL];
+    const bool right = p.Offloads(StageOf(symbol))
+                           ? out <= of_stage[kPassF] && back <= out && of_stage[kPassI] <= back
+                           : out == 0 && back == 0;
+    if (right) continue;
+    return Refused(absl::StrCat("device ", d, ", stage ", StageOf(symbol), ": ", out,
+                                " copies out and ", back, " back, behind ", of_stage[kPassF],
+                                " forwards and ", of_stage[kPassI], " backwards"));
+  }
+  return absl::OkStatus();
+}
+
 // The words are an order that fits, and takes what is claimed.
 absl::Status CheckOrder(const SynthesisProblem& p, const Proof& proof) {
   if (static_cast<int>(proof.words.size()) != p.devices) return Refused("words of other devices");
   for (int d = 0; d < p.devices; ++d) {
-    int64_t level = 0;
-    for (const Symbol symbol : proof.words[d]) {
-      if (StageOf(symbol) >= p.stages()) return Refused("a pass of a stage that is not there");
-      const OrderLimits::Use use = p.Use(symbol);
-      const int64_t most = level + std::max(use.peak, use.change).value();
-      if (!p.limits.free.empty() && most > p.limits.free[d].value()) {
-        return Refused(absl::StrCat("device ", d, " needs ", most, " bytes"));
-      }
-      level += use.change.value();
-    }
+    PIPELAB_RETURN_IF_ERROR(CheckRoom(p, d, proof.words[d]));
+    PIPELAB_RETURN_IF_ERROR(CheckCopies(p, d, proof.words[d]));
   }
   const Schedule schedule = ScheduleOf(p, proof.words);
   PIPELAB_RETURN_IF_ERROR(Validate(schedule));
@@ -76,7 +112,7 @@ absl::Status CheckBound(const SynthesisProblem& p, const Bound& b) {
   if (b.head < 0 || b.tail < 0 || b.work < 0 || b.head + b.work + b.tail != b.value) {
     return Refused("bound: it is not the sum of its parts");
   }
-  if (b.device < 0 || b.device >= p.devices || b.symbol < 0 || b.symbol >= 3 * p.stages() ||
+  if (b.device < 0 || b.device >= p.devices || b.symbol < 0 || b.symbol >= p.symbols() ||
       b.micro_batch < 0 || b.micro_batch >= p.micro_batches) {
     return Refused("bound: of a device or pass that is not there");
   }
@@ -87,17 +123,19 @@ absl::Status CheckBound(const SynthesisProblem& p, const Bound& b) {
     if (b.tail > most.tail) return no("the tail", most.tail);
     return b.work > most.work ? no("the time", most.work) : absl::OkStatus();
   }
+  const int resource = b.device + (b.reason == BoundReason::kLink ? p.devices : 0);
   int64_t work = 0;
   for (int node = 0; node < graph.size(); ++node) {
     if (graph.head(node) < b.head || graph.tail(node) < b.tail) continue;
-    if (graph.device(node) == b.device) work += graph.length(node);
+    if (graph.device(node) == resource) work += graph.length(node);
   }
   // A path, and a bound of memory that is one, is about a single pass.
   const int node = graph.NodeOf(static_cast<Symbol>(b.symbol), b.micro_batch);
   const bool path = node >= 0 && graph.head(node) >= b.head && graph.tail(node) >= b.tail &&
                     graph.length(node) >= b.work;
   if (b.reason == BoundReason::kPath) return path ? absl::OkStatus() : no("the pass", node);
-  return work >= b.work || path ? absl::OkStatus() : no("the work", work);
+  return work >= b.work || (path && b.reason == BoundReason::kMemory) ? absl::OkStatus()
+                                                                      : no("the work", work);
 }
 
 }  // namespace

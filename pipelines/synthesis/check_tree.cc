@@ -21,6 +21,8 @@ struct Beginning {
   std::vector<int64_t> end;                 // [node]; -1: it has not run
   std::vector<int> done;                    // [symbol]
   std::vector<int64_t> free, level, until;  // [device]; it must go on before `until`
+  std::vector<int64_t> link;                // [device] when its host link is free
+  std::vector<int> leaving;                 // [device] node of the last copy out, or -1
   std::vector<std::set<Symbol>> barred;     // [device] what it waited past
 };
 
@@ -30,9 +32,10 @@ class Tree {
       : p_(p), proof_(proof), graph_(p, /*memory=*/true) {
     for (int d = 0; d < p.devices; ++d) {
       symbols_.emplace_back();
-      for (int kind : {kPassI, kPassF, kPassW}) {
-        for (int s = 0; s < p.stages() && kind < p.kinds(); ++s) {
-          if (p.device_of_stage[s] == d) symbols_[d].push_back(SymbolOf(s, kind));
+      for (int kind : {kPassI, kPassF, kPassW, kCopyO, kCopyL}) {
+        for (int s = 0; s < p.stages(); ++s) {
+          if (p.device_of_stage[s] != d || graph_.NodeOf(SymbolOf(s, kind), 0) < 0) continue;
+          symbols_[d].push_back(SymbolOf(s, kind));
         }
       }
     }
@@ -44,8 +47,10 @@ class Tree {
     }
     Beginning start;
     start.end.assign(graph_.size(), -1);
-    start.done.assign(size_t{3} * p_.stages(), 0);
+    start.done.assign(p_.symbols(), 0);
     start.free.assign(p_.devices, 0);
+    start.link = start.free;
+    start.leaving.assign(p_.devices, -1);
     start.level = start.free;
     start.until.assign(p_.devices, kOpen);
     start.barred.resize(p_.devices);
@@ -65,22 +70,38 @@ class Tree {
     const int m = b.done[symbol];
     if (m == p_.micro_batches) return kOpen;
     const OrderLimits::Use use = p_.Use(symbol);
+    const bool waits = IsCopy(symbol) && b.leaving[d] >= 0;
     if (!p_.limits.free.empty() &&
-        b.level[d] + std::max(use.peak, use.change).value() > p_.limits.free[d].value()) {
+        b.level[d] - (waits ? BytesOf(b.leaving[d]) : 0) + std::max(use.peak, use.change).value() >
+            p_.limits.free[d].value()) {
       return kOpen;
     }
-    int64_t begin = b.free[d];
+    int64_t begin = waits ? std::max(b.free[d], b.end[b.leaving[d]]) : b.free[d];
     for (const auto& [other, delay] : graph_.before(graph_.NodeOf(symbol, m))) {
       if (IsRoom(symbol, other)) continue;  // the level says it
       if (b.end[other] < 0) return kOpen;
+      // A copy goes into the link's queue, where what is before it is.
+      if (IsCopy(symbol) && IsCopy(graph_.symbol(other))) continue;
       begin = std::max(begin, b.end[other] + delay);
     }
     return begin;
   }
+  // That a copy moves.
+  int64_t BytesOf(int node) const {
+    return p_.Use(SymbolOf(StageOf(graph_.symbol(node)), kPassF)).change.value();
+  }
+  // The device goes on at once; the copy follows what is on the link.
+  void Copy(int d, int node, int64_t begin, Beginning* b) const {
+    if (b->leaving[d] >= 0) b->level[d] -= BytesOf(b->leaving[d]);
+    const bool out = KindOf(graph_.symbol(node)) == kCopyO;
+    b->leaving[d] = out ? node : -1;
+    if (!out) b->level[d] += BytesOf(node);
+    b->free[d] = begin;
+    b->end[node] = b->link[d] = std::max(begin, b->link[d]) + graph_.length(node);
+  }
   // Whether the edge to the symbol's pass is about memory: an F waits for no I or W else.
   bool IsRoom(Symbol symbol, int other) const {
-    if (KindOf(symbol) != kPassF) return false;
-    return other / p_.micro_batches % p_.kinds() != kPassF;
+    return KindOf(symbol) == kPassF && KindOf(graph_.symbol(other)) != kPassF;
   }
 
   absl::Status Visit(const Beginning& b) {
@@ -135,8 +156,12 @@ class Tree {
       if (b.barred[d].count(symbol) > 0 || BeginOf(b, d, symbol) != begin) continue;
       const int node = graph_.NodeOf(symbol, b.done[symbol]);
       Beginning next = b;
-      next.end[node] = next.free[d] = begin + graph_.length(node);
-      next.level[d] += p_.Use(symbol).change.value();
+      if (IsCopy(symbol)) {
+        Copy(d, node, begin, &next);
+      } else {
+        next.end[node] = next.free[d] = begin + graph_.length(node);
+        next.level[d] += p_.Use(symbol).change.value();
+      }
       next.until[d] = kOpen;
       next.barred[d].clear();
       ++next.done[symbol];
@@ -144,7 +169,7 @@ class Tree {
       if (!status.ok()) return status;
       waits.barred[d].insert(symbol);
       // In front of what begins after its end it would be in no one's way.
-      if (p_.limits.free.empty() || p_.Use(symbol).change <= Bytes(0)) {
+      if (!IsCopy(symbol) && (p_.limits.free.empty() || p_.Use(symbol).change <= Bytes(0))) {
         waits.until[d] = std::min(waits.until[d], begin + graph_.length(node));
       }
     }
@@ -154,15 +179,26 @@ class Tree {
     return absl::OkStatus();
   }
 
+  // What is done, which copies out still hold room, and what was waited past.
   using Key = std::pair<std::vector<int>, std::vector<std::set<Symbol>>>;
-  static Key KeyOf(const Beginning& b) { return {b.done, b.barred}; }
+  Key KeyOf(const Beginning& b) const {
+    Key key = {b.done, b.barred};
+    for (const int node : b.leaving) {
+      key.first.push_back(node < 0 ? -1 : StageOf(graph_.symbol(node)));
+    }
+    return key;
+  }
   // Devices and results that someone still waits for; nothing begins before `from`.
   std::vector<int64_t> TimesOf(const Beginning& b, int64_t from) const {
     std::vector<int64_t> times;
     for (const int64_t free : b.free) times.push_back(std::max(free, from));
+    for (const int64_t free : b.link) times.push_back(std::max(free, from));
+    for (const int node : b.leaving) {
+      times.push_back(node < 0 ? from : std::max(b.end[node], from));
+    }
     for (const int node : graph_.order()) {
-      if (b.end[node] >= 0) continue;
-      const Symbol symbol = SymbolOfNode(node);
+      const Symbol symbol = graph_.symbol(node);
+      if (b.end[node] >= 0 || IsCopy(symbol)) continue;  // device and link say when a copy begins
       for (const auto& [other, delay] : graph_.before(node)) {
         if (b.end[other] < 0 || graph_.device(other) == graph_.device(node)) continue;
         if (IsRoom(symbol, other)) continue;
@@ -170,10 +206,6 @@ class Tree {
       }
     }
     return times;
-  }
-  Symbol SymbolOfNode(int node) const {
-    const int of_stage = node / p_.micro_batches;
-    return SymbolOf(of_stage / p_.kinds(), of_stage % p_.kinds());
   }
   bool WasClosed(const Beginning& b, int64_t from) const {
     const auto found = closed_.find(KeyOf(b));
@@ -189,12 +221,13 @@ class Tree {
 
   int64_t LeastMakespan(const Beginning& b) const {
     std::vector<int64_t> begin(graph_.size(), 0);
-    std::vector<std::vector<int>> left(p_.devices);
+    std::vector<std::vector<int>> left(size_t{2} * p_.devices);  // and of links
     int64_t least = *std::max_element(b.free.begin(), b.free.end());
     for (const int node : graph_.order()) {
       if (b.end[node] >= 0) continue;
       const int d = graph_.device(node);
-      begin[node] = std::max(graph_.head(node), b.free[d]);
+      const int own = d % p_.devices;
+      begin[node] = std::max({graph_.head(node), b.free[own], d == own ? 0 : b.link[own]});
       for (const auto& [other, delay] : graph_.before(node)) {
         const int64_t end = b.end[other] >= 0 ? b.end[other] : begin[other] + graph_.length(other);
         begin[node] = std::max(begin[node], end + delay);

@@ -6,18 +6,22 @@ namespace pipelab {
 
 WordEvaluator::WordEvaluator(const SynthesisProblem& p)
     : micro_batches_(p.micro_batches),
-      passes_(size_t{3} * p.stages()),
+      passes_(p.symbols()),
       arrivals_(passes_.size() * p.micro_batches),
       counts_(passes_.size()),
       begins_(p.devices),
       at_(p.devices),
-      free_(p.devices) {
+      free_(p.devices),
+      copies_(p.HasCopies()),
+      link_(p.devices),
+      out_(p.devices),
+      back_(copies_ ? passes_.size() * p.micro_batches : 0) {
   for (int s = 0; s < p.stages(); ++s) {
     const bool last = s + 1 == p.stages();
-    for (int kind = 0; kind < 3; ++kind) {
+    for (int kind = 0; kind < kSymbolKinds; ++kind) {
       const Symbol symbol = SymbolOf(s, kind);
       Pass& pass = passes_[symbol];
-      pass.length = kind < p.kinds() ? p.Length(symbol) : 0;
+      pass.length = p.Has(symbol) ? p.Length(symbol) : 0;
       if (kind == kPassF) {
         pass.next = last ? symbol + 1 : SymbolOf(s + 1, kPassF);
         pass.hop = last ? 0 : p.Hop(s);
@@ -26,7 +30,7 @@ WordEvaluator::WordEvaluator(const SynthesisProblem& p)
         pass.hop = p.Hop(s - 1);
       }
       if (kind == kPassI) pass.after_arrival = p.Rebuild(s);
-      if (pass.next >= 0) pass.device_of_next = p.device_of_stage[pass.next / 3];
+      if (pass.next >= 0) pass.device_of_next = p.device_of_stage[StageOf(pass.next)];
     }
   }
   ready_.reserve(size_t{2} * p.stages() * p.micro_batches + p.devices);
@@ -36,12 +40,15 @@ int64_t WordEvaluator::Makespan(const OrderWords& words) {
   const int devices = static_cast<int>(words.size());
   std::fill(arrivals_.begin(), arrivals_.end(), kNoMakespan);
   std::fill_n(arrivals_.begin(), micro_batches_, 0);  // the first stage's forwards
-  for (size_t w = 2; w < passes_.size(); w += 3) {
+  for (size_t w = kPassW; w < passes_.size(); w += kSymbolKinds) {
     std::fill_n(arrivals_.begin() + static_cast<int64_t>(w) * micro_batches_, micro_batches_, 0);
   }
   std::fill(counts_.begin(), counts_.end(), 0);
   std::fill(at_.begin(), at_.end(), 0);
   std::fill(free_.begin(), free_.end(), 0);
+  std::fill(link_.begin(), link_.end(), 0);
+  std::fill(out_.begin(), out_.end(), 0);
+  std::fill(back_.begin(), back_.end(), 0);
   ready_.clear();
   for (int d = devices - 1; d >= 0; --d) {
     ready_.push_back(d);
@@ -58,9 +65,16 @@ int64_t WordEvaluator::Makespan(const OrderWords& words) {
       const Symbol symbol = words[d][i];
       const Pass& pass = passes_[symbol];
       const int64_t m = counts_[symbol];
+      if (copies_ && IsCopy(symbol)) {
+        free = BeginCopy(d, symbol, free);
+        begins_[d][i] = free;
+        --left;
+        continue;
+      }
       const int64_t arrival = arrivals_[symbol * int64_t{micro_batches_} + m];
       if (arrival == kNoMakespan) break;
-      const int64_t begin = std::max(free, arrival - pass.after_arrival);
+      int64_t begin = std::max(free, arrival - pass.after_arrival);
+      if (copies_) begin = std::max(begin, back_[symbol * int64_t{micro_batches_} + m]);
       begins_[d][i] = begin;
       free = begin + pass.length;
       counts_[symbol] = static_cast<int32_t>(m) + 1;
@@ -73,6 +87,19 @@ int64_t WordEvaluator::Makespan(const OrderWords& words) {
     free_[d] = free;
   }
   return left > 0 ? kNoMakespan : *std::max_element(free_.begin(), free_.end());
+}
+
+int64_t WordEvaluator::BeginCopy(int d, Symbol symbol, int64_t now) {
+  const int64_t m = counts_[symbol]++;
+  const int64_t begin = std::max(now, out_[d]);
+  link_[d] = std::max(begin, link_[d]) + passes_[symbol].length;
+  const int stage = StageOf(symbol);
+  if (KindOf(symbol) == kCopyO) {
+    out_[d] = link_[d];
+  } else {
+    back_[SymbolOf(stage, kPassI) * int64_t{micro_batches_} + m] = link_[d];
+  }
+  return begin;
 }
 
 std::vector<WordPlace> WordEvaluator::CriticalPath(const OrderWords& words) const {

@@ -30,11 +30,14 @@ class WordEvaluator {
 
   int64_t Makespan(const OrderWords& words);
   const std::vector<int64_t>& Begins(int device) const { return begins_[device]; }
-  // Of the last words, which end: passes that follow one another without a pause from the first
+  // Of the last words, which end and have no copies: passes that follow one another without a pause from the first
   // time to the last, in order; what each waits for is the one before it.
   std::vector<WordPlace> CriticalPath(const OrderWords& words) const;
 
  private:
+  // When the device goes on.
+  int64_t BeginCopy(int device, Symbol symbol, int64_t now);
+
   struct Pass {
     int64_t length = 0, after_arrival = 0;  // it may begin so long before its input is there
     int64_t hop = 0;                        // its result to `next`
@@ -49,6 +52,9 @@ class WordEvaluator {
   std::vector<size_t> at_;
   std::vector<int64_t> free_;
   std::vector<int32_t> ready_;
+  const bool copies_;
+  std::vector<int64_t> link_, out_;  // [device] when its link is free, the last copy out over
+  std::vector<int64_t> back_;        // [symbol][micro-batch] of I: when its copy is there
 };
 
 }  // namespace pipelab

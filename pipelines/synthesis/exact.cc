@@ -72,7 +72,7 @@ class Search {
   static std::vector<Symbol> Ordered(std::vector<Symbol> symbols) {
     std::stable_sort(symbols.begin(), symbols.end(), [](Symbol a, Symbol b) {
       const auto rank = [](Symbol s) {
-        return KindOf(s) == kPassI ? 0 : KindOf(s) == kPassF ? 1 : 2;
+        return KindOf(s) == kPassI ? 0 : KindOf(s) == kPassF ? 1 : KindOf(s);
       };
       return rank(a) < rank(b);
     });
@@ -87,12 +87,15 @@ class Search {
   // What is done and ruled out, and when what is there is there; nothing begins before `from`.
   void Describe(const PartialOrders::State& s, int64_t from, std::string* key,
                 std::vector<int64_t>* times) const {
-    for (int symbol = 0; symbol < 3 * p_.stages(); ++symbol) {
+    for (int symbol = 0; symbol < p_.symbols(); ++symbol) {
       *key += static_cast<char>(rules_.Count(s, static_cast<Symbol>(symbol)));
     }
     for (int d = 0; d < p_.devices; ++d) {
       const int64_t bits = rules_.RuledOut(s, d);
       key->append(reinterpret_cast<const char*>(&bits), sizeof(bits));
+      if (!p_.HasCopies()) continue;
+      const int64_t leaving = rules_.Leaving(s, d);
+      key->append(reinterpret_cast<const char*>(&leaving), sizeof(leaving));
     }
     rules_.AppendTimes(s, from, times);
   }
@@ -131,13 +134,19 @@ class Search {
 ExactResult SearchExactly(const SynthesisProblem& p, const Heads& heads,
                           const ExactOptions& options) {
   bool positive = true;
-  for (int s = 0; s < p.stages(); ++s) {
-    for (int kind = 0; kind < p.kinds(); ++kind) positive &= p.Length(SymbolOf(s, kind)) > 0;
+  std::vector<int> of_device(p.devices);
+  for (int symbol = 0; symbol < p.symbols(); ++symbol) {
+    const auto own = static_cast<Symbol>(symbol);
+    if (!p.Has(own)) continue;
+    positive &= p.Length(own) > 0;
+    ++of_device[p.device_of_stage[StageOf(own)]];
   }
-  // One device has all decisions at once, and so has a device of more than 20 stages.
+  // A bit for each symbol of a device says what it waited past.
+  constexpr int kMostSymbols = 62;
+  const bool many = *std::max_element(of_device.begin(), of_device.end()) > kMostSymbols;
   ExactResult result;
   result.makespan = options.shorter_than;
-  if (!positive || p.micro_batches > 120 || p.stages() > 20 * p.devices) return result;
+  if (!positive || p.micro_batches > 120 || many) return result;
   return Search(p, heads, options).Run();
 }
 

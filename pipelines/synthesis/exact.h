@@ -35,7 +35,7 @@ struct ExactResult {
   std::string log;
 };
 
-// Passes that take no time are searched as if they took 1 ns: `complete` is then false.
+// Passes and copies that take no time are searched as if they took 1 ns: `complete` is then false.
 ExactResult SearchExactly(const SynthesisProblem& problem, const Heads& heads,
                           const ExactOptions& options);
 

@@ -26,27 +26,35 @@ int MostBefore(Bytes free, Bytes beside, Bytes each, int micro_batches) {
 
 void AddMemory(const SynthesisProblem& p, Waits* waits) {
   if (p.limits.free.empty()) return;
-  std::vector<Bytes> held(p.devices);  // by one micro-batch in all earlier stages of the device
+  // By one micro-batch in all earlier stages of the device; what may be at the host counts nothing.
+  std::vector<Bytes> held(p.devices);
   for (int b = 0; b < p.stages(); ++b) {
     const int d = p.device_of_stage[b];
     const OrderLimits::Use f = p.Use(SymbolOf(b, kPassF)), i = p.Use(SymbolOf(b, kPassI));
     const Bytes peak = std::max(f.peak, f.change), free = p.limits.free[d];
-    const int until_input = MostBefore(free, peak + held[d], f.change + held[d], p.micro_batches);
+    const Bytes kept = p.Offloads(b) ? Bytes(0) : f.change;
+    const int until_input = MostBefore(free, peak + held[d], kept + held[d], p.micro_batches);
     (*waits)[SymbolOf(b, kPassF)].push_back({SymbolOf(b, kPassI), until_input + 1, 0});
     if (p.split_backward) {
-      const Bytes least = std::min(f.change, f.change + i.change);
+      const Bytes least = std::min(kept, f.change + i.change);
       const int until_weight = MostBefore(free, peak, least, p.micro_batches);
       (*waits)[SymbolOf(b, kPassF)].push_back({SymbolOf(b, kPassW), until_weight + 1, 0});
     }
-    held[d] += std::max(f.change, Bytes(0));
+    held[d] += std::max(kept, Bytes(0));
   }
 }
 
 Waits WaitsOf(const SynthesisProblem& p, bool memory) {
-  Waits waits(size_t{3} * p.stages());
+  Waits waits(p.symbols());
   for (int s = 0; s < p.stages(); ++s) {
-    for (int kind = 0; kind < p.kinds(); ++kind) {
-      waits[SymbolOf(s, kind)].push_back({SymbolOf(s, kind), 1, 0});
+    for (int kind = 0; kind < kSymbolKinds; ++kind) {
+      const Symbol symbol = SymbolOf(s, kind);
+      if (p.Has(symbol)) waits[symbol].push_back({symbol, 1, 0});
+    }
+    if (p.Offloads(s)) {
+      waits[SymbolOf(s, kCopyO)].push_back({SymbolOf(s, kPassF), 0, 0});
+      waits[SymbolOf(s, kCopyL)].push_back({SymbolOf(s, kCopyO), 0, 0});
+      waits[SymbolOf(s, kPassI)].push_back({SymbolOf(s, kCopyL), 0, 0});
     }
     const int64_t ahead = p.Rebuild(s);
     if (s > 0) waits[SymbolOf(s, kPassF)].push_back({SymbolOf(s - 1, kPassF), 0, p.Hop(s - 1)});
@@ -75,10 +83,10 @@ class Propagation {
  public:
   Propagation(const SynthesisProblem& p, const Waits& waits)
       : p_(p), waits_(waits), symbols_(waits.size()), M_(p.micro_batches) {
-    symbols_of_.resize(p.devices);
+    symbols_of_.resize(size_t{2} * p.devices);
     for (size_t w = 0; w < symbols_; ++w) {
       const auto symbol = static_cast<Symbol>(w);
-      if (KindOf(symbol) < p.kinds()) symbols_of_[DeviceOf(symbol)].push_back(symbol);
+      if (p.Has(symbol)) symbols_of_[p.ResourceOf(symbol)].push_back(symbol);
     }
     head_.assign(symbols_ * M_, -1);
     before_.resize(symbols_ * M_ * symbols_);
@@ -88,8 +96,8 @@ class Propagation {
     // Depth first with a stack of its own; what waits form is a graph without cycles where each
     // device has room for one micro-batch.
     std::vector<std::pair<int, size_t>> stack;  // node, the wait that is looked at
-    for (int d = 0; d < p_.devices; ++d) {
-      for (const Symbol symbol : symbols_of_[d]) {
+    for (const std::vector<Symbol>& symbols : symbols_of_) {
+      for (const Symbol symbol : symbols) {
         if (head_[Node(symbol, M_ - 1)] < 0) stack.push_back({Node(symbol, M_ - 1), 0});
         while (!stack.empty()) {
           auto& [node, at] = stack.back();
@@ -113,7 +121,6 @@ class Propagation {
   }
 
  private:
-  int DeviceOf(Symbol symbol) const { return p_.device_of_stage[StageOf(symbol)]; }
   int Node(Symbol symbol, int m) const { return symbol * M_ + m; }
   int16_t* Before(int node) { return &before_[static_cast<size_t>(node) * symbols_]; }
 
@@ -135,7 +142,7 @@ class Propagation {
 
   int64_t OneAtATime(Symbol symbol, const int16_t* before) {
     set_.clear();
-    for (const Symbol other : symbols_of_[DeviceOf(symbol)]) {
+    for (const Symbol other : symbols_of_[p_.ResourceOf(symbol)]) {
       const int64_t length = p_.Length(other);
       for (int m = 0; m < before[other]; ++m) set_.push_back({head_[Node(other, m)], length});
     }
@@ -149,7 +156,7 @@ class Propagation {
   const Waits& waits_;
   const size_t symbols_;
   const int M_;
-  std::vector<std::vector<Symbol>> symbols_of_;  // [device]
+  std::vector<std::vector<Symbol>> symbols_of_;  // [resource]
   std::vector<int64_t> head_;                    // [node]
   std::vector<int16_t> before_;  // [node][symbol] so many first micro-batches are over before it
   std::vector<std::pair<int64_t, int64_t>> set_;

@@ -5,12 +5,13 @@
 //   heads.head[symbol * M + m] + length + heads.tail[symbol * M + m] <= any makespan
 //
 // Three rules, in the order of what must come before what:
-//  * a pass waits for what it takes, and for the micro-batch before it;
+//  * a pass waits for what it takes, and for the micro-batch before it; of an offloading stage, I
+//    waits for L, L for O and O for F;
 //  * memory: where a device holds at most k micro-batches from F to I (to W), forward m + k waits
 //    for I (W) m. At a forward of stage b, an earlier stage a of the device holds the same
-//    micro-batches and one more, since a's I comes after b's;
-//  * one at a time: of passes of its device that must all be over before it, any set takes the
-//    set's earliest head and all its work.
+//    micro-batches and one more, since a's I comes after b's. What may be at the host counts nothing;
+//  * one at a time: of passes of its device (copies of its link) that must all be over before it,
+//    any set takes the set's earliest head and all its work.
 // Tails are the heads of the problem run backwards.
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_HEADS_H_
 #define PIPELAB_PIPELINES_SYNTHESIS_HEADS_H_
@@ -23,7 +24,8 @@
 namespace pipelab {
 
 struct Heads {
-  std::vector<int64_t> head, tail;  // [symbol][micro-batch] ns; of W of whole backwards: 0
+  // [symbol][micro-batch] ns; 0 of what the problem does not have.
+  std::vector<int64_t> head, tail;
 };
 
 Heads ComputeHeads(const SynthesisProblem& problem, bool memory);

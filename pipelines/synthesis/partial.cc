@@ -5,7 +5,8 @@
 namespace pipelab {
 
 // A state: [device] when it is free, its level of memory, the passes that are ruled out (bits),
-// until when the next one must begin; [symbol] how many are done; [symbol][window] arrivals.
+// until when the next one must begin; [symbol] how many are done; [symbol][window] arrivals; and
+// [device] when its link is free, when its copy out is over, of which stage that is.
 PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Options options)
     : p_(p),
       heads_(heads),
@@ -15,11 +16,14 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
       M_(p.micro_batches),
       window_(std::min(options.window, p.micro_batches)),
       limited_(!p.limits.free.empty()),
+      copies_(p.HasCopies()),
       counts_(4 * D_),
-      arrivals_(counts_ + 3 * S_),
-      passes_(size_t{3} * S_),
+      arrivals_(counts_ + p.symbols()),
+      links_(arrivals_ + int64_t{3} * S_ * window_),
+      passes_(p.symbols()),
       symbols_of_(D_),
-      tails_(D_) {
+      tails_(D_),
+      leaving_bytes_(S_) {
   std::vector<int64_t> later(D_), peak(D_);
   for (int s = S_ - 1; s >= 0; --s) {
     const int d = p.device_of_stage[s];
@@ -36,7 +40,7 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
         pass.next = s + 1 == S_ ? symbol + 1 : SymbolOf(s + 1, kPassF);
         pass.hop = s + 1 == S_ ? 0 : p.Hop(s);
         pass.reserve = later[d];
-        later[d] += std::max<int64_t>(pass.change, 0);
+        if (!p.Offloads(s)) later[d] += std::max<int64_t>(pass.change, 0);
         peak[d] = std::max(peak[d], pass.need - pass.change);
       } else {
         if (kind == kPassI && s > 0) {
@@ -50,14 +54,27 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
   for (int s = 0; s < S_; ++s) {
     const int d = p.device_of_stage[s];
     passes_[SymbolOf(s, kPassF)].reserve += peak[d];
-    for (int kind = 0; kind < p.kinds(); ++kind) {
-      passes_[SymbolOf(s, kind)].bit = static_cast<int>(symbols_of_[d].size());
-      symbols_of_[d].push_back(SymbolOf(s, kind));
+    for (int kind = 0; kind < kSymbolKinds; ++kind) {
+      const Symbol symbol = SymbolOf(s, kind);
+      if (!p.Has(symbol)) continue;
+      passes_[symbol].bit = static_cast<int>(symbols_of_[d].size());
+      symbols_of_[d].push_back(symbol);
     }
+    if (!p.Offloads(s)) continue;
+    const Pass& forward = passes_[SymbolOf(s, kPassF)];
+    Pass &out = passes_[SymbolOf(s, kCopyO)], &back = passes_[SymbolOf(s, kCopyL)];
+    leaving_bytes_[s] = forward.change;
+    out.copy = back.copy = p.host_copy[s];
+    back.need = back.change = forward.change;
+    back.reserve = forward.reserve;
+    back.takes_room = out.takes_room = true;
+    back.next = SymbolOf(s, kPassI);
   }
   for (int d = 0; d < D_; ++d) {
     std::vector<int64_t> ends = {0};
-    for (const Symbol symbol : symbols_of_[d]) ends.push_back(heads.tail[symbol * M_ + M_ - 1]);
+    for (const Symbol symbol : symbols_of_[d]) {
+      if (!IsCopy(symbol)) ends.push_back(heads.tail[symbol * M_ + M_ - 1]);
+    }
     std::sort(ends.begin(), ends.end());
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
     for (const int64_t tail : ends) {
@@ -73,29 +90,62 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
 }
 
 PartialOrders::State PartialOrders::Start() const {
-  State state(arrivals_ + int64_t{3} * S_ * window_, 0);
+  State state(links_ + (copies_ ? 3 * D_ : 0), 0);
   for (int d = 0; d < D_; ++d) state[3 * D_ + d] = kNoMakespan;
   return state;
+}
+
+// Whose result an F or I takes.
+Symbol PartialOrders::ProducerOf(Symbol symbol) const {
+  if (KindOf(symbol) == kPassF) return static_cast<Symbol>(symbol - kSymbolKinds);
+  return static_cast<Symbol>(StageOf(symbol) + 1 == S_ ? symbol - 1 : symbol + kSymbolKinds);
 }
 
 int64_t PartialOrders::Arrival(const State& s, Symbol symbol) const {
   const int64_t m = s[counts_ + symbol];
   if (m == M_) return kNoMakespan;
   const int kind = KindOf(symbol), stage = StageOf(symbol);
-  if (kind == kPassW) return m < s[counts_ + symbol - 1] ? 0 : kNoMakespan;
+  if (kind == kCopyO) return m < s[counts_ + SymbolOf(stage, kPassF)] ? 0 : kNoMakespan;
+  if (kind == kPassW || kind == kCopyL) return m < s[counts_ + symbol - 1] ? 0 : kNoMakespan;
   if (kind == kPassF && stage == 0) return 0;
-  const int from = kind == kPassF ? symbol - 3 : stage + 1 == S_ ? symbol - 1 : symbol + 3;
+  const int from = ProducerOf(symbol);
   if (m >= s[counts_ + from]) return kNoMakespan;
   if (kind == kPassI && m >= s[counts_ + symbol - 1]) return kNoMakespan;
-  return s[Slot(symbol, m)];
+  if (kind != kPassI || !p_.Offloads(stage)) return s[Slot(symbol, m)];
+  const Symbol back = SymbolOf(stage, kCopyL);
+  if (m >= s[counts_ + back]) return kNoMakespan;
+  return std::max(s[Slot(symbol, m)], s[Slot(back, m)]);
 }
 
-bool PartialOrders::Fits(const State& s, int device, const Pass& pass) const {
+bool PartialOrders::Fits(const State& s, int device, const Pass& pass, bool copy) const {
   if (!limited_) return true;
-  const int64_t level = Level(s, device), free = p_.limits.free[device].value();
+  int64_t level = Level(s, device);
+  const int64_t free = p_.limits.free[device].value();
+  if (copy && Leaving(s, device) > 0) level -= leaving_bytes_[Leaving(s, device) - 1];
   if (level + pass.need > free) return false;
   if (!options_.reserve || pass.change <= 0 || level == 0) return true;
   return level + pass.change + pass.reserve <= free;
+}
+
+int64_t PartialOrders::BeginOf(const State& s, int d, Symbol symbol) const {
+  const Pass& pass = passes_[symbol];
+  const int64_t arrival = Arrival(s, symbol);
+  const bool copy = IsCopy(symbol);
+  if (arrival == kNoMakespan || !Fits(s, d, pass, copy) || IsFull(s, symbol)) return kNoMakespan;
+  const int64_t begin = std::max(s[d], arrival);
+  if (!copy) return begin;
+  int64_t least = Leaving(s, d) > 0 ? s[links_ + D_ + d] : 0;
+  if (pass.next >= 0 && options_.lead >= 0) {  // an L
+    thread_local std::vector<int64_t> next_f, next_i;
+    NextBegins(s, &next_f, &next_i);
+    const int stage = StageOf(symbol);
+    // Of the stage's next I; of those behind it as much later as their work takes.
+    const int64_t ahead = s[counts_ + symbol] - s[counts_ + pass.next];
+    const int64_t needed = next_i[stage] + ahead * passes_[pass.next].length;
+    const double early = (1 + options_.lead) * static_cast<double>(pass.copy);
+    least = std::max(least, needed - static_cast<int64_t>(early));
+  }
+  return std::max(begin, least);
 }
 
 PartialOrders::Outcome PartialOrders::Next(const State& s, Decision* decision) const {
@@ -106,10 +156,7 @@ PartialOrders::Outcome PartialOrders::Next(const State& s, Decision* decision) c
       const Pass& pass = passes_[symbol];
       if (s[counts_ + symbol] < M_) done = false;
       if ((RuledOut(s, d) >> pass.bit & 1) != 0) continue;
-      const int64_t arrival = Arrival(s, symbol);
-      if (arrival == kNoMakespan || !Fits(s, d, pass)) continue;
-      if (IsFull(s, symbol)) continue;
-      const int64_t begin = std::max(s[d], arrival);
+      const int64_t begin = BeginOf(s, d, symbol);
       if (begin >= Deadline(s, d)) continue;
       if (begin >= decision->begin) continue;
       decision->begin = begin;
@@ -125,13 +172,10 @@ PartialOrders::Outcome PartialOrders::Next(const State& s, Decision* decision) c
     for (const Symbol symbol : symbols_of_[d]) {
       const Pass& pass = passes_[symbol];
       if ((RuledOut(s, d) >> pass.bit & 1) != 0) continue;
-      const int64_t arrival = Arrival(s, symbol);
-      if (arrival == kNoMakespan || !Fits(s, d, pass)) continue;
-      if (IsFull(s, symbol)) continue;
-      const int64_t begin = std::max(s[d], arrival);
+      const int64_t begin = BeginOf(s, d, symbol);
       if (round == 0 && begin == decision->begin) {
         decision->symbols.push_back(symbol);
-        end = std::min(end, begin + pass.length);
+        end = std::min(end, begin + pass.length + pass.copy);
       } else if (round == 1 && begin > decision->begin && begin < end && begin < Deadline(s, d)) {
         decision->later.push_back(symbol);
       }
@@ -144,8 +188,23 @@ void PartialOrders::Apply(int d, Symbol symbol, State* state, Undo* undo) const 
   State& s = *state;
   const Pass& pass = passes_[symbol];
   const int64_t m = s[counts_ + symbol];
+  if (undo != nullptr) {
+    *undo = {s[d], s[D_ + d], s[2 * D_ + d], s[3 * D_ + d], 0, -1, 0, 0, 0};
+    if (copies_) {
+      undo->link = s[links_ + d];
+      undo->out = s[links_ + D_ + d];
+      undo->leaving = s[links_ + 2 * D_ + d];
+    }
+  }
+  if (IsCopy(symbol)) {
+    if (undo != nullptr && pass.next >= 0) {
+      undo->arrival_at = static_cast<int32_t>(Slot(symbol, m));
+      undo->arrival = s[undo->arrival_at];
+    }
+    ApplyCopy(d, symbol, state);
+    return;
+  }
   const int64_t begin = std::max(s[d], Arrival(s, symbol));
-  if (undo != nullptr) *undo = {s[d], s[D_ + d], s[2 * D_ + d], s[3 * D_ + d], 0, -1};
   s[d] = begin + pass.length;
   s[D_ + d] += pass.change;
   s[2 * D_ + d] = 0;
@@ -160,6 +219,25 @@ void PartialOrders::Apply(int d, Symbol symbol, State* state, Undo* undo) const 
   s[at] = s[d] + pass.hop - passes_[pass.next].ahead;
 }
 
+void PartialOrders::ApplyCopy(int d, Symbol symbol, State* state) const {
+  State& s = *state;
+  const Pass& pass = passes_[symbol];
+  int64_t &link = s[links_ + d], &out = s[links_ + D_ + d], &leaving = s[links_ + 2 * D_ + d];
+  if (leaving > 0) {
+    s[d] = std::max(s[d], out);
+    s[D_ + d] -= leaving_bytes_[leaving - 1];
+  }
+  link = std::max(link, s[d]) + pass.copy;
+  const bool is_out = KindOf(symbol) == kCopyO;
+  out = is_out ? link : 0;
+  leaving = is_out ? StageOf(symbol) + 1 : 0;
+  s[D_ + d] += pass.change;
+  s[2 * D_ + d] = 0;
+  s[3 * D_ + d] = kNoMakespan;
+  const int64_t m = s[counts_ + symbol]++;
+  if (!is_out) s[Slot(symbol, m)] = link;
+}
+
 void PartialOrders::Revert(int d, Symbol symbol, const Undo& undo, State* state) const {
   State& s = *state;
   s[d] = undo.free;
@@ -168,6 +246,10 @@ void PartialOrders::Revert(int d, Symbol symbol, const Undo& undo, State* state)
   s[3 * D_ + d] = undo.deadline;
   --s[counts_ + symbol];
   if (undo.arrival_at >= 0) s[undo.arrival_at] = undo.arrival;
+  if (!copies_) return;
+  s[links_ + d] = undo.link;
+  s[links_ + D_ + d] = undo.out;
+  s[links_ + 2 * D_ + d] = undo.leaving;
 }
 
 void PartialOrders::Delay(const Decision& decision, State* state) const {
@@ -180,93 +262,23 @@ void PartialOrders::Delay(const Decision& decision, State* state) const {
   }
 }
 
-int64_t PartialOrders::LowerBound(const State& s, int* device, int64_t* sum) const {
-  // [stage] Of its next F and I.
-  thread_local std::vector<int64_t> next_f, next_i;
-  next_f.resize(S_);
-  next_i.resize(S_);
-  int64_t best = 0, all = 0;
-  int where = -1;
-  const auto look = [&](Symbol symbol, int64_t begin) {
-    const int64_t m = s[counts_ + symbol];
-    if (m == M_) return kNoMakespan;
-    begin = std::max({begin, s[p_.device_of_stage[StageOf(symbol)]], heads_.head[symbol * M_ + m]});
-    best = std::max(best, begin + passes_[symbol].length + heads_.tail[symbol * M_ + m]);
-    return begin;
-  };
-  for (int stage = 0; stage < S_; ++stage) {
-    const Symbol f = SymbolOf(stage, kPassF);
-    int64_t begin = Arrival(s, f);
-    if (begin == kNoMakespan && stage > 0 && s[counts_ + f] < M_) {
-      begin = next_f[stage - 1] + passes_[f - 3].length + passes_[f - 3].hop;
-    }
-    next_f[stage] = look(f, begin);
-  }
-  for (int stage = S_ - 1; stage >= 0; --stage) {
-    const Symbol i = SymbolOf(stage, kPassI);
-    const int64_t m = s[counts_ + i];
-    int64_t begin = 0;
-    if (m < M_) {
-      if (m >= s[counts_ + i - 1]) begin = next_f[stage] + passes_[i - 1].length;
-      if (stage + 1 < S_) {
-        const int64_t arrival = m < s[counts_ + i + 3] ? s[Slot(i, m)]
-                                                       : next_i[stage + 1] + passes_[i + 3].length +
-                                                             passes_[i + 3].hop - passes_[i].ahead;
-        begin = std::max(begin, arrival);
-      } else if (m < s[counts_ + i - 1]) {
-        begin = s[Slot(i, m)];
-      }
-    }
-    next_i[stage] = look(i, begin);
-  }
-  for (int d = 0; d < D_; ++d) {
-    int64_t begin = kNoMakespan;
-    for (const Symbol symbol : symbols_of_[d]) {
-      if (s[counts_ + symbol] == M_) continue;
-      const int stage = StageOf(symbol);
-      int64_t b = KindOf(symbol) == kPassF   ? next_f[stage]
-                  : KindOf(symbol) == kPassI ? next_i[stage]
-                  : s[counts_ + symbol] < s[counts_ + symbol - 1]
-                      ? s[d]
-                      : next_i[stage] + passes_[symbol - 1].length;
-      begin = std::min(begin, b);
-    }
-    if (begin == kNoMakespan) {
-      all += s[d];
-      best = std::max(best, s[d]);
-      continue;
-    }
-    int64_t own = 0;
-    for (const Tails& tails : tails_[d]) {
-      int64_t work = 0;
-      for (size_t i = 0; i < tails.counts.size(); ++i) {
-        const Symbol symbol = symbols_of_[d][i];
-        const int64_t left = tails.counts[i] - s[counts_ + symbol];
-        if (left > 0) work += left * passes_[symbol].length;
-      }
-      if (work > 0) own = std::max(own, begin + work + tails.tail);
-    }
-    all += own;
-    if (own > best) {
-      best = own;
-      where = d;
-    }
-  }
-  if (device != nullptr) *device = where;
-  if (sum != nullptr) *sum = all;
-  return best;
-}
-
 void PartialOrders::AppendTimes(const State& s, int64_t from, std::vector<int64_t>* times) const {
   for (int d = 0; d < D_; ++d) times->push_back(std::max(s[d], from));
+  for (int d = 0; d < (copies_ ? 2 * D_ : 0); ++d) {
+    times->push_back(std::max(s[links_ + d], from));
+  }
   for (int stage = 0; stage < S_; ++stage) {
     for (const int kind : {kPassF, kPassI}) {
       const Symbol symbol = SymbolOf(stage, kind);
       if (kind == kPassF && stage == 0) continue;
-      const int producer = kind == kPassF ? symbol - 3 : stage + 1 == S_ ? symbol - 1 : symbol + 3;
-      for (int64_t m = s[counts_ + symbol]; m < s[counts_ + producer]; ++m) {
+      for (int64_t m = s[counts_ + symbol]; m < s[counts_ + ProducerOf(symbol)]; ++m) {
         times->push_back(std::max(s[Slot(symbol, m)], from));
       }
+    }
+    if (!p_.Offloads(stage)) continue;
+    const Symbol back = SymbolOf(stage, kCopyL);
+    for (int64_t m = s[counts_ + back + kPassI - kCopyL]; m < s[counts_ + back]; ++m) {
+      times->push_back(std::max(s[Slot(back, m)], from));
     }
   }
 }

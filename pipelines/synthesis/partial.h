@@ -13,6 +13,9 @@
 // Waiting rules passes out, until the device runs another. Where one of them, of a kind that takes
 // no room, would be over before the next pass begins, the order with it in front is no longer and
 // fits as well: the way is closed.
+//
+// Copies are symbols like passes, and take the device no time; they are never the reason to close a
+// way, since the order of a link's copies matters.
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_PARTIAL_H_
 #define PIPELAB_PIPELINES_SYNTHESIS_PARTIAL_H_
 
@@ -30,6 +33,9 @@ class PartialOrders {
   struct Options {
     int window = 16;       // results of a stage that wait for the next one, at most
     bool reserve = false;  // room stays for the oldest micro-batch, so that no way ends in a lock
+    // A copy back begins so many times its length at most before the copy must be there, as far as
+    // the state tells; below 0: no matter.
+    double lead = -1;
   };
   using State = std::vector<int64_t>;
   struct Decision {
@@ -48,6 +54,7 @@ class PartialOrders {
   struct Undo {
     int64_t free, level, ruled_out, deadline, arrival;
     int32_t arrival_at;
+    int64_t link, out, leaving;
   };
   void Apply(int device, Symbol symbol, State* state, Undo* undo = nullptr) const;
   void Revert(int device, Symbol symbol, const Undo& undo, State* state) const;
@@ -63,6 +70,8 @@ class PartialOrders {
   int64_t RuledOut(const State& s, int device) const { return s[2 * D_ + device]; }
   // When the next pass of the kind can begin but for its device; kNoMakespan: it is not known.
   int64_t Arrival(const State& s, Symbol symbol) const;
+  // The stage whose copy out the device has not waited for, and 1; 0: none.
+  int64_t Leaving(const State& s, int device) const { return s[links_ + 2 * D_ + device]; }
   // Whether its results that wait for the next stage are as many as the window.
   bool IsFull(const State& s, Symbol symbol) const {
     const int next = passes_[symbol].next;
@@ -75,6 +84,7 @@ class PartialOrders {
  private:
   struct Pass {
     int64_t length = 0, ahead = 0, hop = 0, need = 0, change = 0, reserve = 0;
+    int64_t copy = 0;  // on the link; `length` is then 0
     int32_t next = -1;
     int bit = 0;             // of the device's symbols
     bool takes_room = true;  // put in front, it might not fit, or others behind it
@@ -85,22 +95,34 @@ class PartialOrders {
     std::vector<int32_t> counts;  // as symbols_of_
   };
 
+  // Of an F and I, whose input arrives, and of an L, whose copy is there.
   int64_t Slot(Symbol symbol, int64_t m) const {
-    return arrivals_ + symbol * int64_t{window_} + m % window_;
+    const int kind = KindOf(symbol) == kCopyL ? 2 : KindOf(symbol);
+    return arrivals_ + (int64_t{3} * StageOf(symbol) + kind) * window_ + m % window_;
   }
   int64_t Level(const State& s, int device) const { return s[D_ + device]; }
   int64_t Deadline(const State& s, int device) const { return s[3 * D_ + device]; }
-  bool Fits(const State& s, int device, const Pass& pass) const;
+  // When the next of the kind can begin: its arrival, its device and, of a copy, the copy out before
+  // it; an L no earlier than `lead` says. kNoMakespan: not as things are.
+  int64_t BeginOf(const State& s, int device, Symbol symbol) const;
+  bool Fits(const State& s, int device, const Pass& pass, bool copy) const;
+  void ApplyCopy(int device, Symbol symbol, State* state) const;
+  // Of each stage's next F and I the least begin; of all that is left the least makespan.
+  int64_t NextBegins(const State& s, std::vector<int64_t>* f, std::vector<int64_t>* i) const;
+  int64_t LinkBound(const State& s, int device) const;
+  int64_t NextBack(const State& s, int stage, int64_t forward_end) const;
+  Symbol ProducerOf(Symbol symbol) const;
 
   const SynthesisProblem& p_;
   const Heads& heads_;
   const Options options_;
   const int D_, S_, M_, window_;
-  const bool limited_;
-  int64_t counts_, arrivals_;  // where they begin in a state
+  const bool limited_, copies_;
+  int64_t counts_, arrivals_, links_;  // where they begin in a state
   std::vector<Pass> passes_;
   std::vector<std::vector<Symbol>> symbols_of_;  // [device]
   std::vector<std::vector<Tails>> tails_;        // [device]
+  std::vector<int64_t> leaving_bytes_;           // [stage] of a copy
 };
 
 }  // namespace pipelab

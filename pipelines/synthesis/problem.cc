@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "pipelines/schedules/schemes.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -54,6 +53,25 @@ absl::Status CheckHops(const SynthesisProblem& p) {
   return absl::OkStatus();
 }
 
+absl::Status CheckCopies(const SynthesisProblem& p) {
+  if (p.offloaded.empty()) return absl::OkStatus();
+  if (static_cast<int>(p.host_copy.size()) != p.stages()) {
+    return absl::InvalidArgumentError("synthesis: offloading without times of copies");
+  }
+  for (int s = 0; s < p.stages(); ++s) {
+    if (!p.offloaded[s]) continue;
+    if (p.host_copy[s] < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("synthesis: host_copy of ", p.host_copy[s], " ns; must be at least 0"));
+    }
+    if (p.Recomputes(s)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "synthesis: stage ", s, " is offloaded and recomputed; must be one of both"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // One micro-batch of each stage, with nothing of the others there.
 absl::Status CheckRoom(const SynthesisProblem& p) {
   if (p.limits.free.empty()) return absl::OkStatus();
@@ -80,28 +98,20 @@ bool SynthesisProblem::RecomputesAll() const {
          std::find(recomputed.begin(), recomputed.end(), false) == recomputed.end();
 }
 
-SynthesisProblem Offloaded(SynthesisProblem p, std::vector<bool> stages) {
-  std::vector<Bytes> largest(p.devices);
-  for (int s = 0; s < p.stages(); ++s) {
-    if (!stages[s]) continue;
-    const Bytes kept = p.limits.forward[s].change;
-    p.limits.forward[s].change = Bytes(0);
-    p.limits.backward_input[s].peak += kept;
-    p.limits.backward_input[s].change += kept;
-    Bytes& most = largest[p.device_of_stage[s]];
-    most = std::max(most, kept);
-  }
-  for (int d = 0; d < p.devices && !p.limits.free.empty(); ++d) {
-    p.limits.free[d] = p.limits.free[d] - largest[d] - largest[d];
-  }
-  p.offloaded = std::move(stages);
-  return p;
+bool SynthesisProblem::HasCopies() const {
+  return std::find(offloaded.begin(), offloaded.end(), true) != offloaded.end();
+}
+
+int64_t SynthesisProblem::Symbols() const {
+  const int64_t copies = 2 * std::count(offloaded.begin(), offloaded.end(), true);
+  return (int64_t{kinds()} * stages() + copies) * micro_batches;
 }
 
 int64_t SynthesisProblem::Length(Symbol symbol) const {
   const int s = StageOf(symbol);
   if (KindOf(symbol) == kPassF) return lengths.forward[s];
   if (KindOf(symbol) == kPassW) return lengths.backward_weight[s];
+  if (IsCopy(symbol)) return host_copy[s];
   return Rebuild(s) + lengths.backward_input[s] + (split_backward ? 0 : lengths.backward_weight[s]);
 }
 
@@ -109,6 +119,8 @@ OrderLimits::Use SynthesisProblem::Use(Symbol symbol) const {
   if (limits.forward.empty()) return {};
   const int s = StageOf(symbol);
   if (KindOf(symbol) == kPassF) return limits.forward[s];
+  if (KindOf(symbol) == kCopyO) return {};
+  if (KindOf(symbol) == kCopyL) return {limits.forward[s].change, limits.forward[s].change};
   return (KindOf(symbol) == kPassI ? limits.backward_input : limits.backward_weight)[s];
 }
 
@@ -166,9 +178,7 @@ absl::Status CheckProblem(const SynthesisProblem& p) {
     return absl::InvalidArgumentError(
         absl::StrCat("synthesis: ", name, " of ", list->size(), " stages; there are ", stages));
   }
-  if (!p.offloaded.empty() && p.host_copy.size() != stages) {
-    return absl::InvalidArgumentError("synthesis: offloading without times of copies");
-  }
+  PIPELAB_RETURN_IF_ERROR(CheckCopies(p));
   PIPELAB_RETURN_IF_ERROR(CheckTimes(p));
   PIPELAB_RETURN_IF_ERROR(CheckHops(p));
   const OrderLimits& limits = p.limits;
@@ -182,135 +192,45 @@ absl::Status CheckProblem(const SynthesisProblem& p) {
   return CheckRoom(p);
 }
 
-bool FitsMemory(const SynthesisProblem& p, int device, const std::vector<Symbol>& word) {
-  if (p.limits.free.empty()) return true;
-  Bytes held;
-  for (const Symbol symbol : word) {
-    const OrderLimits::Use use = p.Use(symbol);
-    if (held + std::max(use.peak, use.change) > p.limits.free[device]) return false;
-    held += use.change;
+DeviceRoom::DeviceRoom(const SynthesisProblem& p, int device)
+    : p_(p), limited_(!p.limits.free.empty()), free_(limited_ ? p.limits.free[device] : Bytes(0)) {}
+
+bool DeviceRoom::Take(Symbol symbol) {
+  if (IsCopy(symbol)) {
+    level_ = level_ - leaving_;
+    leaving_ = Bytes(0);
   }
+  const OrderLimits::Use use = p_.Use(symbol);
+  if (limited_ && level_ + std::max(use.peak, use.change) > free_) return false;
+  level_ += use.change;
+  if (KindOf(symbol) == kCopyO) leaving_ = p_.Use(SymbolOf(StageOf(symbol), kPassF)).change;
   return true;
 }
 
+bool FitsMemory(const SynthesisProblem& p, int device, const std::vector<Symbol>& word) {
+  DeviceRoom room(p, device);
+  return std::all_of(word.begin(), word.end(),
+                     [&room](Symbol symbol) { return room.Take(symbol); });
+}
+
 bool IsWordOf(const SynthesisProblem& p, int device, const std::vector<Symbol>& word) {
-  std::vector<int> done(size_t{3} * p.stages(), 0);
+  std::vector<int> done(p.symbols(), 0);
   for (const Symbol symbol : word) {
-    if (StageOf(symbol) >= p.stages() || p.device_of_stage[StageOf(symbol)] != device) return false;
-    if (KindOf(symbol) >= p.kinds()) return false;
+    const int s = StageOf(symbol);
+    if (s >= p.stages() || p.device_of_stage[s] != device || !p.Has(symbol)) return false;
     if (++done[symbol] > p.micro_batches) return false;
-    if (KindOf(symbol) != kPassF && done[symbol] > done[symbol - 1]) return false;
+    const int kind = KindOf(symbol);
+    const int before = kind == kPassI && p.Offloads(s) ? kCopyL
+                       : kind == kCopyO                ? kPassF
+                                                       : kind - 1;
+    if (kind != kPassF && done[symbol] > done[SymbolOf(s, before)]) return false;
   }
-  for (int s = 0; s < p.stages(); ++s) {
-    if (p.device_of_stage[s] != device) continue;
-    for (int kind = 0; kind < p.kinds(); ++kind) {
-      if (done[SymbolOf(s, kind)] != p.micro_batches) return false;
-    }
+  for (int symbol = 0; symbol < p.symbols(); ++symbol) {
+    const auto own = static_cast<Symbol>(symbol);
+    if (p.device_of_stage[StageOf(own)] != device || !p.Has(own)) continue;
+    if (done[symbol] != p.micro_batches) return false;
   }
   return FitsMemory(p, device, word);
-}
-
-namespace {
-
-// Copies of a device's word: which actions stand in front of a pass, and which behind it.
-void InsertCopies(const SynthesisProblem& p, const std::vector<Symbol>& word,
-                  std::vector<Action>* list) {
-  std::vector<int64_t> begin(word.size() + 1, 0);  // of passes that never wait
-  for (size_t i = 0; i < word.size(); ++i) begin[i + 1] = begin[i] + p.Length(word[i]);
-  std::vector<std::vector<Action>> before(word.size()), behind(word.size());
-  std::vector<std::vector<size_t>> forwards(p.stages());
-  std::vector<int> inputs(p.stages(), 0);
-  size_t last = 0;  // copies come back in the order of backwards
-  for (size_t i = 0; i < word.size(); ++i) {
-    const int s = StageOf(word[i]);
-    if (KindOf(word[i]) == kPassF) forwards[s].push_back(i);
-    if (KindOf(word[i]) != kPassI) continue;
-    const int m = inputs[s]++;
-    const size_t forward = forwards[s][m];
-    if (!p.offloaded[s] || begin[i] - begin[forward + 1] < 2 * p.host_copy[s]) continue;
-    size_t load = i;
-    while (load > forward + 1 && begin[i] - begin[load] < p.host_copy[s]) --load;
-    load = std::max(load, last);
-    last = load;
-    before[load].push_back({ActionKind::kReload, static_cast<int16_t>(s), m, 0, 0});
-    behind[forward].push_back({ActionKind::kOffload, static_cast<int16_t>(s), m, 0, 0});
-  }
-  std::vector<Action> with;
-  for (size_t i = 0; i < word.size(); ++i) {
-    with.insert(with.end(), before[i].begin(), before[i].end());
-    with.push_back((*list)[i]);
-    with.insert(with.end(), behind[i].begin(), behind[i].end());
-  }
-  *list = std::move(with);
-}
-
-}  // namespace
-
-Schedule ScheduleOf(const SynthesisProblem& p, const OrderWords& words) {
-  Schedule schedule;
-  schedule.name = "synthesized";
-  schedule.stages = StageGraph::Chain(p.stages());
-  schedule.placement = Placement::Single(p.device_of_stage, p.devices, p.micro_batches);
-  schedule.num_micro_batches = p.micro_batches;
-  schedule.order.resize(p.devices);
-  std::vector<int> next(size_t{3} * p.stages(), 0);
-  for (int d = 0; d < p.devices; ++d) {
-    for (const Symbol symbol : words[d]) {
-      const int s = StageOf(symbol), m = next[symbol]++;
-      schedule.order[d].push_back(KindOf(symbol) == kPassF   ? Forward(s, m)
-                                  : KindOf(symbol) == kPassW ? BackwardWeight(s, m)
-                                  : p.split_backward         ? BackwardInput(s, m)
-                                                             : Backward(s, m));
-    }
-  }
-  for (int d = 0; d < p.devices && !p.offloaded.empty(); ++d) {
-    InsertCopies(p, words[d], &schedule.order[d]);
-  }
-  if (!p.recomputed.empty()) InsertRecompute(&schedule, p.recomputed);
-  return schedule;
-}
-
-absl::StatusOr<OrderWords> WordsOf(const SynthesisProblem& p, const Schedule& schedule) {
-  const auto error = [](absl::string_view why) {
-    return absl::InvalidArgumentError(absl::StrCat("synthesis: the schedule ", why));
-  };
-  const Placement& placement = schedule.placement;
-  if (schedule.num_stages() != p.stages() || schedule.num_devices() != p.devices ||
-      schedule.num_micro_batches != p.micro_batches || !schedule.stages.IsChain() ||
-      schedule.stages.HasLags() || placement.num_replicas() != 1 || schedule.num_slices != 1 ||
-      schedule.forward_only || !schedule.micro_batches_of_stage.empty()) {
-    return error("is no plain chain of the problem's sizes");
-  }
-  for (int s = 0; s < p.stages(); ++s) {
-    if (placement.groups[0][s] != std::vector<int>{p.device_of_stage[s]}) {
-      return error("has its stages on other devices");
-    }
-  }
-  OrderWords words(p.devices);
-  std::vector<int> next(size_t{3} * p.stages(), 0);
-  for (int d = 0; d < p.devices; ++d) {
-    const auto add = [&](int stage, int kind, int micro_batch) {
-      words[d].push_back(SymbolOf(stage, kind));
-      return next[words[d].back()]++ == micro_batch;
-    };
-    for (const Action& a : schedule.order[d]) {
-      if (a.kind == ActionKind::kRecompute && p.Recomputes(a.stage)) continue;
-      if (IsHostTransfer(a.kind) && !p.offloaded.empty()) continue;
-      bool in_order = false;
-      if (a.kind == ActionKind::kForward) {
-        in_order = add(a.stage, kPassF, a.micro_batch);
-      } else if (a.kind == ActionKind::kBackward) {
-        in_order = add(a.stage, kPassI, a.micro_batch) &&
-                   (!p.split_backward || add(a.stage, kPassW, a.micro_batch));
-      } else if (p.split_backward && a.kind == ActionKind::kBackwardInput) {
-        in_order = add(a.stage, kPassI, a.micro_batch);
-      } else if (p.split_backward && a.kind == ActionKind::kBackwardWeight) {
-        in_order = add(a.stage, kPassW, a.micro_batch);
-      }
-      if (!in_order) return error("has micro-batches out of order, or passes of other kinds");
-    }
-  }
-  return words;
 }
 
 }  // namespace pipelab

@@ -11,6 +11,12 @@
 // and weight gradient to micro-batch n: times stay, and what was ready in time still is. So every
 // stage may be taken to run micro-batches in order, and an order is a word per device over
 // (stage, kind), M of each. What a device holds depends on its word alone.
+//
+// An offloading stage has two kinds more. Between F and I each micro-batch goes to the host (O) and
+// comes back (L); where is a part of the order. Copies of a device follow one another on its host
+// link, in the order of its word, beside its passes. As in a step that runs (lower.h), a device
+// waits at O and L until the copy out before has ended, and only then has its room again; from L on
+// the room is taken, and I waits for the copy.
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_PROBLEM_H_
 #define PIPELAB_PIPELINES_SYNTHESIS_PROBLEM_H_
 
@@ -26,14 +32,17 @@
 
 namespace pipelab {
 
-// A symbol of a word: 3 * stage + kind.
+// A symbol of a word: a stage and a kind.
 using Symbol = uint16_t;
-enum PassKind : uint8_t { kPassF, kPassI, kPassW };
+enum PassKind : uint8_t { kPassF, kPassI, kPassW, kCopyO, kCopyL, kSymbolKinds };
 using OrderWords = std::vector<std::vector<Symbol>>;  // [device]
 
-inline int StageOf(Symbol symbol) { return symbol / 3; }
-inline int KindOf(Symbol symbol) { return symbol % 3; }
-inline Symbol SymbolOf(int stage, int kind) { return static_cast<Symbol>(3 * stage + kind); }
+inline int StageOf(Symbol symbol) { return symbol / kSymbolKinds; }
+inline int KindOf(Symbol symbol) { return symbol % kSymbolKinds; }
+inline bool IsCopy(Symbol symbol) { return KindOf(symbol) >= kCopyO; }
+inline Symbol SymbolOf(int stage, int kind) {
+  return static_cast<Symbol>(kSymbolKinds * stage + kind);
+}
 
 struct SynthesisProblem {
   int devices = 0, micro_batches = 0;
@@ -46,19 +55,31 @@ struct SynthesisProblem {
   // [stage] ns that a copy of what its forward keeps takes to the host's memory, and back; empty:
   // there is no way to it.
   std::vector<int64_t> host_copy;
-  // [stage] Whether that is at the host between F and I (Offloaded); empty: none is.
+  // [stage] Whether each micro-batch goes there between F and I; empty: of none. Not of stages that
+  // are recomputed.
   std::vector<bool> offloaded;
   // Of a pass: memory above what the device holds while it runs, and what it changes. No limit of
   // time. Of whole backwards, `backward_input` is B's and `backward_weight` is not looked at.
   OrderLimits limits;
 
   int stages() const { return static_cast<int>(device_of_stage.size()); }
-  int kinds() const { return split_backward ? 3 : 2; }
+  int kinds() const { return split_backward ? 3 : 2; }  // of passes
+  int symbols() const { return kSymbolKinds * stages(); }
+  bool Offloads(int stage) const { return !offloaded.empty() && offloaded[stage]; }
+  bool HasCopies() const;
+  bool Has(Symbol symbol) const {
+    return IsCopy(symbol) ? Offloads(StageOf(symbol)) : KindOf(symbol) < kinds();
+  }
+  // What runs it: a device, or D + device for the device's host link.
+  int ResourceOf(Symbol symbol) const {
+    return device_of_stage[StageOf(symbol)] + (IsCopy(symbol) ? devices : 0);
+  }
+  int64_t Symbols() const;  // of all words together
   bool Recomputes(int stage) const { return !recomputed.empty() && recomputed[stage]; }
   // Of the R in front of an I, which does not wait for the gradient; 0 without.
   int64_t Rebuild(int stage) const { return Recomputes(stage) ? lengths.recompute[stage] : 0; }
   bool RecomputesAll() const;
-  int64_t Length(Symbol symbol) const;  // of an I with its R
+  int64_t Length(Symbol symbol) const;  // of an I with its R; of a copy on the link
   OrderLimits::Use Use(Symbol symbol) const;
   // From `stage` to the next one; 0 on one device.
   int64_t Hop(int stage) const {
@@ -66,10 +87,6 @@ struct SynthesisProblem {
   }
   int64_t Work(int device) const;  // of all its passes
 };
-
-// With what these stages keep at the host between F and I. A device leaves room for two copies on
-// their way, of its largest. Needs `host_copy`.
-SynthesisProblem Offloaded(SynthesisProblem problem, std::vector<bool> stages);
 
 // F = I = W = 1, hops of 0; an activation is 1 from F to W; no limit of memory.
 SynthesisProblem UnitProblem(int devices, int micro_batches, std::vector<int> device_of_stage);
@@ -82,13 +99,29 @@ std::vector<int> ZigZagDevices(int devices, int virtual_stages);
 // long to be counted, a device that cannot hold one micro-batch of its stages.
 absl::Status CheckProblem(const SynthesisProblem& problem);
 
-// Whether the device's word has M of each symbol, each I behind its F and each W behind its I, and
-// fits its memory.
+// The room of a device along its word. `Take`: whether the next symbol fits.
+class DeviceRoom {
+ public:
+  DeviceRoom(const SynthesisProblem& problem, int device);
+  bool Take(Symbol symbol);
+
+ private:
+  const SynthesisProblem& p_;
+  const bool limited_;
+  Bytes free_, level_, leaving_;  // what a copy out still holds
+};
+
+// Whether the device's word has M of each symbol, each I behind its F (O, L) and each W behind its
+// I, and fits its memory.
 bool IsWordOf(const SynthesisProblem& problem, int device, const std::vector<Symbol>& word);
 bool FitsMemory(const SynthesisProblem& problem, int device, const std::vector<Symbol>& word);
 
-// With the recomputes and, of stages that are offloaded, O behind F and L so early that the copy is
-// over by the time of I if the device never waits; none where there is no time for both.
+// A word of passes with the copies of its device, by a rule: O behind F, and L so early that the
+// copy is over by the time of I if the device never waits, and `lead` times as long before.
+std::vector<Symbol> WithCopies(const SynthesisProblem& problem, const std::vector<Symbol>& word,
+                               double lead);
+
+// With the recomputes, offloads and reloads.
 Schedule ScheduleOf(const SynthesisProblem& problem, const OrderWords& words);
 // Of a schedule over the same stages and devices, one replica; a B is I and W of a problem that
 // splits backwards. InvalidArgument where the problem cannot say it.

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/variants.h"
@@ -18,6 +19,8 @@ namespace {
 
 constexpr int kFineStages[] = {4, 8};  // a device, where runs of them are balanced
 constexpr int kMostRuns = 3;           // a device
+// A quick look takes at most such a part of the time that is left; most end long before.
+constexpr double kQuickParts = 8;
 
 class StepSynthesizer {
  public:
@@ -36,15 +39,17 @@ class StepSynthesizer {
     }
     PIPELAB_RETURN_IF_ERROR(FindPlacements());
     AddRecomputedAndOffloaded();
+    SortByBound();
     // A quick look at each; then the best for what is left.
     absl::Status status = absl::OkStatus();
     for (size_t i = 0; i < problems_.size(); ++i) {
       SynthesisOptions quick = options_.search;
-      quick.time_limit = Left() / (1.0 + static_cast<double>(problems_.size() - i));
+      quick.time_limit =
+          Left() / std::min(kQuickParts, 1.0 + static_cast<double>(problems_.size() - i));
       quick.rounds = std::min(quick.rounds, 2);
       quick.widest = std::min(quick.widest, 8);
       quick.exact_nodes = std::min<int64_t>(quick.exact_nodes, 20000);
-      const absl::Status tried = Try(i, quick);
+      const absl::Status tried = IsTooLong(i) ? absl::OkStatus() : Try(i, quick);
       if (!tried.ok()) {
         result_.refused.push_back(absl::StrCat(problems_[i].first, ": ", tried.message()));
         if (status.ok()) status = tried;
@@ -118,8 +123,8 @@ class StepSynthesizer {
     absl::StatusOr<SynthesisProblem> p =
         ProblemOfStep(cache_, config_, split.device_of_stage, split.recomputed,
                       /*split_backward=*/false, options_.limits);
-    if (p.ok() && !split.offloaded.empty()) p = Offloaded(*std::move(p), split.offloaded);
     if (!p.ok()) return;
+    p->offloaded = split.offloaded;
     problems_.push_back({absl::StrCat(problems_[i].first, ", whole backwards"), *std::move(p)});
   }
 
@@ -130,7 +135,9 @@ class StepSynthesizer {
     for (size_t i = 0; i < placements; ++i) {
       const auto [name, none] = problems_[i];
       if (options_.recompute && config_.recompute == Recompute::kNone) AddRecomputed(name, none);
-      if (options_.offload && !none.host_copy.empty() && !none.limits.free.empty()) {
+      const bool keeps =
+          std::find(none.recomputed.begin(), none.recomputed.end(), true) == none.recomputed.end();
+      if (options_.offload && keeps && !none.host_copy.empty() && !none.limits.free.empty()) {
         AddOffloaded(name, none);
       }
     }
@@ -145,12 +152,42 @@ class StepSynthesizer {
     if (all.ok()) AddThoseThatMakeRoom(name, "recomputed", none, *all, problem);
   }
 
+  // Those that make room; and where some must, those of the catalogue's schemes on this placement.
   void AddOffloaded(const std::string& name, const SynthesisProblem& none) {
+    const size_t before = problems_.size();
     const auto problem = [&none](std::vector<bool> stages) {
-      return absl::StatusOr<SynthesisProblem>(Offloaded(none, std::move(stages)));
+      SynthesisProblem p = none;
+      p.offloaded = std::move(stages);
+      return absl::StatusOr<SynthesisProblem>(std::move(p));
     };
-    const auto all = problem(std::vector<bool>(none.stages(), true));
-    AddThoseThatMakeRoom(name, "offloaded", none, *all, problem);
+    AddThoseThatMakeRoom(name, "offloaded", none, WithoutHeld(none), problem);
+    if (problems_.size() == before) return;
+    for (const std::vector<bool>& stages : OffloadedInCatalogue(none)) {
+      bool known = false;
+      for (size_t i = before; i < problems_.size(); ++i) {
+        known = known || problems_[i].second.offloaded == stages;
+      }
+      if (known) continue;
+      problems_.push_back({absl::StrCat(name, ", ", std::count(stages.begin(), stages.end(), true),
+                                        " offloaded as in the catalogue"),
+                           *problem(stages)});
+    }
+  }
+
+  // As if nothing of a micro-batch were on a device between F and I, and two copies were on their
+  // way: what offloading all stages can free at the most.
+  static SynthesisProblem WithoutHeld(SynthesisProblem p) {
+    std::vector<Bytes> largest(p.devices);
+    for (int s = 0; s < p.stages(); ++s) {
+      Bytes& kept = p.limits.forward[s].change;
+      Bytes& most = largest[p.device_of_stage[s]];
+      most = std::max(most, kept);
+      kept = Bytes(0);
+    }
+    for (int d = 0; d < p.devices; ++d) {
+      p.limits.free[d] = p.limits.free[d] - largest[d] - largest[d];
+    }
+    return p;
   }
 
   template <typename Make>
@@ -188,6 +225,37 @@ class StepSynthesizer {
             BalancedDevices(work, speeds, ZigZagDevices(P, runs)), &ignored);
       }
     }
+  }
+
+  // Of the problem's passes; 0 where it has no order.
+  static Nanoseconds BoundOf(const SynthesisProblem& problem) {
+    return Nanoseconds(CheckProblem(problem).ok() ? BestBound(problem).value : 0);
+  }
+  // The most promising first, so that they have time where time is short.
+  void SortByBound() {
+    std::vector<std::pair<Nanoseconds, size_t>> order;
+    for (const auto& [name, problem] : problems_) order.push_back({BoundOf(problem), order.size()});
+    std::stable_sort(order.begin(), order.end());
+    std::vector<std::pair<std::string, SynthesisProblem>> sorted;
+    for (const auto& [bound, i] : order) {
+      sorted.push_back(std::move(problems_[i]));
+      bounds_.push_back(bound);
+    }
+    problems_ = std::move(sorted);
+  }
+  // Whether no order of its passes is shorter than a step that was found.
+  bool IsTooLong(size_t i) {
+    const auto& [name, problem] = problems_[i];
+    if (result_.placed.empty()) return false;
+    Nanoseconds least = result_.placed[0].prediction.step_time;
+    for (const PlacedSynthesis& placed : result_.placed) {
+      least = std::min(least, placed.prediction.step_time);
+    }
+    const Nanoseconds bound = i < bounds_.size() ? bounds_[i] : BoundOf(problem);
+    if (bound < least) return false;
+    result_.refused.push_back(absl::StrFormat("%s: no order takes less than %.4f ms", name,
+                                              static_cast<double>(bound.value()) * 1e-6));
+    return true;
   }
 
   absl::Status Try(size_t i, const SynthesisOptions& search) {
@@ -237,12 +305,20 @@ class StepSynthesizer {
       devices.push_back(group[0] / known.step.members);
     }
     bool whole = true;
+    std::vector<bool> offloaded;
     for (const auto& list : schedule.order) {
-      for (const Action& a : list) whole = whole && a.kind != ActionKind::kBackwardInput;
+      for (const Action& a : list) {
+        whole = whole && a.kind != ActionKind::kBackwardInput;
+        if (a.kind != ActionKind::kOffload) continue;
+        offloaded.resize(devices.size(), false);
+        offloaded[a.stage] = true;
+      }
     }
-    const absl::StatusOr<SynthesisProblem> p = ProblemOfStep(
+    absl::StatusOr<SynthesisProblem> p = ProblemOfStep(
         cache_, config_, devices, schedule.RecomputedStages(), !whole, options_.limits);
     if (!p.ok()) return false;
+    p->offloaded = std::move(offloaded);
+    if (!CheckProblem(*p).ok()) return false;  // no way to the host
     Schedule one = ScheduleOf(*p, OrderWords(config_.pipeline));
     for (int d = 0; d < config_.pipeline; ++d) {
       one.order[d] = schedule.order[d * known.step.members];
@@ -313,6 +389,7 @@ class StepSynthesizer {
   const StepSynthesisOptions& options_;
   const absl::Time begin_;
   std::vector<std::pair<std::string, SynthesisProblem>> problems_;
+  std::vector<Nanoseconds> bounds_;  // of the first problems
   StepSynthesis result_;
 };
 

@@ -16,8 +16,8 @@
 #include "pipelines/synthesis/exact.h"
 #include "pipelines/synthesis/problem.h"
 #include "pipelines/synthesis/step_problem.h"
+#include "pipelines/synthesis/synthesis_testing.h"
 #include "pipelines/synthesis/synthesize.h"
-#include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -25,81 +25,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-// Unequal times, messages, room for a few micro-batches; some are recomputed, some whole.
-SynthesisProblem RandomProblem(uint64_t seed, int devices, int micro_batches,
-                               std::vector<int> device_of_stage) {
-  const CounterRng random(seed, "problem");
-  SynthesisProblem p = UnitProblem(devices, micro_batches, std::move(device_of_stage));
-  const int S = p.stages();
-  for (int s = 0; s < S; ++s) {
-    p.lengths.forward[s] = 1 + random.Below(8 * s, 6);
-    p.lengths.backward_input[s] = 1 + random.Below(8 * s + 1, 6);
-    p.lengths.backward_weight[s] = 1 + random.Below(8 * s + 2, 6);
-    p.lengths.recompute[s] = 1 + random.Below(8 * s + 3, 6);
-    p.lengths.hop[s] = random.Below(1000, 3);
-    const auto kept = static_cast<int64_t>(2 + random.Below(8 * s + 4, 3));
-    const auto for_weight = static_cast<int64_t>(random.Below(8 * s + 5, kept + 1));
-    p.limits.forward[s] = {Bytes(kept + random.Below(8 * s + 6, 2)), Bytes(kept)};
-    p.limits.backward_input[s] = {Bytes(1), Bytes(for_weight - kept)};
-    p.limits.backward_weight[s] = {Bytes(0), Bytes(-for_weight)};
-  }
-  const uint64_t recompute = random.Below(2000, 6);  // by all, some or none
-  for (int s = 0; s < S && recompute < 3; ++s) {
-    p.recomputed.push_back(recompute == 0 || random.Below(8 * s + 7, 2) == 0);
-  }
-  p.split_backward = random.Below(2001, 4) != 0;
-  if (!p.split_backward) {
-    for (int s = 0; s < S; ++s) {
-      p.limits.backward_input[s].change = Bytes(0) - p.limits.forward[s].change;
-    }
-  }
-  p.limits.free.assign(devices, Bytes(6 + random.Below(2002, 14) * S / devices));
-  return p;
-}
-
-// All words of a device that fit.
-void AllWords(const SynthesisProblem& p, int device, std::vector<Symbol>* word,
-              std::vector<std::vector<Symbol>>* words) {
-  bool grew = false;
-  for (int s = 0; s < p.stages(); ++s) {
-    if (p.device_of_stage[s] != device) continue;
-    for (int kind = 0; kind < p.kinds(); ++kind) {
-      const Symbol symbol = SymbolOf(s, kind);
-      const auto done = [&](Symbol x) { return std::count(word->begin(), word->end(), x); };
-      if (done(symbol) == p.micro_batches) continue;
-      grew = true;
-      if (kind > 0 && done(symbol) >= done(symbol - 1)) continue;
-      word->push_back(symbol);
-      AllWords(p, device, word, words);
-      word->pop_back();
-    }
-  }
-  if (!grew && IsWordOf(p, device, *word)) words->push_back(*word);
-}
-
-int64_t ShortestOfAll(const SynthesisProblem& p) {
-  std::vector<std::vector<std::vector<Symbol>>> words(p.devices);
-  for (int d = 0; d < p.devices; ++d) {
-    std::vector<Symbol> word;
-    AllWords(p, d, &word, &words[d]);
-  }
-  WordEvaluator evaluator(p);
-  int64_t least = kNoMakespan;
-  OrderWords chosen(p.devices);
-  const std::function<void(int)> choose = [&](int d) {
-    if (d == p.devices) {
-      least = std::min(least, evaluator.Makespan(chosen));
-      return;
-    }
-    for (const auto& word : words[d]) {
-      chosen[d] = word;
-      choose(d + 1);
-    }
-  };
-  choose(0);
-  return least;
-}
 
 struct Shape {
   int devices, micro_batches;
@@ -178,32 +103,6 @@ TEST(StagesThatMakeRoom, AreThoseWithoutRoomForWhatIsInFlight) {
   EXPECT_THAT(StagesThatMakeRoom(none, all, 1), ElementsAre(true, true, true, false));
 }
 
-// The same memory, with the activations of the first devices at the host.
-TEST(Offloaded, IsShorterInTheSameMemory) {
-  SynthesisProblem p = UnitProblem(8, 16, LoopedDevices(8, 1));
-  p.host_copy.assign(8, 1);
-  p.limits.free.assign(8, Bytes(4));
-  const int64_t held = WordEvaluator(p).Makespan(BeamSearch(p, ComputeHeads(p, true), {}));
-  const SynthesisProblem offloaded =
-      Offloaded(p, {true, true, true, true, false, false, false, false});
-  const OrderWords words = BeamSearch(offloaded, ComputeHeads(offloaded, true), {});
-  ASSERT_FALSE(words.empty());
-  const int64_t makespan = WordEvaluator(offloaded).Makespan(words);
-  EXPECT_LT(makespan, held);
-  EXPECT_THAT(CheckProof(offloaded, {words, makespan, BestBound(offloaded), ""}), IsOk());
-  const Schedule schedule = ScheduleOf(offloaded, words);
-  EXPECT_EQ(*WordsOf(offloaded, schedule), words);
-  int out = 0, back = 0;
-  for (const auto& list : schedule.order) {
-    for (const Action& a : list) {
-      out += a.kind == ActionKind::kOffload ? 1 : 0;
-      back += a.kind == ActionKind::kReload ? 1 : 0;
-    }
-  }
-  EXPECT_EQ(out, back);
-  EXPECT_GT(out, 12);
-}
-
 TEST(WordEvaluator, ACriticalPathHasNoPauses) {
   const SynthesisProblem p = RandomProblem(3, 4, 9, LoopedDevices(4, 1));
   const OrderWords words = BeamSearch(p, ComputeHeads(p, true), {});
@@ -220,7 +119,13 @@ TEST(WordEvaluator, ACriticalPathHasNoPauses) {
 // OrderWords that wait for each other have no makespan.
 TEST(WordEvaluator, SeesALock) {
   const SynthesisProblem p = UnitProblem(2, 1, {0, 1, 0, 1});
-  const OrderWords words = {{6, 0, 7, 8, 1, 2}, {3, 9, 10, 11, 4, 5}};
+  const auto word = [](std::vector<std::pair<int, int>> symbols) {
+    std::vector<Symbol> own;
+    for (const auto& [stage, kind] : symbols) own.push_back(SymbolOf(stage, kind));
+    return own;
+  };
+  const OrderWords words = {word({{2, 0}, {0, 0}, {2, 1}, {2, 2}, {0, 1}, {0, 2}}),
+                            word({{1, 0}, {3, 0}, {3, 1}, {3, 2}, {1, 1}, {1, 2}})};
   EXPECT_EQ(WordEvaluator(p).Makespan(words), kNoMakespan);
 }
 

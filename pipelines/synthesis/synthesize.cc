@@ -17,6 +17,7 @@ namespace pipelab {
 namespace {
 
 constexpr int kWidths[] = {1, 8, 64, 256};
+constexpr double kLeads[] = {1, 0, 3};  // of copies back
 constexpr int kMostExactPasses = 400;
 constexpr int kMostExactMicroBatches = 16;
 
@@ -93,6 +94,7 @@ class Synthesizer {
     beam.seed = random_.Bits(2 * round);
     beam.noise = 1 << round % 4;
     beam.window = round % 5 == 4 ? 4 : 16;
+    beam.lead = kLeads[(round + round / 3) % 3];
     const bool part = round % 4 != 0 && !result_.proof.words.empty();
     const OrderWords best = result_.proof.words;
     if (part) {
@@ -105,7 +107,7 @@ class Synthesizer {
   }
 
   void Exact() {
-    const int64_t passes = int64_t{p_.kinds()} * p_.stages() * p_.micro_batches;
+    const int64_t passes = p_.Symbols();
     if (Over() || passes > kMostExactPasses || p_.micro_batches > kMostExactMicroBatches) return;
     ExactOptions exact;
     exact.most_nodes = options_.exact_nodes;

@@ -7,7 +7,8 @@
 //   ScheduleOf(problem, found.proof.words);
 //
 // Starts from every schedule of the catalogue that the problem can say and that fits, so it is never
-// longer than the best of them. Then rounds of beams, wider ones and ones that rebuild the best
+// longer than the best of them; where the problem offloads and the scheme does not, its copies are
+// placed by a rule (WithCopies). Then rounds of beams, wider ones and ones that rebuild the best
 // order from some time on, and for small problems the exact search. Deterministic by seed unless
 // the time limit or `stop` ends it.
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_SYNTHESIZE_H_
@@ -63,6 +64,9 @@ absl::StatusOr<Synthesis> Synthesize(const SynthesisProblem& problem,
 // shortest first. Synchronous ones of one replica; with the problem's times where a scheme takes
 // them, and as they were published.
 std::vector<CatalogueOrder> CatalogueOrders(const SynthesisProblem& problem);
+
+// Which stages the catalogue's schemes on this placement offload (po_h, po_f), each set once.
+std::vector<std::vector<bool>> OffloadedInCatalogue(const SynthesisProblem& problem);
 
 }  // namespace pipelab
 

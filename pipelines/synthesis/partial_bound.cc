@@ -1,0 +1,123 @@
+// What a beginning of an order can become at the least.
+#include <algorithm>
+#include <vector>
+
+#include "pipelines/synthesis/partial.h"
+
+namespace pipelab {
+
+// When the stage's next I has its copy back, at the least, whose F is over at `forward_end`.
+int64_t PartialOrders::NextBack(const State& s, int stage, int64_t forward_end) const {
+  const int64_t m = s[counts_ + SymbolOf(stage, kPassI)];
+  const Symbol back = SymbolOf(stage, kCopyL);
+  if (m < s[counts_ + back]) return s[Slot(back, m)];
+  const int d = p_.device_of_stage[stage];
+  const bool is_out = m < s[counts_ + SymbolOf(stage, kCopyO)];
+  const bool is_done = m < s[counts_ + SymbolOf(stage, kPassF)];
+  return std::max({s[links_ + d], s[d], is_done ? 0 : forward_end}) +
+         (is_out ? 1 : 2) * passes_[back].copy;
+}
+
+// Copies that are left, one after the other, and the least that comes behind one back.
+int64_t PartialOrders::LinkBound(const State& s, int d) const {
+  int64_t work = 0, behind = kNoMakespan;
+  for (const Symbol symbol : symbols_of_[d]) {
+    if (!IsCopy(symbol)) continue;
+    const int64_t left = M_ - s[counts_ + symbol];
+    work += left * passes_[symbol].copy;
+    if (left > 0) behind = std::min(behind, heads_.tail[symbol * M_ + M_ - 1]);
+  }
+  return work == 0 ? 0 : std::max(s[links_ + d], s[d]) + work + behind;
+}
+
+int64_t PartialOrders::NextBegins(const State& s, std::vector<int64_t>* f_begins,
+                                  std::vector<int64_t>* i_begins) const {
+  std::vector<int64_t>&next_f = *f_begins, &next_i = *i_begins;
+  next_f.resize(S_);
+  next_i.resize(S_);
+  int64_t best = 0;
+  const auto look = [&](Symbol symbol, int64_t begin) {
+    const int64_t m = s[counts_ + symbol];
+    if (m == M_) return kNoMakespan;
+    begin = std::max({begin, s[p_.device_of_stage[StageOf(symbol)]], heads_.head[symbol * M_ + m]});
+    best = std::max(best, begin + passes_[symbol].length + heads_.tail[symbol * M_ + m]);
+    return begin;
+  };
+  for (int stage = 0; stage < S_; ++stage) {
+    const Symbol f = SymbolOf(stage, kPassF);
+    int64_t begin = Arrival(s, f);
+    if (begin == kNoMakespan && stage > 0 && s[counts_ + f] < M_) {
+      const Pass& before = passes_[f - kSymbolKinds];
+      begin = next_f[stage - 1] + before.length + before.hop;
+    }
+    next_f[stage] = look(f, begin);
+  }
+  for (int stage = S_ - 1; stage >= 0; --stage) {
+    const Symbol i = SymbolOf(stage, kPassI);
+    const int64_t m = s[counts_ + i];
+    int64_t begin = 0;
+    if (m < M_) {
+      if (m >= s[counts_ + i - 1]) begin = next_f[stage] + passes_[i - 1].length;
+      if (stage + 1 < S_) {
+        const Pass& after = passes_[i + kSymbolKinds];
+        const int64_t arrival =
+            m < s[counts_ + i + kSymbolKinds]
+                ? s[Slot(i, m)]
+                : next_i[stage + 1] + after.length + after.hop - passes_[i].ahead;
+        begin = std::max(begin, arrival);
+      } else if (m < s[counts_ + i - 1]) {
+        begin = s[Slot(i, m)];
+      }
+      if (p_.Offloads(stage)) {
+        begin = std::max(begin, NextBack(s, stage, next_f[stage] + passes_[i - 1].length));
+      }
+    }
+    next_i[stage] = look(i, begin);
+  }
+  return best;
+}
+
+int64_t PartialOrders::LowerBound(const State& s, int* device, int64_t* sum) const {
+  thread_local std::vector<int64_t> next_f, next_i;
+  int64_t best = NextBegins(s, &next_f, &next_i), all = 0;
+  int where = -1;
+  for (int d = 0; d < D_; ++d) {
+    int64_t begin = kNoMakespan;
+    for (const Symbol symbol : symbols_of_[d]) {
+      if (s[counts_ + symbol] == M_ || IsCopy(symbol)) continue;
+      const int stage = StageOf(symbol);
+      int64_t b = KindOf(symbol) == kPassF   ? next_f[stage]
+                  : KindOf(symbol) == kPassI ? next_i[stage]
+                  : s[counts_ + symbol] < s[counts_ + symbol - 1]
+                      ? s[d]
+                      : next_i[stage] + passes_[symbol - 1].length;
+      begin = std::min(begin, b);
+    }
+    if (begin == kNoMakespan) {
+      all += s[d];
+      best = std::max(best, s[d]);
+      continue;
+    }
+    int64_t own = 0;
+    for (const Tails& tails : tails_[d]) {
+      int64_t work = 0;
+      for (size_t i = 0; i < tails.counts.size(); ++i) {
+        const Symbol symbol = symbols_of_[d][i];  // a copy takes its device no time
+        const int64_t left = tails.counts[i] - s[counts_ + symbol];
+        if (left > 0) work += left * passes_[symbol].length;
+      }
+      if (work > 0) own = std::max(own, begin + work + tails.tail);
+    }
+    if (copies_) own = std::max(own, LinkBound(s, d));
+    all += own;
+    if (own > best) {
+      best = own;
+      where = d;
+    }
+  }
+  if (device != nullptr) *device = where;
+  if (sum != nullptr) *sum = all;
+  return best;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,93 @@
+#include "pipelines/synthesis/synthesis_testing.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "pipelines/synthesis/evaluate.h"
+#include "tools/base/rng.h"
+
+namespace pipelab {
+
+SynthesisProblem RandomProblem(uint64_t seed, int devices, int micro_batches,
+                               std::vector<int> device_of_stage) {
+  const CounterRng random(seed, "problem");
+  SynthesisProblem p = UnitProblem(devices, micro_batches, std::move(device_of_stage));
+  const int S = p.stages();
+  for (int s = 0; s < S; ++s) {
+    p.lengths.forward[s] = 1 + random.Below(8 * s, 6);
+    p.lengths.backward_input[s] = 1 + random.Below(8 * s + 1, 6);
+    p.lengths.backward_weight[s] = 1 + random.Below(8 * s + 2, 6);
+    p.lengths.recompute[s] = 1 + random.Below(8 * s + 3, 6);
+    p.lengths.hop[s] = random.Below(1000, 3);
+    const auto kept = static_cast<int64_t>(2 + random.Below(8 * s + 4, 3));
+    const auto for_weight = static_cast<int64_t>(random.Below(8 * s + 5, kept + 1));
+    p.limits.forward[s] = {Bytes(kept + random.Below(8 * s + 6, 2)), Bytes(kept)};
+    p.limits.backward_input[s] = {Bytes(1), Bytes(for_weight - kept)};
+    p.limits.backward_weight[s] = {Bytes(0), Bytes(-for_weight)};
+  }
+  const uint64_t recompute = random.Below(2000, 6);  // by all, some or none
+  for (int s = 0; s < S && recompute < 3; ++s) {
+    p.recomputed.push_back(recompute == 0 || random.Below(8 * s + 7, 2) == 0);
+  }
+  p.split_backward = random.Below(2001, 4) != 0;
+  if (!p.split_backward) {
+    for (int s = 0; s < S; ++s) {
+      p.limits.backward_input[s].change = Bytes(0) - p.limits.forward[s].change;
+    }
+  }
+  p.limits.free.assign(devices, Bytes(6 + random.Below(2002, 14) * S / devices));
+  return p;
+}
+
+namespace {
+
+// All words of a device that fit.
+void AllWords(const SynthesisProblem& p, int device, std::vector<Symbol>* word,
+              std::vector<std::vector<Symbol>>* words) {
+  bool grew = false;
+  for (int s = 0; s < p.stages(); ++s) {
+    if (p.device_of_stage[s] != device) continue;
+    for (const int kind : {kPassF, kPassI, kPassW, kCopyO, kCopyL}) {
+      const Symbol symbol = SymbolOf(s, kind);
+      const auto done = [&](Symbol x) { return std::count(word->begin(), word->end(), x); };
+      if (!p.Has(symbol) || done(symbol) == p.micro_batches) continue;
+      grew = true;
+      const int before = kind == kPassI && p.Offloads(s) ? kCopyL
+                         : kind == kCopyO                ? kPassF
+                                                         : kind - 1;
+      if (kind > 0 && done(symbol) >= done(SymbolOf(s, before))) continue;
+      word->push_back(symbol);
+      AllWords(p, device, word, words);
+      word->pop_back();
+    }
+  }
+  if (!grew && IsWordOf(p, device, *word)) words->push_back(*word);
+}
+
+}  // namespace
+
+int64_t ShortestOfAll(const SynthesisProblem& p) {
+  std::vector<std::vector<std::vector<Symbol>>> words(p.devices);
+  for (int d = 0; d < p.devices; ++d) {
+    std::vector<Symbol> word;
+    AllWords(p, d, &word, &words[d]);
+  }
+  WordEvaluator evaluator(p);
+  int64_t least = kNoMakespan;
+  OrderWords chosen(p.devices);
+  const std::function<void(int)> choose = [&](int d) {
+    if (d == p.devices) {
+      least = std::min(least, evaluator.Makespan(chosen));
+      return;
+    }
+    for (const auto& word : words[d]) {
+      chosen[d] = word;
+      choose(d + 1);
+    }
+  };
+  choose(0);
+  return least;
+}
+
+}  // namespace pipelab
