@@ -101,6 +101,27 @@ std::string Formulas() {
   return text;
 }
 
+constexpr char kRingFormsHead[] = R"(
+### Weights that travel
+
+The rows above are for messages that take no time. Where they do, device d + 1 runs a turn behind
+device d, and *lock step* is the makespan if all devices begin each turn together: its bubble is
+1 - 3 M / T. A *hop* moves the weights of a stage, or the sum of its gradients, to the next device;
+hops are those of all devices in a step.
+
+| scheme | holds for | turns | lock step T | hops of weights | hops of gradients |
+|---|---|---|---|---|---|
+)";
+
+std::string TurnForms() {
+  std::string text = kRingFormsHead;
+  for (const RingForm& form : RingForms()) {
+    absl::StrAppend(&text, "| ", form.scheme, " | ", form.holds, " | ", form.turns, " | ",
+                    form.lock_step, " | ", form.weight_hops, " | ", form.gradient_hops, " |\n");
+  }
+  return text;
+}
+
 std::string FiguresText(const Figures& f) {
   return absl::StrCat("Makespan ", Number(f.makespan), ", in flight ", InFlightText(f), ".");
 }
@@ -217,6 +238,7 @@ absl::StatusOr<std::string> SchedulesPage() {
   std::string page = kHead;
   page += Overview();
   page += Formulas();
+  page += TurnForms();
   std::map<std::string, absl::string_view> pictures;
   for (const Scheme& scheme : Catalog()) {
     PIPELAB_ASSIGN_OR_RETURN(const std::string section, Section(scheme, pictures));

@@ -33,9 +33,13 @@ absl::StatusOr<std::unique_ptr<SerialTrainer>> SerialTrainer::Create(ModelGraph 
         absl::StrCat("serial training needs samples and micro-batches, not ",
                      options.micro_batch_size, " and ", options.num_micro_batches));
   }
-  const std::vector<int>& sums = options.sum_of_micro_batch;
-  if (!sums.empty() && (static_cast<int>(sums.size()) != options.num_micro_batches ||
-                        *std::min_element(sums.begin(), sums.end()) < 0)) {
+  std::vector<std::vector<int>> all_sums = options.sums_of_stage;
+  if (!options.sum_of_micro_batch.empty()) all_sums.push_back(options.sum_of_micro_batch);
+  for (const std::vector<int>& sums : all_sums) {
+    if (static_cast<int>(sums.size()) == options.num_micro_batches &&
+        *std::min_element(sums.begin(), sums.end()) >= 0) {
+      continue;
+    }
     return absl::InvalidArgumentError(absl::StrCat("serial training of ", options.num_micro_batches,
                                                    " micro-batches needs as many ",
                                                    "partial sums, from 0 on, not ", sums.size()));
@@ -47,6 +51,13 @@ absl::StatusOr<std::unique_ptr<SerialTrainer>> SerialTrainer::Create(ModelGraph 
     return absl::InvalidArgumentError(absl::StrCat("serial training of ", graph.layers.size(),
                                                    " layers got the stages of ",
                                                    options.stage_of_layer.size()));
+  }
+  const int stages = static_cast<int>(options.sums_of_stage.size());
+  if (stages > 0 &&
+      (options.stage_of_layer.empty() ||
+       *std::max_element(options.stage_of_layer.begin(), options.stage_of_layer.end()) >= stages)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("serial training got the sums of ", stages, " stages and layers of others"));
   }
   if (!options.norm_parts.empty() && options.norm_parts.size() != graph.layers.size()) {
     return absl::InvalidArgumentError(absl::StrCat("serial training of ", graph.layers.size(),
@@ -100,9 +111,7 @@ Tensor SerialTrainer::NewState(const ParameterSpec& spec, MemoryKind kind) {
 }
 
 absl::Status SerialTrainer::MakeLayers() {
-  const std::vector<int>& sums = options_.sum_of_micro_batch;
-  const int most = sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end());
-  parameters_.resize((1 + most) * options_.copies);
+  parameters_.resize(NumSums() * options_.copies);
   for (const LayerSpec& spec : graph_.layers) {
     PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<Layer> layer, MakeLayer(spec));
     for (auto& of_layer : parameters_) of_layer.emplace_back();
@@ -153,11 +162,24 @@ LayerContext SerialTrainer::ContextFor(int64_t step, int64_t first_sample, int64
   return ctx;
 }
 
+int SerialTrainer::PartialSum(int layer, int micro_batch) const {
+  if (!options_.sums_of_stage.empty()) return options_.sums_of_stage[StageOf(layer)][micro_batch];
+  return options_.sum_of_micro_batch.empty() ? 0 : options_.sum_of_micro_batch[micro_batch];
+}
+
+int SerialTrainer::NumSums() const {
+  int most = 0;
+  for (int layer = 0; layer < static_cast<int>(graph_.layers.size()); ++layer) {
+    for (int m = 0; m < options_.num_micro_batches; ++m)
+      most = std::max(most, PartialSum(layer, m));
+  }
+  return 1 + most;
+}
+
 void SerialTrainer::Bind(int micro_batch, int copy) {
-  const std::vector<int>& sums = options_.sum_of_micro_batch;
-  const int sum = (sums.empty() ? 0 : sums[micro_batch]) * options_.copies + copy;
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
-    std::vector<Parameter> parameters = parameters_[sum][i];
+    std::vector<Parameter> parameters =
+        parameters_[PartialSum(i, micro_batch) * options_.copies + copy][i];
     const size_t version = stale() ? options_.staleness.version(StageOf(i), micro_batch) : 0;
     for (size_t k = 0; k < parameters.size(); ++k) {
       const Value& v = values_.at(ValueName(graph_.layers[i].parameters[k]));

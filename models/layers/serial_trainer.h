@@ -64,6 +64,9 @@ struct SerialOptions {
   // the step. Empty: one sum. This is how a scheme with several replicas adds, without the
   // replicas.
   std::vector<int> sum_of_micro_batch;
+  // [stage of stage_of_layer][micro-batch] In its place, where each stage adds in an order of its
+  // own, as weights that travel do (pipelines/ir/weight_ring.h). Ties between stages have one order.
+  std::vector<std::vector<int>> sums_of_stage;
   // Equal parts of each micro-batch's samples, computed one after the other, each part's gradients
   // in a sum of their own: how data-parallel copies compute and add, without the copies. A batch
   // normalisation then has the statistics of the part. Must divide the samples.
@@ -144,6 +147,9 @@ class SerialTrainer {
   void TakeMasters();
   StateTarget Target() const;
   const Tensor& StateTensor(const StateEntry& entry) const;
+  // The partial sum that a micro-batch's gradients of the layer go to, and how many there are.
+  int PartialSum(int layer, int micro_batch) const;
+  int NumSums() const;
   bool stale() const { return options_.staleness.per_update > 0; }
   // Of a training step, and micro-batches of one.
   int Updates() const { return stale() ? options_.num_micro_batches / UpdateSize() : 1; }

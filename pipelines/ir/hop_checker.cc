@@ -1,5 +1,6 @@
 #include "pipelines/ir/hop_checker.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -46,7 +47,7 @@ std::string HopChecker::Run(int device, const Instruction& i) {
 
 std::string HopChecker::Compute(int device, const Action& a) {
   const Place place(device, a.stage);
-  if (a.kind != ActionKind::kBackwardWeight && !HasWeights(place)) {
+  if (!HasWeights(place)) {
     return absl::StrCat("device ", device, ": ", ToString(a), " without its stage's weights");
   }
   if (a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardWeight) {
@@ -57,11 +58,12 @@ std::string HopChecker::Compute(int device, const Action& a) {
 
 std::string HopChecker::Step(int device, int stage) {
   const Place place(device, stage);
-  const auto at = sums_.find(place);
   const bool owner = ShardOf(p_, {device, device, stage}).index == 0;
   std::vector<int> all(owner ? p_.schedule.num_micro_batches : 0);
   std::iota(all.begin(), all.end(), 0);
-  if (weights_.count(place) > 0 || (at == sums_.end() ? std::vector<int>() : at->second) != all) {
+  std::vector<int> added = sums_[place];
+  std::sort(added.begin(), added.end());
+  if (weights_.count(place) > 0 || added != all) {
     return absl::StrCat("device ", device, " steps stage ", stage,
                         " before its gradients are there, or keeps what it does not own");
   }

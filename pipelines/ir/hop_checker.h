@@ -1,6 +1,6 @@
 // Judges the hops of weights that travel: a program's instructions in an order in which they may
 // run. Each pass must have its stage's weights, and each owner steps on the gradients of every
-// micro-batch, each once, added in ring order.
+// micro-batch, each once.
 //
 //   HopChecker hops(program);
 //   error = hops.Run(device, instruction);     // "": fine so far

@@ -1,6 +1,7 @@
 #include "pipelines/ir/weight_ring.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -50,7 +51,8 @@ absl::StatusOr<WeightRing> WeightRing::Make(const Schedule& s) {
   ring.turns.resize(devices);
   // [turn] (device, stage) with weights there, uses first.
   std::vector<std::set<std::pair<int, int>>> there;
-  std::vector<int> first(devices, -1), last(devices, -1), first_device(devices);  // gradients
+  std::vector<std::map<std::pair<int, int>, std::vector<int>>> added(
+      devices);  // [stage] turn, device
   for (int d = 0; d < devices; ++d) {
     int turn = 0;
     for (const Action& a : s.order[d]) {
@@ -58,21 +60,24 @@ absl::StatusOr<WeightRing> WeightRing::Make(const Schedule& s) {
       turn += Modulo((forward ? a.stage : devices - 1 - a.stage) + d - turn, devices);
       ring.turns[d].push_back(turn);
       if (turn >= static_cast<int>(there.size())) there.resize(turn + 1);
-      if (a.kind != ActionKind::kBackwardWeight && d != OwnerOf(a.stage, devices)) {
-        there[turn].insert({d, a.stage});
+      if (d != OwnerOf(a.stage, devices)) there[turn].insert({d, a.stage});
+      if (a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardWeight) {
+        added[a.stage][{turn, d}].push_back(a.micro_batch);
       }
-      if (a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardWeight) continue;
-      if (first[a.stage] < 0 || turn < first[a.stage]) {
-        first[a.stage] = turn;
-        first_device[a.stage] = d;
-      }
-      last[a.stage] = std::max(last[a.stage], turn);
     }
   }
   // Where the sums go, on to the owner.
-  for (int stage = 0; stage < devices && devices > 1; ++stage) {
-    int device = first_device[stage];
-    for (int t = first[stage]; t < last[stage] || device != OwnerOf(stage, devices); ++t) {
+  for (int stage = 0; stage < devices; ++stage) {
+    std::vector<int>& sums = ring.sums.emplace_back(s.num_micro_batches);
+    int place = 0;
+    for (const auto& [at, micro_batches] : added[stage]) {
+      for (int m : micro_batches) sums[m] = place;
+      ++place;
+    }
+    if (devices == 1) continue;
+    auto [t, device] = added[stage].begin()->first;
+    const int last = added[stage].rbegin()->first.first;
+    for (; t < last || device != OwnerOf(stage, devices); ++t) {
       if (t + 2 > static_cast<int>(ring.gradients.size())) ring.gradients.resize(t + 2);
       ring.gradients[t + 1].push_back({stage, device, next(device)});
       device = next(device);

@@ -1,6 +1,6 @@
 // Where weights and their gradients are, turn by turn, when they travel and activations stay (Lin et
 // al., "WeiPipe: weight pipeline parallelism for communication-effective long-context large model
-// training", PPoPP 2025). Lower's own.
+// training", PPoPP 2025). What Lower follows; a serial loop that adds so has the same bits.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const WeightRing ring, WeightRing::Make(schedule));
 //   for (int t = 0; t < ring.num_turns(); ++t) {
@@ -17,10 +17,12 @@
 // slot's stage for one turn: they come beside the turn before it, and are sent on at its begin. A
 // device is not sent what it has already, in the other slot.
 //
-// The sum of a stage's gradients starts as the first backward's and moves one device on beside each
+// The sum of a stage's gradients starts as the first B's or W's and moves one device on beside each
 // turn. The device there adds its own gradients at the turn's end. So they are added device by
-// device, and in the order of micro-batches where device d has micro-batches d, P + d, 2P + d. After
-// the last of them the sum moves on to the owner.
+// device, and in the order of micro-batches where device d has micro-batches d, P + d, 2P + d and
+// all devices wait equally long with their W's. After the last of them the sum moves on to the
+// owner. A W is in the backwards' slot, for the sum. It needs the weights, too: our layers make the
+// norm before a product again for the product's weight gradient.
 #ifndef PIPELAB_PIPELINES_IR_WEIGHT_RING_H_
 #define PIPELAB_PIPELINES_IR_WEIGHT_RING_H_
 
@@ -50,6 +52,9 @@ struct WeightRing {
   std::vector<std::vector<WeightHop>> weights;    // [turn] needed in the next
   std::vector<std::vector<WeightHop>> gradients;  // [turn] added to at its end
   std::vector<std::vector<Place>> released;       // [turn] weights not needed in the next
+  // [stage][micro-batch] The place of its gradients among what is added to the sum, from 0. Those of
+  // one device and turn have one place: they are added up first.
+  std::vector<std::vector<int>> sums;
 };
 
 }  // namespace pipelab

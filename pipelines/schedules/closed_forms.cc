@@ -88,6 +88,8 @@ constexpr ClosedForm kForms[] = {
     // hops: of each slot those in use and those that arrive.
     {"weipipe_naive", "P >= 8 and M >= 2 P", "3 M", "0", "P", "min(5, max(3, r + 2))"},
     {"weipipe", "P >= 8 and M >= 2 P", "3 M", "0", "P", "5"},
+    {"weipipe_zb1", "P >= 8 and M >= 2 P", "3 M", "0", "2 P - 1 - r", "5"},
+    {"weipipe_zb2", "P >= 8 and M >= 2 P", "3 M", "0", "P", "5"},
     // Without --edges: a chain.
     {"graph", "M >= 1", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "min(M, P - r)", "1"},
     {"local", "V == 1", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "1", "1"},
@@ -101,9 +103,27 @@ constexpr ClosedForm kForms[] = {
     {"prefill_decode", "M >= 4 P", "M + P - 1", "(P - 1) / (M + P - 1)", "1", "1"},
 };
 
+// Scheme, holds, turns, lock step, hops of weights, hops of gradients.
+constexpr RingForm kRingForms[] = {
+    {"weipipe_naive", "P >= 3", "2 M + P - 1", "4 M + P - 1 - M/P",
+     "(3 P P - 10 P + 12) M/P + 2 (P - 2) + (P mod 2) (P - 3) (M/P - 1/2)",
+     "P (2 M - P - 1) + P (P - 1)/2"},
+    {"weipipe", "P >= 3 and M >= 2 P", "M + 2 P - 1", "3 (M + P - 1)",
+     "2 (P - 1) (P - 2) M/P + P (P - 1) + 3 + (P mod 2) ((P - 1) M/P - (P + 1)/2)",
+     "P (M - 1) + P (P - 1)/2"},
+    {"weipipe_zb1", "P >= 3 and M >= 2 P", "M + 2 P - 1", "3 M + 2 (P - 1)",
+     "2 (P - 1) (P - 2) M/P + P (P - 1) + 3 + (P mod 2) ((P - 1) M/P - (P + 1)/2)", "P (M - 1)"},
+    {"weipipe_zb2", "P >= 3", "2 M + P", "3 M + P - 1",
+     "((13 P P - 42 P + 44) M/P + P P + 10 P - 16 + "
+     "(P mod 2) ((6 P - 13) M/P - 4 P + 9)) / 4",
+     "P (2 M - P - 1 + floor((P - 1)/2))"},
+};
+
 }  // namespace
 
 absl::Span<const ClosedForm> ClosedForms() { return kForms; }
+
+absl::Span<const RingForm> RingForms() { return kRingForms; }
 
 absl::StatusOr<FormulaValues> ValuesOf(absl::string_view scheme, SchemeParams params) {
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* found, FindScheme(scheme));

@@ -35,11 +35,24 @@ struct ClosedForm {
   Concatenation concatenation = Concatenation::kDirect;
 };
 
+// Weights that travel (ir/weight_ring.h), where messages do take time: turns, of all devices at once.
+// In lock step a turn begins on all devices together and lasts as long as the longest work of one.
+struct RingForm {
+  absl::string_view scheme;
+  absl::string_view holds;
+  absl::string_view turns;          // with passes
+  absl::string_view lock_step;      // their time
+  absl::string_view weight_hops;    // of all devices in a step, of a stage's weights each
+  absl::string_view gradient_hops;  // of a stage's sum of gradients
+};
+
 // In the order of the catalogue; of a scheme's forms the first that holds.
 absl::Span<const ClosedForm> ClosedForms();
 
 // The letters above, but for r and T; r is 0. Fails where the scheme does.
 absl::StatusOr<FormulaValues> ValuesOf(absl::string_view scheme, SchemeParams params);
+
+absl::Span<const RingForm> RingForms();
 
 // nullptr where none is known.
 const ClosedForm* FindClosedForm(absl::string_view scheme, const SchemeParams& params);

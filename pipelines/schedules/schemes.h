@@ -33,6 +33,8 @@ absl::StatusOr<Schedule> MakeBitPipe(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeHanayo(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeWeiPipeNaive(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeWeiPipe(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeWeiPipeZb1(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeWeiPipeZb2(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeZbv(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeVHalf(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeVMin(const SchemeParams& params);

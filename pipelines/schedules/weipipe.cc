@@ -10,6 +10,20 @@
 //    ("interleave"). So each turn has the same work. In it the weights of two stages move on, and
 //    the gradients of one.
 // Both hold P stage activations, those of one micro-batch.
+//
+// The paper has two zero-bubble variants, whose backwards are split into I and W. We know no more of
+// them; these two orders are ours. A W must be where the sum of its stage's gradients comes by, once
+// in P turns. So it can wait P turns, with what its forward kept. Where all devices begin a turn
+// together (closed_forms.h, RingForm), some turns of weipipe are longer than a device's work in
+// them:
+//  * weipipe_zb1: the turns of weipipe. While the last devices have their first forwards alone, the
+//    others leave out the W: device d those of stages s > d, in each round. They come a round later,
+//    and in the end beside backwards that have no forward. 2/3 of the bubble, and up to 2 P - 1
+//    activations.
+//  * weipipe_zb2: the turns of weipipe_naive. W's of stages s >= d wait for the forwards of the next
+//    round, the others are beside their I. So devices are equally long in each turn but for the
+//    first and the last P: 1/3 of weipipe's bubble, in P activations. As in the naive order a sum of
+//    gradients makes two hops where it is added to once.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -68,6 +82,45 @@ absl::StatusOr<Schedule> MakeWeiPipe(const SchemeParams& params) {
       for (int stage = 0; stage < P; ++stage) {
         if (m >= P) schedule.order[d].push_back(Backward(P - 1 - stage, m - P));
         if (m < params.micro_batches) schedule.order[d].push_back(Forward(stage, m));
+      }
+    }
+  }
+  return schedule;
+}
+
+absl::StatusOr<Schedule> MakeWeiPipeZb1(const SchemeParams& params) {
+  Schedule schedule = RingOfDevices(params);
+  const int P = params.devices, M = params.micro_batches;
+  for (int d = 0; d < P; ++d) {
+    std::vector<Action>& order = schedule.order[d];
+    for (int m = d; m < M + P; m += P) {
+      for (int j = 0; j < P; ++j) {
+        const int stage = P - 1 - j;
+        if (m >= P) {
+          order.push_back(BackwardInput(stage, m - P));
+          if (stage > d && m >= 2 * P) order.push_back(BackwardWeight(stage, m - 2 * P));
+          if (stage <= d || m >= M) order.push_back(BackwardWeight(stage, m - P));
+        }
+        if (m < M) order.push_back(Forward(j, m));
+      }
+    }
+  }
+  return schedule;
+}
+
+absl::StatusOr<Schedule> MakeWeiPipeZb2(const SchemeParams& params) {
+  Schedule schedule = RingOfDevices(params);
+  const int P = params.devices, M = params.micro_batches;
+  for (int d = 0; d < P; ++d) {
+    std::vector<Action>& order = schedule.order[d];
+    for (int m = d; m < M + P; m += P) {
+      for (int j = 0; j < P; ++j) {
+        if (m >= P && P - 1 - j >= d) order.push_back(BackwardWeight(P - 1 - j, m - P));
+        if (m < M) order.push_back(Forward(j, m));
+      }
+      for (int stage = P - 1; stage >= 0 && m < M; --stage) {
+        order.push_back(BackwardInput(stage, m));
+        if (stage < d) order.push_back(BackwardWeight(stage, m));
       }
     }
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,9 @@
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/program_checker.h"
+#include "pipelines/ir/weight_ring.h"
+#include "pipelines/schedules/closed_forms.h"
+#include "pipelines/schedules/formula.h"
 #include "pipelines/schedules/scheme_testing.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_matchers.h"
@@ -23,6 +27,14 @@ TEST(WeiPipe, Figures) {
   EXPECT_EQ(Picture("weipipe", {2, 4}), R"(
 0: 0F0 1F0 1B0 0F2 0B0 1F2 1B2 0B2
 1: 0F1 1F1 1B1 0F3 0B1 1F3 1B3 0B3
+)");
+  EXPECT_EQ(Picture("weipipe_zb1", {2, 4}), R"(
+0: 0F0 1F0 1I0 0F2 0I0 0W0 1F2 1I2 1W0 1W2 0I2 0W2
+1: 0F1 1F1 1I1 1W1 0F3 0I1 0W1 1F3 1I3 1W3 0I3 0W3
+)");
+  EXPECT_EQ(Picture("weipipe_zb2", {2, 4}), R"(
+0: 0F0 1F0 1I0 0I0 1W0 0F2 0W0 1F2 1I2 0I2 1W2 0W2
+1: 0F1 1F1 1I1 0I1 0W1 1W1 0F3 1F3 1I3 0I3 0W3 1W3
 )");
 }
 
@@ -62,7 +74,7 @@ struct Flow {
   int held = 0;                        // weights of other stages on one device, the most at a time
 };
 
-Flow FlowOf(const char* scheme, int devices, int rounds) {
+Flow FlowOf(absl::string_view scheme, int devices, int rounds) {
   const Program p = Lower(MakeOrDie(scheme, {devices, devices * rounds}), {}).value();
   EXPECT_EQ(CheckProgram(p), "") << scheme << " " << devices << " " << rounds;
   EXPECT_TRUE(p.reductions.empty() && p.gathers.empty());
@@ -101,6 +113,47 @@ TEST(WeiPipe, HopsAndBuffers) {
       EXPECT_LE(naive.held, 4);
     }
   }
+}
+
+// [turn] The longest work of a device in it: F = I = W = 1.
+std::vector<int> LockStep(const Schedule& schedule) {
+  const WeightRing ring = WeightRing::Make(schedule).value();
+  std::vector<int> turns;
+  for (int d = 0; d < schedule.num_devices(); ++d) {
+    std::vector<int> work;
+    for (size_t i = 0; i < schedule.order[d].size(); ++i) {
+      work.resize(std::max<size_t>(work.size(), ring.turns[d][i] + 1));
+      work[ring.turns[d][i]] += schedule.order[d][i].kind == ActionKind::kBackward ? 2 : 1;
+    }
+    turns.resize(std::max(turns.size(), work.size()));
+    for (size_t t = 0; t < work.size(); ++t) turns[t] = std::max(turns[t], work[t]);
+  }
+  return turns;
+}
+
+// What docs/schedules.md prints, counted in the schedules and programs.
+TEST(WeiPipe, ClosedFormsOfTheRing) {
+  int checked = 0;
+  for (const RingForm& form : RingForms()) {
+    for (int p = 1; p <= 12; ++p) {
+      for (int rounds = 1; rounds <= 5; ++rounds) {
+        FormulaValues values = {{'P', p}, {'M', p * rounds}};
+        const auto value = [&](absl::string_view formula) {
+          return EvaluateFormula(formula, values).value();
+        };
+        if (value(form.holds) == 0) continue;
+        SCOPED_TRACE(testing::Message() << form.scheme << " P=" << p << " rounds=" << rounds);
+        const std::vector<int> turns = LockStep(MakeOrDie(form.scheme, {p, p * rounds}));
+        EXPECT_EQ(turns.size(), value(form.turns));
+        EXPECT_EQ(std::accumulate(turns.begin(), turns.end(), 0), value(form.lock_step));
+        const Flow flow = FlowOf(form.scheme, p, rounds);
+        EXPECT_EQ(flow.weights, value(form.weight_hops));
+        EXPECT_EQ(flow.gradients, value(form.gradient_hops));
+        ++checked;
+      }
+    }
+  }
+  EXPECT_GT(checked, 150);
 }
 
 // A layer a stage, of hidden size h, in numbers of 2 bytes with gradients as wide: 12 h^2 weights,
