@@ -138,11 +138,13 @@ TEST_F(ShardingTest, EveryShardingTrainsAsWholeParameters) {
 TEST_F(ShardingTest, WeightsThatTravelTrainAsTheRingAdds) {
   for (const bool tied : {false, true}) {
     const ModelGraph graph = SmallGpt(tied);
-    for (const char* scheme : {"weipipe_naive", "weipipe", "weipipe_zb1", "weipipe_zb2"}) {
-      for (const int devices : {2, 3, 4}) {
+    for (const char* scheme :
+         {"weipipe_naive", "weipipe", "weipipe_zb1", "weipipe_zb2", "tawpipe"}) {
+      for (const int devices : {2, 3, 4, 6}) {
         SCOPED_TRACE(testing::Message() << scheme << " P=" << devices << " tied=" << tied);
         TrainingOptions options = OptionsOf(scheme, devices, 1, 2 * devices);
         options.rendezvous = tied;
+        if (devices == 6 && scheme == std::string("tawpipe")) options.sizes.group_size = 2;
         const Result travelling = Train(graph, options);
         SerialOptions serial = SmallSerial(*batches_, options.sizes.micro_batches);
         serial.micro_batch_size = options.micro_batch_size;

@@ -25,7 +25,8 @@ ABSL_FLAG(int, virtual_stages, 0, "stages that a device holds of one replica; 0:
 ABSL_FLAG(int, group_size, 0,
           "micro-batches per group. Interleaved schemes: at least --devices (0: --devices, or a "
           "few more if some would be left over). graph: forwards before as many backwards (0: 1). "
-          "local_replay: outputs in a buffer between two stages (0: 4)");
+          "tawpipe: devices of a node (0: the most that leave two nodes). local_replay: outputs in a "
+          "buffer between two stages (0: 4)");
 ABSL_FLAG(int, replicas, 0, "copies of the model, half of them each way (chimera); 0: two");
 ABSL_FLAG(std::string, concatenation, "direct",
           "how chimera runs more micro-batches than devices: direct, forward_doubling, or "

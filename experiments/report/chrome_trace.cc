@@ -15,7 +15,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int kComputeStream = 0, kCommunicationStream = 1;
+constexpr int kComputeStream = 0, kCommunicationStream = 1, kHostStream = 2;
 
 std::string Quoted(absl::string_view text) {
   return nlohmann::json(std::string(text))
@@ -28,7 +28,10 @@ std::string Micros(int64_t ns) {
   return absl::StrFormat("%s%d.%03d", sign, n / 1000, n % 1000);
 }
 
+bool IsHostCopy(OpCode op) { return op == OpCode::kOffload || op == OpCode::kReload; }
+
 int StreamOf(OpCode op) {
+  if (IsHostCopy(op)) return kHostStream;
   return op == OpCode::kCompute || op == OpCode::kStep || op == OpCode::kFill
              ? kComputeStream
              : kCommunicationStream;
@@ -138,7 +141,14 @@ absl::StatusOr<std::string> ChromeTrace(absl::string_view scheme, const Program&
     events.push_back(Metadata(d, kComputeStream, "process_name", absl::StrCat("device ", d)));
     events.push_back(Metadata(d, kComputeStream, "thread_name", "compute"));
     events.push_back(Metadata(d, kCommunicationStream, "thread_name", "communication"));
-    for (const Span& s : trace.devices[d].spans) events.push_back(Slice(program, d, s));
+    for (const Span& s : trace.devices[d].spans) {
+      // A copy is where it runs, and not where it is asked for.
+      if (!IsHostCopy(s.op)) events.push_back(Slice(program, d, s));
+    }
+    if (const std::vector<Span>& copies = trace.devices[d].host_copies; !copies.empty()) {
+      events.push_back(Metadata(d, kHostStream, "thread_name", "host copies"));
+      for (const Span& s : copies) events.push_back(Slice(program, d, s));
+    }
     for (const InFlightPoint& p : InFlight(trace.devices[d])) {
       events.push_back(
           absl::StrCat("{\"ph\":\"C\",\"pid\":", d, ",\"tid\":0,\"ts\":", Micros(p.time_ns),

@@ -95,6 +95,7 @@ SampleRun SimulateSample(const std::string& scheme, int devices, int micro_batch
   Program program = MakeProgram(scheme, devices, micro_batches, recompute);
   CostTable costs = CostTable::Unit(program.schedule);
   costs.hop_latency = Nanoseconds(250000);
+  costs.host_bandwidth = BytesPerSecond(2000);
   for (StageCost& s : costs.stages) s.step = Nanoseconds(400000);
   return Simulated(std::move(program), costs);
 }

@@ -101,20 +101,28 @@ TEST(TimelineSvgTest, WithoutRoomForNumbersTheyFitAScreen) {
 }
 
 TEST(ChromeTraceTest, SlicesNeverOverlapInAThread) {
-  for (const char* scheme : {"gpipe", "1f1b", "interleaved", "chimera", "breadth_first"}) {
+  for (const char* scheme : {"gpipe", "1f1b", "interleaved", "chimera", "breadth_first", "po_h"}) {
     const SampleRun run = SimulateSample(scheme, 4, 8);
     PIPELAB_ASSERT_OK_AND_ASSIGN(std::string text,
                                  ChromeTrace(scheme, run.program, AsMeasured(run.trace)));
     PIPELAB_ASSERT_OK_AND_ASSIGN(nlohmann::json j, ParseJson(text, "trace"));
     std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> slices;
-    int flows_out = 0, flows_in = 0, counters = 0;
+    int flows_out = 0, flows_in = 0, counters = 0, host_lanes = 0;
     for (const nlohmann::json& e : j["traceEvents"]) {
       if (e["ph"] == "X") slices[{e["pid"], e["tid"]}].emplace_back(e["ts"], e["dur"]);
+      host_lanes += e["ph"] == "M" && e["tid"] == 2 && e["args"]["name"] == "host copies";
       flows_out += e["ph"] == "s";
       flows_in += e["ph"] == "f";
       counters += e["ph"] == "C";
     }
-    EXPECT_EQ(slices.size(), 8u) << scheme;  // 4 devices, 2 threads
+    // 4 devices, 2 threads; where there are copies to the host, a third one of their times.
+    EXPECT_EQ(host_lanes, scheme == std::string("po_h") ? 4 : 0);
+    EXPECT_EQ(slices.size(), 8u + host_lanes) << scheme;
+    for (int d = 0; d < host_lanes; ++d) {
+      const auto& copies = slices[{d, 2}];
+      EXPECT_EQ(copies.size(), run.trace.devices[d].host_copies.size());
+      for (const auto& [begin, duration] : copies) EXPECT_EQ(duration, 500);
+    }
     for (auto& [thread, list] : slices) {
       std::sort(list.begin(), list.end());
       for (size_t i = 1; i < list.size(); ++i) {

@@ -57,6 +57,10 @@ TEST(Csv, ErrorsSayWhere) {
   groups.num_slices = 2;
   EXPECT_THAT(ToCsv(groups),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("token slices")));
+  Schedule merged = ChainOf(1, {"0F0 0F1 0B0 0B1"});
+  merged.merges_passes = true;
+  EXPECT_THAT(ToCsv(merged), StatusIs(absl::StatusCode::kInvalidArgument,
+                                      "the CSV form cannot say merged passes; use the text form"));
   EXPECT_THAT(ToCsv(ChainOf(1, {"0F0 0O0 0L0 0B0"})),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "the CSV form cannot say offloads and reloads (O, L); use the text form"));

@@ -67,21 +67,26 @@ class Lowering {
     std::vector<int32_t> position(ring.turns.size(), 0);
     std::vector<std::vector<int32_t>> brought(  // [device][stage] the weights' message
         ring.turns.size(), std::vector<int32_t>(ring.turns.size(), -1));
+    // [turn] The messages that it is the last one for.
+    std::vector<std::vector<int32_t>> sums(ring.num_turns()), weights(ring.num_turns());
     for (int t = 0; t < ring.num_turns(); ++t) {
-      std::vector<int32_t> sums, weights;
-      for (const WeightHop& hop : ring.gradients[t]) sums.push_back(AddHop(hop, true));
-      for (const WeightHop& hop : ring.weights[t]) weights.push_back(AddHop(hop, false));
+      for (const WeightHop& h : ring.gradients[t]) {
+        sums[t + h.turns - 1].push_back(AddHop(h, true));
+      }
+      for (const WeightHop& h : ring.weights[t]) {
+        weights[t + h.turns - 1].push_back(AddHop(h, false));
+      }
       for (int d = 0; d < static_cast<int>(ring.turns.size()); ++d) {
         int32_t& at = position[d];
         for (; at < static_cast<int32_t>(ring.turns[d].size()) && ring.turns[d][at] == t; ++at) {
           Visit(d, at);
         }
       }
-      for (int32_t id : sums) AwaitHop(id);
+      for (int32_t id : sums[t]) AwaitHop(id);
       for (const WeightRing::Place& p : ring.released[t]) {
         Append(p.device, OpCode::kRelease, p.device, HopOf(p.stage), brought[p.device][p.stage]);
       }
-      for (int32_t id : weights) {
+      for (int32_t id : weights[t]) {
         AwaitHop(id);
         const Message& m = program_.messages[id];
         brought[m.to_device][m.hop_of_stage] = id;

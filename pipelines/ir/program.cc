@@ -68,7 +68,8 @@ Shard ShardOf(const Program& program, const StageCopy& copy) {
   if (program.sharding == Sharding::kReplicated) return shard;
   if (program.schedule.weights_travel) {
     shard.travels = true;
-    if (copy.device != OwnerOf(copy.stage, program.schedule.num_devices())) shard.index = -1;
+    const Schedule& s = program.schedule;
+    if (copy.device != OwnerOf(copy.stage, s.num_devices(), s.weight_group)) shard.index = -1;
     return shard;
   }
   const Placement& placement = program.schedule.placement;

@@ -146,6 +146,9 @@ struct Schedule {
   // Each replica is a device with all stages, as many stages as devices, and it is the weights that
   // go from device to device, round a ring, and their gradients behind them (weight_ring.h).
   bool weights_travel = false;
+  // Where weights travel: so many devices that follow one another, as in a node, run the same turn
+  // and share what comes to one of them. 1: a ring of devices.
+  int weight_group = 1;
   // A forward and the backward of another micro-batch that directly follows it are one pass in which
   // the experts' exchanges of each run beside the compute of the other (sim/atomic_pairs.h).
   bool merges_passes = false;

@@ -26,6 +26,7 @@ constexpr const char* kKeys[] = {"scheme",
                                  "eager_reductions",
                                  "forward_only",
                                  "weights_travel",
+                                 "weight_group",
                                  "merges_passes",
                                  "prepares",
                                  "replay",
@@ -162,6 +163,10 @@ absl::Status ScheduleJsonReader::ReadSizes() {
   }
   stages_ = last_stage + 1;
   PIPELAB_ASSIGN_OR_RETURN(micro_batches_, Size("micro_batches", kMaxInt32, last_micro_batch + 1));
+  if (root_.contains("weight_group")) {
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t size, Size("weight_group", kMaxInt16, 0));
+    s_.weight_group = static_cast<int>(size);
+  }
   if (root_.contains("replay")) {
     PIPELAB_ASSIGN_OR_RETURN(const int64_t window, Size("replay", micro_batches_, 0));
     s_.replay = static_cast<int>(window);

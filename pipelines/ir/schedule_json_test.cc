@@ -132,7 +132,8 @@ TEST(ScheduleJson, ErrorsNameTheField) {
   EXPECT_EQ(ErrorOf(With("\"chunks\"", "\"chunk\"")),
             "a.json: field 'chunk': unknown; known are scheme, devices, micro_batches, chunks, "
             "order, stage_to_device, edges, slices, stage_micro_batches, "
-            "eager_reductions, forward_only, weights_travel, merges_passes, prepares, replay, "
+            "eager_reductions, forward_only, weights_travel, weight_group, merges_passes, "
+            "prepares, replay, "
             "carried");
   // One line, whatever the key (found by fuzzing).
   EXPECT_THAT(ErrorOf(With("\"chunks\"", "\"chu\\nks\"")), HasSubstr("field 'chu\\nks': unknown"));

@@ -72,6 +72,7 @@ std::string ToJson(const Schedule& s) {
   if (s.forward_only) absl::StrAppend(&out, "  \"forward_only\": true,\n");
   if (s.merges_passes) absl::StrAppend(&out, "  \"merges_passes\": true,\n");
   if (s.weights_travel) absl::StrAppend(&out, "  \"weights_travel\": true,\n");
+  if (s.weight_group > 1) absl::StrAppend(&out, "  \"weight_group\": ", s.weight_group, ",\n");
   if (!s.prepares.empty()) {
     absl::StrAppend(&out, "  \"prepares\": [", absl::StrJoin(s.prepares, ", "), "],\n");
   }

@@ -94,8 +94,14 @@ struct Shard {
 
 // Of weights that travel: the device that has the stage's between steps, and steps them. One each
 // of `devices`, and so that stage 0 is at once where the first pass needs it, and the others come
-// there in turn.
-inline int OwnerOf(int stage, int devices) { return (devices - stage) % devices; }
+// there in turn. In groups of `group` devices (Schedule::weight_group) stages that follow one
+// another are in different groups, and in them at different places, so that all links between
+// groups work at one time.
+inline int OwnerOf(int stage, int devices, int group = 1) {
+  if (group == 1) return (devices - stage) % devices;
+  const int groups = devices / group, in_group = stage / groups, of_group = stage % groups;
+  return of_group * group + (in_group + of_group) % group;
+}
 
 // A stretch of a device's list during which it needs a stage's weights, or a buffer of its
 // gradients.

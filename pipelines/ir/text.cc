@@ -64,6 +64,7 @@ class Parser {
     PIPELAB_RETURN_IF_ERROR(Flag("forward_only", &s_.forward_only));
     PIPELAB_RETURN_IF_ERROR(Flag("merges_passes", &s_.merges_passes));
     PIPELAB_RETURN_IF_ERROR(Flag("weights_travel", &s_.weights_travel));
+    PIPELAB_RETURN_IF_ERROR(WeightGroup());
     PIPELAB_RETURN_IF_ERROR(Prepares());
     PIPELAB_RETURN_IF_ERROR(Replay());
     PIPELAB_RETURN_IF_ERROR(StageMicroBatches());
@@ -116,6 +117,17 @@ class Parser {
       PIPELAB_ASSIGN_OR_RETURN(const int64_t p, in_.Number(1, "1 for each stage that prepares"));
       s_.prepares.push_back(static_cast<uint8_t>(p));
     }
+    return in_.EndLine();
+  }
+
+  absl::Status WeightGroup() {
+    in_.SkipEmptyLines();
+    if (!in_.Take("weight_group ")) return absl::OkStatus();
+    in_.SkipBlanks();
+    const TextCursor begin = in_;
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t size, in_.Number(devices_, "devices of a group"));
+    if (size == 0) return begin.Error("a group has at least 1 device");
+    s_.weight_group = static_cast<int>(size);
     return in_.EndLine();
   }
 
@@ -272,6 +284,7 @@ std::string ToText(const Schedule& s) {
   if (s.forward_only) absl::StrAppend(&out, "forward_only\n");
   if (s.merges_passes) absl::StrAppend(&out, "merges_passes\n");
   if (s.weights_travel) absl::StrAppend(&out, "weights_travel\n");
+  if (s.weight_group > 1) absl::StrAppend(&out, "weight_group ", s.weight_group, "\n");
   if (!s.prepares.empty()) {
     absl::StrAppend(&out, "prepares");
     for (const uint8_t p : s.prepares) absl::StrAppend(&out, " ", p);

@@ -23,6 +23,13 @@
 // all devices wait equally long with their W's. After the last of them the sum moves on to the
 // owner. A W is in the backwards' slot, for the sum. It needs the weights, too: our layers make the
 // norm before a product again for the product's weight gradient.
+//
+// In groups (Schedule::weight_group; Wu et al., "TawPipe", AAAI 2026) all devices of group g run the
+// turn that device g of a ring would. Weights come from their owner to one device of each other
+// group, its gate for the stage, and beside the next turn from there to the rest of the group. They
+// set out so early that a group need not wait for the turns of those before it. Behind a group's
+// backwards the sum of the stage's gradients comes to its gate, over two turns, from the gate of the
+// group before, and then the group's gradients do, in the order of devices.
 #ifndef PIPELAB_PIPELINES_IR_WEIGHT_RING_H_
 #define PIPELAB_PIPELINES_IR_WEIGHT_RING_H_
 
@@ -36,6 +43,7 @@ namespace pipelab {
 
 struct WeightHop {
   int stage = 0, from = 0, to = 0;
+  int turns = 1;  // so many of it is under way beside
 };
 
 struct WeightRing {
@@ -49,8 +57,9 @@ struct WeightRing {
     int stage = 0, device = 0;
   };
   std::vector<std::vector<int32_t>> turns;        // [device][position in its order]
-  std::vector<std::vector<WeightHop>> weights;    // [turn] needed in the next
-  std::vector<std::vector<WeightHop>> gradients;  // [turn] added to at its end
+  // [turn in whose begin it begins]
+  std::vector<std::vector<WeightHop>> weights;    // needed in the turn after their last
+  std::vector<std::vector<WeightHop>> gradients;  // added to at the end of their last
   std::vector<std::vector<Place>> released;       // [turn] weights not needed in the next
   // [stage][micro-batch] The place of its gradients among what is added to the sum, from 0. Those of
   // one device and turn have one place: they are added up first.

@@ -99,6 +99,8 @@ constexpr Scheme kCatalog[] = {
     {"weipipe_zb2", "weipipe_naive with split backwards, weight parts beside the other passes",
      "Lin et al., PPoPP 2025", 1, &MakeWeiPipeZb2, false, kBeyondBounds | kSplitBackward,
      &CheckWeiPipe},
+    {"tawpipe", "weipipe by groups of devices: weights come to each once and are shared in it",
+     "Wu et al., AAAI 2026", 1, &MakeTawPipe, false, kBeyondBounds | kGroupSize, &CheckTawPipe},
     {"graph", "1F1B on a graph of stages: branches run in parallel", "Jeon et al., ASPLOS 2025", 1,
      &MakeGraph, false, kGroupSize | kStageGraph | kStageMicroBatches, &CheckGraph},
     {"vocab_1f1b",

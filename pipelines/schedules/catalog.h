@@ -72,9 +72,10 @@ struct SchemeParams {
   int data_parallel = 1;
   // What only some schemes have (Scheme::options); the others refuse it.
   // Micro-batches of a group. Interleaved schemes: at least P; 0: P, or a little more if M needs
-  // it. gis: P/2 to P; 0: P. graph: forwards, then as many backwards, in turn; 0: 1. local_replay: outputs in a buffer
-  // between two stages; 0: 4. decode, prefill_decode: groups of requests; 0: P, or fewer where there
-  // is no room for their prompts.
+  // it. gis: P/2 to P; 0: P. tawpipe: devices of a node; 0: the most that leave two nodes. graph:
+  // forwards, then as many backwards, in turn; 0: 1. local_replay: outputs in a buffer between two
+  // stages; 0: 4. decode, prefill_decode: groups of requests; 0: P, or fewer where there is no room
+  // for their prompts.
   int group_size = 0;
   int replicas = 0;  // 2f copies of the model, f pipelines each way; 0: two
   // With kBackwardHalving the schedule has 2 M micro-batches: halves of the M asked for.

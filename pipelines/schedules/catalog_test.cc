@@ -56,7 +56,8 @@ TEST(Catalog, EveryScheduleIsValidAndLowersSoundly) {
           ASSERT_EQ(parsed.order, s->order);
           ASSERT_EQ(ToText(parsed), ToText(*s));
           if (scheme.asynchronous || s->num_slices > 1 || s->stages.HasLags() || s->forward_only ||
-              MovesToHost(*s) || s->weights_travel) {  // which cells do not have
+              MovesToHost(*s) || s->weights_travel ||
+              s->merges_passes) {  // which cells do not have
             EXPECT_FALSE(ToCsv(*s).ok());
             continue;
           }
@@ -152,7 +153,7 @@ TEST(Catalog, RefusesOptionsOfOtherSchemes) {
       EXPECT_EQ(Refusal(scheme.name, group),
                 begin +
                     "--group_size=2: only for interleaved_seq1f1b, interleaved, gis, "
-                    "interleaved_merged, interleaved_zb1p, graph, local_replay, decode, "
+                    "interleaved_merged, interleaved_zb1p, tawpipe, graph, local_replay, decode, "
                     "prefill_decode");
     }
     if ((scheme.options & kReplicas) == 0) {

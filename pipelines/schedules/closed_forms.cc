@@ -117,6 +117,8 @@ constexpr RingForm kRingForms[] = {
      "((13 P P - 42 P + 44) M/P + P P + 10 P - 16 + "
      "(P mod 2) ((6 P - 13) M/P - 4 P + 9)) / 4",
      "P (2 M - P - 1 + floor((P - 1)/2))"},
+    {"tawpipe", "g >= 2 and M >= 2 P", "M + P + P/g", "3 (M + P/g - 1)",
+     "(P - 1) (2 (P - 2) M/P + 4) + (P mod 2) (M/P - 1) (P + 1 - 2 P/g)", "M P - g"},
 };
 
 }  // namespace
@@ -131,6 +133,8 @@ absl::StatusOr<FormulaValues> ValuesOf(absl::string_view scheme, SchemeParams pa
   std::vector<int> groups = {params.group_size == 0 ? params.devices : params.group_size};
   if (scheme == "interleaved_seq1f1b") {
     PIPELAB_ASSIGN_OR_RETURN(groups, SlicedGroups(params));
+  } else if (scheme == "tawpipe") {
+    groups = {WeightGroup(params)};
   } else if (scheme != "gis") {
     PIPELAB_ASSIGN_OR_RETURN(groups, MicroBatchGroups(params));
   }

@@ -22,7 +22,7 @@ namespace pipelab {
 
 // Formulas (formula.h) in
 //   P devices, M micro-batches, V virtual stages, r a device's number (from 0),
-//   g the largest group of micro-batches (--group_size), f pairs of pipelines (--replicas / 2),
+//   g the largest group of micro-batches, or tawpipe's of devices (--group_size), f pairs of pipelines (--replicas / 2),
 //   u micro-batches of an update (--update_interval), s token slices (--slices), T the makespan.
 struct ClosedForm {
   absl::string_view scheme;

@@ -35,6 +35,7 @@ absl::StatusOr<Schedule> MakeWeiPipeNaive(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeWeiPipe(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeWeiPipeZb1(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeWeiPipeZb2(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeTawPipe(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeZbv(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeVHalf(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeVMin(const SchemeParams& params);
@@ -70,6 +71,7 @@ absl::Status CheckChimera(const SchemeParams& params);
 absl::Status CheckGems(const SchemeParams& params);
 absl::Status CheckHanayo(const SchemeParams& params);
 absl::Status CheckWeiPipe(const SchemeParams& params);
+absl::Status CheckTawPipe(const SchemeParams& params);
 absl::Status CheckGraph(const SchemeParams& params);
 absl::Status CheckPipeDream(const SchemeParams& params);
 absl::Status CheckPipeDream2Bw(const SchemeParams& params);
@@ -97,6 +99,9 @@ Schedule LoopedPipeline(const SchemeParams& params);
 // The same, but the stages run down the devices, then up, then down again. Stages at a turn share a
 // device, so that hand-over needs no message.
 Schedule ZigZagPipeline(const SchemeParams& params);
+
+// tawpipe's devices of a group.
+int WeightGroup(const SchemeParams& params);
 
 // Sizes of the groups of micro-batches that interleaved schemes take through one stage of a device
 // after another, each at least P. Fewer than P micro-batches are one group. Without --group_size

@@ -24,10 +24,18 @@
 //    round, the others are beside their I. So devices are equally long in each turn but for the
 //    first and the last P: 1/3 of weipipe's bubble, in P activations. As in the naive order a sum of
 //    gradients makes two hops where it is added to once.
+//
+// tawpipe (Wu et al., "TawPipe: topology-aware weight pipeline parallelism for accelerating
+// long-context large models training", AAAI 2026) has weipipe's order in groups of devices, the
+// nodes. Each device keeps the weights that it owns. A group's devices run the same turn: a stage's
+// weights come to each other group once, ahead of their turn, and go on to all its devices. The
+// gradients of a group leave it as one sum (ir/weight_ring.h). The way of sums, and that the
+// broadcast in a group is a message to each device, is ours.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "pipelines/schedules/schemes.h"
+#include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
@@ -48,6 +56,13 @@ Schedule RingOfDevices(const SchemeParams& params) {
 }
 
 }  // namespace
+
+int WeightGroup(const SchemeParams& params) {
+  if (params.group_size != 0) return params.group_size;
+  int size = std::max(1, params.devices / 2);
+  while (params.devices % size != 0) --size;
+  return size;
+}
 
 absl::Status CheckWeiPipe(const SchemeParams& params) {
   if (params.micro_batches % params.devices != 0) {
@@ -85,6 +100,22 @@ absl::StatusOr<Schedule> MakeWeiPipe(const SchemeParams& params) {
       }
     }
   }
+  return schedule;
+}
+
+absl::Status CheckTawPipe(const SchemeParams& params) {
+  const int P = params.devices, g = params.group_size;
+  if (g < 0 || (g > 0 && P % g != 0) || (g > 1 && g == P)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--group_size=", g, ": the devices of a node must divide --devices=", P,
+                     " into two nodes or more; 0 is the most that do"));
+  }
+  return CheckWeiPipe(params);
+}
+
+absl::StatusOr<Schedule> MakeTawPipe(const SchemeParams& params) {
+  PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, MakeWeiPipe(params));
+  schedule.weight_group = WeightGroup(params);
   return schedule;
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "pipelines/cluster/network.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/program_checker.h"
@@ -72,17 +73,23 @@ TEST(WeiPipe, HopsOfTwoDevices) {
 struct Flow {
   int64_t weights = 0, gradients = 0;  // hops
   int held = 0;                        // weights of other stages on one device, the most at a time
+  int64_t weights_between = 0, gradients_between = 0;  // hops to another node
 };
 
-Flow FlowOf(absl::string_view scheme, int devices, int rounds) {
-  const Program p = Lower(MakeOrDie(scheme, {devices, devices * rounds}), {}).value();
-  EXPECT_EQ(CheckProgram(p), "") << scheme << " " << devices << " " << rounds;
+// `node`: so many devices in line.
+Flow FlowOf(absl::string_view scheme, const SchemeParams& sizes, int node = 1) {
+  const Program p = Lower(MakeOrDie(scheme, sizes), {}).value();
+  EXPECT_EQ(CheckProgram(p), "") << scheme << " " << sizes.devices << " " << sizes.micro_batches;
   EXPECT_TRUE(p.reductions.empty() && p.gathers.empty());
   Flow flow;
   for (const Message& m : p.messages) {
     EXPECT_TRUE(m.is_hop());
-    EXPECT_EQ(m.to_device, (m.from_device + 1) % devices);
+    if (p.schedule.weight_group == 1) {
+      EXPECT_EQ(m.to_device, (m.from_device + 1) % sizes.devices);
+    }
     ++(m.gradient ? flow.gradients : flow.weights);
+    if (m.from_device / node == m.to_device / node) continue;
+    ++(m.gradient ? flow.gradients_between : flow.weights_between);
   }
   for (const auto& list : p.instructions) {
     int held = 0;
@@ -103,13 +110,15 @@ Flow FlowOf(absl::string_view scheme, int devices, int rounds) {
 TEST(WeiPipe, HopsAndBuffers) {
   for (int p = 2; p <= 9; ++p) {
     for (int rounds = 2; rounds <= 4; ++rounds) {
-      const Flow more = FlowOf("weipipe", p, rounds + 1), flow = FlowOf("weipipe", p, rounds);
+      const Flow more = FlowOf("weipipe", {p, p * (rounds + 1)}),
+                 flow = FlowOf("weipipe", {p, p * rounds});
       EXPECT_EQ(more.gradients - flow.gradients, p * p);
       EXPECT_EQ(more.weights - flow.weights,
                 p % 2 == 0 ? 2 * (p - 1) * (p - 2) : (p - 1) * (2 * p - 3));
       EXPECT_LE(flow.held, 4);
-      const Flow naive = FlowOf("weipipe_naive", p, rounds);
-      EXPECT_EQ(FlowOf("weipipe_naive", p, rounds + 1).gradients - naive.gradients, 2 * p * p);
+      const Flow naive = FlowOf("weipipe_naive", {p, p * rounds});
+      EXPECT_EQ(FlowOf("weipipe_naive", {p, p * (rounds + 1)}).gradients - naive.gradients,
+                2 * p * p);
       EXPECT_LE(naive.held, 4);
     }
   }
@@ -134,26 +143,71 @@ std::vector<int> LockStep(const Schedule& schedule) {
 // What docs/schedules.md prints, counted in the schedules and programs.
 TEST(WeiPipe, ClosedFormsOfTheRing) {
   int checked = 0;
+  const auto check = [&](const RingForm& form, const SchemeParams& sizes) {
+    const FormulaValues values = ValuesOf(form.scheme, sizes).value();
+    const auto value = [&](absl::string_view formula) {
+      return EvaluateFormula(formula, values).value();
+    };
+    if (value(form.holds) == 0) return;
+    SCOPED_TRACE(testing::Message() << form.scheme << " P=" << sizes.devices
+                                    << " M=" << sizes.micro_batches << " g=" << sizes.group_size);
+    const std::vector<int> turns = LockStep(MakeOrDie(form.scheme, sizes));
+    EXPECT_EQ(turns.size(), value(form.turns));
+    EXPECT_EQ(std::accumulate(turns.begin(), turns.end(), 0), value(form.lock_step));
+    const Flow flow = FlowOf(form.scheme, sizes);
+    EXPECT_EQ(flow.weights, value(form.weight_hops));
+    EXPECT_EQ(flow.gradients, value(form.gradient_hops));
+    ++checked;
+  };
   for (const RingForm& form : RingForms()) {
-    for (int p = 1; p <= 12; ++p) {
-      for (int rounds = 1; rounds <= 5; ++rounds) {
-        FormulaValues values = {{'P', p}, {'M', p * rounds}};
-        const auto value = [&](absl::string_view formula) {
-          return EvaluateFormula(formula, values).value();
-        };
-        if (value(form.holds) == 0) continue;
-        SCOPED_TRACE(testing::Message() << form.scheme << " P=" << p << " rounds=" << rounds);
-        const std::vector<int> turns = LockStep(MakeOrDie(form.scheme, {p, p * rounds}));
-        EXPECT_EQ(turns.size(), value(form.turns));
-        EXPECT_EQ(std::accumulate(turns.begin(), turns.end(), 0), value(form.lock_step));
-        const Flow flow = FlowOf(form.scheme, p, rounds);
-        EXPECT_EQ(flow.weights, value(form.weight_hops));
-        EXPECT_EQ(flow.gradients, value(form.gradient_hops));
-        ++checked;
+    for (int p = 1; p <= 15; ++p) {
+      for (int rounds = 1; rounds <= 4; ++rounds) {
+        SchemeParams sizes{p, p * rounds};
+        check(form, sizes);
+        for (int g = 2; g < p && form.scheme == "tawpipe"; ++g) {
+          sizes.group_size = g;
+          if (p % g == 0) check(form, sizes);
+        }
       }
     }
   }
-  EXPECT_GT(checked, 150);
+  EXPECT_GT(checked, 200);
+}
+
+// Two nodes of two: device 2 owns stage 3 and is its node's gate for stage 0, which device 0 owns. It
+// gives stage 0's weights to device 3, and adds up its gradients: the other node's sum, then those
+// of device 3.
+TEST(TawPipe, HopsOfAGate) {
+  SchemeParams sizes{4, 4};
+  sizes.group_size = 2;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program p, Lower(MakeOrDie("tawpipe", sizes), {}));
+  EXPECT_EQ(ListOf(p, 2),
+            ">w3 <w0 .w0 >w0 <w1 0F2 -w0 .w1 <w2 1F2 -w1 .w2 >w3 2F2 -w2 <w0 3F2 <w2 3B2 .w2 <g3 "
+            "<w1 2B2 -w2 .w0 .w1 <g3 >w0 1B2 .g3 .g3 -w1 >g2 0B2 -w0 <g0 >g1 <g0 .g0 .g0 >g0 "
+            "step0 step1 step2 step3");
+  EXPECT_EQ(CheckProgram(p), "");
+}
+
+// To each other node a stage's weights come once for a round's forwards and once for its backwards,
+// less what stays at its gate from the one to the other; its gradients once a round, and home.
+TEST(TawPipe, HopsBetweenNodes) {
+  for (int nodes = 2; nodes <= 5; ++nodes) {
+    for (int g = 2; g <= 5; ++g) {
+      for (int rounds = 2; rounds <= 4; ++rounds) {
+        SchemeParams sizes{nodes * g, nodes * g * rounds};
+        const Flow ring = FlowOf("weipipe", sizes, g);
+        sizes.group_size = g;
+        const Flow flow = FlowOf("tawpipe", sizes, g);
+        const int P = sizes.devices, M = sizes.micro_batches, odd = P % 2;
+        SCOPED_TRACE(testing::Message() << nodes << " nodes of " << g << ", rounds " << rounds);
+        EXPECT_EQ(flow.weights_between,
+                  (nodes - 1) * (2 * (P - 2) * rounds + 4 - odd * (rounds - 1)));
+        EXPECT_EQ(flow.gradients_between, M * nodes - g);
+        EXPECT_LT(flow.weights_between, ring.weights_between);
+        EXPECT_LT(flow.gradients_between, ring.gradients_between);
+      }
+    }
+  }
 }
 
 // A layer a stage, of hidden size h, in numbers of 2 bytes with gradients as wide: 12 h^2 weights,
@@ -171,10 +225,11 @@ CostTable LayerCosts(const Schedule& schedule, int64_t h, int64_t tokens) {
 }
 
 Trace Simulated(const char* scheme, const SchemeParams& sizes, int64_t h, int64_t tokens,
-                BytesPerSecond bandwidth = BytesPerSecond(0)) {
+                BytesPerSecond bandwidth = BytesPerSecond(0), const Network& network = {}) {
   const Schedule schedule = MakeOrDie(scheme, sizes);
   CostTable costs = LayerCosts(schedule, h, tokens);
   costs.bandwidth = bandwidth;
+  costs.network = network;
   const absl::StatusOr<Program> program = Lower(schedule, {});
   EXPECT_THAT(program, IsOk());
   return Simulate(*program, costs).value();
@@ -194,7 +249,7 @@ TEST(WeiPipe, CrossoverByFormula) {
   constexpr int kRounds = 16;
   for (const int p : {4, 8, 16}) {
     const SchemeParams sizes{p, p * kRounds};
-    const Flow flow = FlowOf("weipipe", p, kRounds);
+    const Flow flow = FlowOf("weipipe", sizes);
     const double formula = 12.0 * static_cast<double>(flow.weights + flow.gradients) /
                            (2.0 * (p - 1) * p * kRounds);  // s b / h
     EXPECT_GT(formula, 12);
@@ -227,10 +282,41 @@ TEST(WeiPipe, TimeFollowsTheBytes) {
   EXPECT_LT(time("1f1b", few, 1), time("weipipe", few, 1));
 }
 
+// Nodes of four with a link to the others that they share; inside, a hop of weights takes a
+// twentieth of a forward. Groups wait less than the ring, whether its hops between nodes hide beside
+// turns or not.
+TEST(TawPipe, WaitsLessForSlowLinksBetweenNodes) {
+  constexpr int64_t kHidden = 128;
+  constexpr double kWeights = 2.0 * 12 * kHidden * kHidden;
+  for (const int nodes : {2, 3, 4}) {
+    SchemeParams sizes{4 * nodes, 16 * nodes};
+    const auto exposed = [&](const char* scheme, double forwards_per_hop) {
+      sizes.group_size = scheme == std::string("tawpipe") ? 4 : 0;
+      const Network network = SharedUplinks(
+          sizes.devices, 4, {"nvlink", Nanoseconds(0), BytesPerSecond(kWeights / 0.05e-3)},
+          {"infiniband", Nanoseconds(0), BytesPerSecond(kWeights / (forwards_per_hop * 1e-3))});
+      const Trace trace = Simulated(scheme, sizes, kHidden, 1, BytesPerSecond(0), network);
+      return ToMilliseconds(trace.makespan) - 3 * sizes.micro_batches;  // of 1 ms a pass
+    };
+    for (const double hop : {0.05, 0.25, 0.5, 1.0, 2.0, 4.0}) {
+      const double ring = exposed("weipipe", hop), groups = exposed("tawpipe", hop);
+      std::printf("%d nodes, a hop between them in %.2f forwards: exposed %.2f ms, ring %.2f ms\n",
+                  nodes, hop, groups, ring);
+      EXPECT_LT(groups, ring) << nodes << " " << hop;
+    }
+  }
+}
+
 TEST(WeiPipe, Refusals) {
   EXPECT_EQ(Refusal("weipipe", {4, 6}),
             "weipipe --micro_batches=6: each device runs as many; use a multiple of --devices=4; "
             "nearest: 4 or 8");
+  SchemeParams nodes{4, 4};
+  nodes.group_size = 3;
+  EXPECT_EQ(
+      Refusal("tawpipe", nodes),
+      "tawpipe --group_size=3: the devices of a node must divide --devices=4 into two nodes or "
+      "more; 0 is the most that do");
   SchemeParams groups{4, 4};
   groups.data_parallel = 2;
   EXPECT_EQ(Refusal("weipipe", groups),
