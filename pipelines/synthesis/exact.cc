@@ -63,7 +63,7 @@ class Search {
     PartialOrders::State waiting = *state;
     rules_.Delay(next, &waiting);
     if (!Visit(&waiting)) return false;
-    Close(std::move(key), std::move(times));
+    Close(key, std::move(times));
     return true;
   }
 
@@ -112,11 +112,11 @@ class Search {
     return std::any_of(found->second.begin(), found->second.end(),
                        [&](const auto& other) { return IsNoLater(other, times); });
   }
-  void Close(std::string key, std::vector<int64_t> times) {
+  void Close(const std::string& key, std::vector<int64_t> times) {
     auto& list = closed_[key];
     if (list.size() >= kMostRemembered || bytes_ > kMostBytes) return;
-    bytes_ +=
-        times.size() * sizeof(int64_t) + sizeof(times) + (list.empty() ? 2 * key.size() + 64 : 0);
+    bytes_ += times.size() * sizeof(int64_t) + sizeof(std::vector<int64_t>) +
+              (list.empty() ? 2 * key.size() + 64 : 0);
     list.push_back(std::move(times));
   }
 
