@@ -3,12 +3,15 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/schedules/early_recompute.h"
+#include "pipelines/schedules/guided_order.h"
 #include "pipelines/sim/simulate.h"
 #include "tests/small_gpt.h"
 #include "tools/base/status_matchers.h"
@@ -75,6 +78,42 @@ TEST(MemoryPrediction, EverySchemeWithinTwoPercentOfTheArena) {
     }
   }
   EXPECT_GT(checked, 80);
+}
+
+// Recomputes that come early are executed as simulated: the same bits, and on each device the memory
+// that was predicted, to the byte.
+TEST(MemoryPrediction, OfRecomputesInGaps) {
+  const ModelGraph graph = SmallGpt(/*tied=*/false);
+  const std::unique_ptr<BatchSource> batches = SmallText();
+  int moved = 0;
+  for (const char* scheme : {"1f1b", "chimera", "hanayo"}) {
+    SchemeParams sizes{4, 8};
+    sizes.recompute = true;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule plain, MakeSchedule(scheme, sizes));
+    PassLengths lengths = PassLengths::Unit(plain.num_stages());
+    lengths.recompute = lengths.forward;
+    std::vector<double> losses;
+    for (const int ahead : {0, 1, 3}) {
+      TrainingOptions options;
+      options.schedule = RecomputeInGaps(plain, lengths, ahead);
+      options.micro_batch_size = kSmallSamples;
+      moved += options.schedule->order != plain.order;
+      PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,
+                                   PipelineTraining::Create(graph, *batches, options));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace predicted,
+                                   Simulate(training->program(), training->costs()));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(TrainingStep step, training->Step());
+      PIPELAB_ASSERT_OK_AND_ASSIGN(step, training->Step());
+      losses.push_back(step.loss);
+      for (int d = 0; d < 4; ++d) {
+        EXPECT_EQ(predicted.devices[d].peak_activation, step.trace.devices[d].peak_activation)
+            << scheme << " " << ahead << " " << d;
+      }
+    }
+    EXPECT_EQ(losses[1], losses[0]) << scheme;
+    EXPECT_EQ(losses[2], losses[0]) << scheme;
+  }
+  EXPECT_GT(moved, 3);
 }
 
 }  // namespace

@@ -15,6 +15,8 @@
 #include "pipelines/ir/text.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/schedules/guided_order.h"
+#include "pipelines/step/recompute_gaps.h"
 #include "pipelines/step/schedule_file.h"
 #include "tools/base/status_macros.h"
 
@@ -22,11 +24,12 @@ ABSL_DECLARE_FLAG(int64_t, micro_batch_size);  // step_input.cc
 ABSL_FLAG(int, devices, 4, "pipeline devices of a scheme");
 ABSL_FLAG(int, micro_batches, 8, "micro-batches of a scheme, over all replicas");
 ABSL_FLAG(int, virtual_stages, 0, "stages that a device holds of one replica; 0: the scheme's own");
-ABSL_FLAG(int, group_size, 0,
-          "micro-batches per group. Interleaved schemes: at least --devices (0: --devices, or a "
-          "few more if some would be left over). graph: forwards before as many backwards (0: 1). "
-          "tawpipe: devices of a node (0: the most that leave two nodes). local_replay: outputs in a "
-          "buffer between two stages (0: 4)");
+ABSL_FLAG(
+    int, group_size, 0,
+    "micro-batches per group. Interleaved schemes: at least --devices (0: --devices, or a "
+    "few more if some would be left over). graph: forwards before as many backwards (0: 1). "
+    "tawpipe: devices of a node (0: the most that leave two nodes). local_replay: outputs in a "
+    "buffer between two stages (0: 4)");
 ABSL_FLAG(int, replicas, 0, "copies of the model, half of them each way (chimera); 0: two");
 ABSL_FLAG(std::string, concatenation, "direct",
           "how chimera runs more micro-batches than devices: direct, forward_doubling, or "
@@ -107,6 +110,11 @@ absl::StatusOr<ScheduleInput> FromWord(const std::string& word) {
   SchemeParams params = SchemeSizes(input.config, input.config.copies());
   PIPELAB_RETURN_IF_ERROR(ReadStageFlags(&params));
   PIPELAB_ASSIGN_OR_RETURN(input.schedule, MakeSchedule(input.config.scheme, params));
+  // Where no model says more: of equal passes. BuildStep has the times of its own.
+  PassLengths equal = PassLengths::Unit(input.schedule.num_stages());
+  equal.recompute = equal.forward;
+  PIPELAB_ASSIGN_OR_RETURN(input.schedule,
+                           RecomputeEarly(input.config, std::move(input.schedule), equal));
   if (params.stages.num_stages() > 0 || !params.devices_of_stage.empty() ||
       !params.micro_batches_of_stage.empty()) {
     PIPELAB_RETURN_IF_ERROR(SetOwn(&input));

@@ -56,7 +56,7 @@ struct WeightRing {
   struct Place {
     int stage = 0, device = 0;
   };
-  std::vector<std::vector<int32_t>> turns;        // [device][position in its order]
+  std::vector<std::vector<int32_t>> turns;  // [device][position in its order]
   // [turn in whose begin it begins]
   std::vector<std::vector<WeightHop>> weights;    // needed in the turn after their last
   std::vector<std::vector<WeightHop>> gradients;  // added to at the end of their last

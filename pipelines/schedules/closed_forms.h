@@ -22,7 +22,8 @@ namespace pipelab {
 
 // Formulas (formula.h) in
 //   P devices, M micro-batches, V virtual stages, r a device's number (from 0),
-//   g the largest group of micro-batches, or tawpipe's of devices (--group_size), f pairs of pipelines (--replicas / 2),
+//   g the largest group of micro-batches, or tawpipe's of devices (--group_size),
+//   f pairs of pipelines (--replicas / 2),
 //   u micro-batches of an update (--update_interval), s token slices (--slices), T the makespan.
 struct ClosedForm {
   absl::string_view scheme;
@@ -35,7 +36,7 @@ struct ClosedForm {
   Concatenation concatenation = Concatenation::kDirect;
 };
 
-// Weights that travel (ir/weight_ring.h), where messages do take time: turns, of all devices at once.
+// Weights that travel (ir/weight_ring.h), where messages do take time: turns of all devices at once.
 // In lock step a turn begins on all devices together and lasts as long as the longest work of one.
 struct RingForm {
   absl::string_view scheme;

@@ -174,9 +174,9 @@ TEST(WeiPipe, ClosedFormsOfTheRing) {
   EXPECT_GT(checked, 200);
 }
 
-// Two nodes of two: device 2 owns stage 3 and is its node's gate for stage 0, which device 0 owns. It
-// gives stage 0's weights to device 3, and adds up its gradients: the other node's sum, then those
-// of device 3.
+// Two nodes of two: device 2 owns stage 3 and is its node's gate for stage 0, which device 0 owns.
+// It gives stage 0's weights to device 3, and adds up its gradients: the other node's sum, then
+// those of device 3.
 TEST(TawPipe, HopsOfAGate) {
   SchemeParams sizes{4, 4};
   sizes.group_size = 2;

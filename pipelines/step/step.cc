@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/optional.h"
 #include "models/graph/context_parallel.h"
 #include "models/graph/expert_parallel.h"
 #include "models/graph/model_slices.h"
@@ -13,12 +14,14 @@
 #include "pipelines/cost/layer_times.h"
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/schedules/guided_order.h"
 #include "pipelines/schedules/schemes.h"
 #include "pipelines/sim/atomic_pairs.h"
 #include "pipelines/step/execution.h"
 #include "pipelines/step/execution_costs.h"
 #include "pipelines/step/expert_exchange.h"
 #include "pipelines/step/local_stages.h"
+#include "pipelines/step/recompute_gaps.h"
 #include "pipelines/step/schedule_file.h"
 #include "pipelines/step/stage_cut.h"
 #include "tools/base/status_macros.h"
@@ -333,7 +336,16 @@ absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
     parts.lowering.norm_values = 1;
     parts.lowering.norm_rounds = 2;
   }
+  absl::optional<StepParts> early;  // the same, to be put together again in another order
+  if (c.early_recompute > 0) early = parts;
   PIPELAB_ASSIGN_OR_RETURN(Step step, AssembleStep(std::move(parts)));
+  if (early.has_value()) {
+    PIPELAB_ASSIGN_OR_RETURN(const Schedule* one, cache->ScheduleOf(c));
+    const PassLengths lengths = LengthsOf(step.costs, step.program.schedule);
+    PIPELAB_ASSIGN_OR_RETURN(early->schedule, RecomputeEarly(c, *one, lengths));
+    ReplaceDevicesByGroups(early->members, &early->schedule);
+    PIPELAB_ASSIGN_OR_RETURN(step, AssembleStep(*std::move(early)));
+  }
   step.model_flops = cache->ModelFlops(c.batch(), step.program.schedule.forward_only);
   if (stages.with_heads != nullptr) step.with_heads = stages.with_heads->graph;
   return step;

@@ -33,6 +33,8 @@
 //                   narrow ones with +cast where sharded parts have 4 (cost/state_numbers.h)
 //   recompute       none, selective (attention's core), full, blocks
 //   rebuilt         how many first blocks of each stage recompute=blocks rebuilds (0: all)
+//   early_recompute of recompute=full: stages are rebuilt where a device would wait, at most so many
+//                   before their turn (Mario, PPoPP 2025; recompute_gaps.h) (0)
 //   sequence        sequence parallelism within tensor-parallel groups
 //   batch_norm      synchronised or own: what data-parallel copies normalise by
 //   local_heads     of stages that learn locally: linear (default) or convolution
@@ -122,7 +124,7 @@ struct StepConfig {
   int shards = 0;
   StateNumbers state;
   Recompute recompute = Recompute::kNone;
-  int rebuilt_blocks = 0;
+  int rebuilt_blocks = 0, early_recompute = 0;
   bool sequence_parallel = false, whole_experts = false;
   ContextExchange context_exchange = ContextExchange::kGather;
   Dispatch dispatch = Dispatch::kRows;

@@ -98,6 +98,7 @@ std::vector<StepField> MakeFields() {
       NamedField<StateNumbers>("state", &StepConfig::state, StateNumbersName, FindStateNumbers),
       NamedField<Recompute>("recompute", &StepConfig::recompute, RecomputeName, FindRecompute),
       IntegerField("rebuilt", "rebuilt_blocks", &StepConfig::rebuilt_blocks, 0),
+      IntegerField("early_recompute", "early_recompute", &StepConfig::early_recompute, 0),
       SwitchField("sequence", &StepConfig::sequence_parallel, true, false),
       NamedField<BatchNormCopies>("batch_norm", &StepConfig::batch_norm, BatchNormName,
                                   FindBatchNorm),

@@ -398,6 +398,36 @@ TEST_F(StepTest, SomeBlocksOfAStageAreRebuilt) {
               HasSubstr("requires recompute=blocks, not recompute=full"));
 }
 
+// Where devices of chimera wait in the middle of a step they rebuild stages for later backwards. The
+// step is shorter, by the times of its own passes, for at most so many activations more.
+TEST_F(StepTest, RecomputesInGaps) {
+  StepConfig c = Config("chimera", 4, 2, 8);
+  c.recompute = Recompute::kFull;
+  const StepPrediction plain = Evaluate(c);
+  c.early_recompute = 1;
+  const StepPrediction one = Evaluate(c);
+  c.early_recompute = 4;
+  const StepPrediction more = Evaluate(c);
+  EXPECT_LT(one.step_time, plain.step_time);
+  EXPECT_LE(more.step_time, one.step_time);
+  Bytes kept;
+  for (const StageCost& stage : plain.step.costs.stages) kept = std::max(kept, stage.memory.kept);
+  for (int d = 0; d < 4; ++d) {
+    EXPECT_LE(one.devices[d].peak_activation, plain.devices[d].peak_activation + kept) << d;
+    EXPECT_LE(more.devices[d].peak_activation, plain.devices[d].peak_activation + kept * 4) << d;
+  }
+  EXPECT_EQ(ParseStepConfig("config", c.ToString()).value(), c);
+  const auto refused = [&](const std::string& why) {
+    EXPECT_THAT(PredictStep(grid_, c).status().message(), HasSubstr(why));
+  };
+  c.recompute = Recompute::kBlocks;
+  refused("early_recompute=4: requires recompute=full, not recompute=blocks");
+  c.recompute = Recompute::kFull;
+  c.scheme = "weipipe";
+  c.data = 1;
+  refused("early_recompute=4: weipipe rebuilds a stage when its weights come by; leave it out");
+}
+
 // SlimPipe's context exchange: with long samples equal slices are unequal passes, whose devices wait
 // for one another; spread, they take less, and what they exchange is counted.
 TEST(Step, SlicesMaySpreadTheirAttention) {
