@@ -120,6 +120,13 @@ def pipelab_repositories():
     )
 
     system_library(
+        name = "pugixml",
+        apt = "libpugixml-dev",
+        probe_headers = ["pugixml.hpp"],
+        targets = {"pugixml": "-lpugixml"},
+    )
+
+    system_library(
         name = "metis",
         apt = "libmetis-dev",
         probe_headers = ["metis.h"],

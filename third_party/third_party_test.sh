@@ -64,6 +64,7 @@ expect_error '@tomlplusplus: apt-get install -y libtomlplusplus-dev' @tomlpluspl
 expect_error '@zlib: apt-get install -y zlib1g-dev' @zlib//:zlib
 expect_error '@xz: apt-get install -y liblzma-dev' @xz//:lzma
 expect_error '@png: apt-get install -y libpng-dev' @png//:png
+expect_error '@pugixml: apt-get install -y libpugixml-dev' @pugixml//:pugixml
 expect_error '@metis: apt-get install -y libmetis-dev' @metis//:metis
 expect_error '--config=mpi needs header <mpi.h>' --config=mpi //:mpi
 expect_error '@openmpi: apt-get install -y libopenmpi-dev openmpi-bin' --config=mpi //:mpi

@@ -16,6 +16,7 @@
 #include "models/data/cox2.h"
 #include "models/data/emoji.h"
 #include "models/data/fashion_mnist.h"
+#include "models/data/manuals.h"
 #include "models/data/movielens.h"
 #include "models/data/package_cache.h"
 #include "models/data/summaries.h"
@@ -65,6 +66,12 @@ absl::Status Main() {
                                CameraFramesPackage()));
   PIPELAB_RETURN_IF_ERROR(Show(One(LoadTheoremGraph), MetamathPackage()));
   PIPELAB_RETURN_IF_ERROR(Show(One(LoadWordNetGraph), WordNetPackage()));
+  const std::vector<DebianPackage>& catalogues = CataloguePackages();
+  PIPELAB_RETURN_IF_ERROR(Show(
+      [](const std::vector<std::string>& dirs) {
+        return LoadManuals({dirs[0], {dirs.begin() + 1, dirs.end()}}, "de");
+      },
+      ManualsPackage(), catalogues[0], catalogues[1], catalogues[2]));
   return Show(
       [](const std::vector<std::string>& dirs) { return LoadEmoji(dirs[0], dirs[1], dirs[2]); },
       EmojiFontPackage(), UnicodeDataPackage(), CldrPackage());

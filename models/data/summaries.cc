@@ -73,6 +73,13 @@ std::string Summary(const TextGraph& graph) {
       100 * NaiveBayesAccuracy(graph, data));
 }
 
+std::string Summary(const ParallelText& text) {
+  return absl::StrFormat(
+      "manuals, English and German: %d aligned blocks; without a partner %d English and %d German "
+      "sentences\n",
+      text.pairs.size(), text.lone_sources.size(), text.lone_targets.size());
+}
+
 std::string Summary(const TranslationCorpus& corpus) {
   const TranslationOptions options;
   const TranslationSplit split = SplitTranslations(corpus);

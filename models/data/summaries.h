@@ -14,6 +14,7 @@
 #include "models/data/descriptors.h"
 #include "models/data/emoji.h"
 #include "models/data/images.h"
+#include "models/data/manuals.h"
 #include "models/data/ratings.h"
 #include "models/data/text_corpus.h"
 #include "models/data/text_graph.h"
@@ -27,6 +28,8 @@ absl::StatusOr<std::string> Summary(const TextCorpus& corpus);
 std::string Summary(const ImageData& data);
 // Sizes; exact matches and chrF of copying and of the dictionary.
 std::string Summary(const TranslationCorpus& corpus);
+// Sizes.
+std::string Summary(const ParallelText& text);
 // Sizes, and the area under the ROC curve of the bias model.
 std::string Summary(const RatingTable& table);
 // Sizes, and the R2 of 5 nearest neighbours over all folds.

@@ -1,0 +1,53 @@
+// Pairs of sentences of two lists that are translations of each other, found without any example.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(const Mining mining, Mine(english, german));
+//   for (const MinedPair& p : mining.pairs) english[p.x], german[p.y];
+//
+// The first pairs are those whose character grams agree most (gram_vectors.h, ratio margin 1.06 as
+// in Tran et al., "Cross-lingual retrieval for iterative self-supervised training", NeurIPS 2020).
+// Each iteration learns word tables from what the two before found, scores all sentences with all
+// (pair_scores.h) and takes the pairs that choose each other (margin.h). It goes on until the pairs
+// settle. What is kept has a margin from which an estimate, made without truth, promises the wanted
+// precision (threshold.h); if no margin does, nothing is mined.
+//
+// The same sentences give the same bits, for any number of threads. Errors: InvalidArgument for text
+// that is not UTF-8.
+#ifndef PIPELAB_MODELS_MINING_MINE_H_
+#define PIPELAB_MODELS_MINING_MINE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/mining/margin.h"
+#include "models/mining/threshold.h"
+
+namespace pipelab {
+
+struct MineOptions {
+  double precision = 0.90;  // wanted of what is kept
+  double teaching = 0.75;   // wanted of what tables are learned from
+  int k = 4;                // others that a margin compares with
+  int most_iterations = 8;
+  double settled = 0.02;  // the share of pairs that changes when it stops
+  int threads = 1;
+};
+
+struct MineIteration {
+  std::vector<MinedPair> mutual;  // whatever their margin
+  std::vector<MinedPair> pairs;   // of them, what is kept
+  Threshold threshold;
+};
+
+struct Mining {
+  std::vector<MinedPair> pairs;        // the last iteration's, sorted by x
+  std::vector<MinedPair> grams_alone;  // what grams find without learning: every mutual pair
+  std::vector<MineIteration> iterations;
+};
+
+absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector<std::string>& y,
+                            const MineOptions& options = {});
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_MINING_MINE_H_

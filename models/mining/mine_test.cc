@@ -1,0 +1,182 @@
+// Mining on made-up languages, of which each word has one translation: the truth is known.
+#include "models/mining/mine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/data/mining_pool.h"
+#include "models/mining/sentence.h"
+#include "models/mining/sparse_rows.h"
+#include "models/mining/word_table.h"
+#include "tools/base/file.h"
+#include "tools/base/rng.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string Word(absl::string_view language, uint64_t word) {
+  std::string text;
+  for (int i = 0; i < 6; ++i) {
+    const CounterRng rng(word, language);
+    text.push_back("abcdefghijklmnopqrstuvwxyz"[rng.Below(i, 26)]);
+  }
+  return text;
+}
+
+// 12 words of 400, in the other language word by word; each third sentence has a number that both
+// sides share.
+ParallelText MadeUpText(int pairs) {
+  ParallelText text;
+  for (int i = 0; i < pairs; ++i) {
+    const CounterRng rng(i, "sentence");
+    TextPair pair;
+    for (int w = 0; w < 12; ++w) {
+      const float u = rng.Uniform(w);
+      const auto word = static_cast<uint64_t>(400 * u * u);  // some words are common
+      absl::StrAppend(&pair.source, Word("one", word), " ");
+      absl::StrAppend(&pair.target, Word("two", word), " ");
+    }
+    if (i % 3 == 0) {
+      absl::StrAppend(&pair.source, 7919 + i * 31);
+      absl::StrAppend(&pair.target, 7919 + i * 31);
+    }
+    text.pairs.push_back(std::move(pair));
+  }
+  return text;
+}
+
+double RightShare(const std::vector<MinedPair>& pairs, const MiningTruth& truth, size_t of) {
+  const std::set<std::pair<int32_t, int32_t>> right(truth.begin(), truth.end());
+  double found = 0;
+  for (const MinedPair& p : pairs) found += static_cast<double>(right.count({p.x, p.y}));
+  return found / static_cast<double>(of);
+}
+
+TEST(Mine, LearnsTheDictionaryOfMadeUpLanguages) {
+  const MiningTask task = MakeMiningTask(MadeUpText(600), {});
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Mining mining, Mine(task.pool.source, task.pool.target));
+  EXPECT_GE(RightShare(mining.pairs, task.truth, task.truth.size()), 0.95);
+  EXPECT_GE(RightShare(mining.pairs, task.truth, mining.pairs.size()), 0.85);
+  // Grams alone know the third with numbers.
+  EXPECT_LE(RightShare(mining.grams_alone, task.truth, task.truth.size()), 0.5);
+}
+
+TEST(Mine, FindsNothingWhereNothingIs) {
+  MiningTaskOptions options;
+  options.with_pairs = false;
+  const MiningTask task = MakeMiningTask(MadeUpText(600), options);
+  EXPECT_TRUE(task.truth.empty());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Mining mining, Mine(task.pool.source, task.pool.target));
+  EXPECT_LT(mining.pairs.size(), 0.02 * 300);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Mining nothing, Mine({}, {"a b c"}));
+  EXPECT_TRUE(nothing.pairs.empty());
+}
+
+// The judge's file may be there or not, and any number of threads may work.
+TEST(Mine, SameBitsWithoutTheTruthAndForAnyThreads) {
+  const std::string folder = *MakeTemporaryDirectory(JoinPath(testing::TempDir(), "mine-"));
+  ASSERT_THAT(WriteMiningTask(MakeMiningTask(MadeUpText(200), {}), folder), IsOk());
+  std::vector<std::vector<MinedPair>> mined;
+  for (const int threads : {1, 3}) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const MiningPool pool, ReadMiningPool(folder));
+    MineOptions options;
+    options.threads = threads;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Mining mining, Mine(pool.source, pool.target, options));
+    mined.push_back(mining.pairs);
+    ASSERT_THAT(RemoveTree(JoinPath(folder, "truth.txt")), IsOk());
+  }
+  EXPECT_FALSE(mined[0].empty());
+  EXPECT_EQ(mined[0], mined[1]);
+  EXPECT_FALSE(ReadMiningTruth(folder).ok());
+}
+
+TEST(Mine, NamesTheSentenceThatIsNotUtf8) {
+  EXPECT_THAT(Mine({"right", "wr\xffong"}, {"a"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("sentence 2 of x")));
+}
+
+TEST(ReadSentence, TakesCaseAndMarksAway) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Sentence s, ReadSentence("Čísla: ÄRGER, Привет — “X2”!"));
+  EXPECT_THAT(s.stems, ElementsAre("čísla", "ärger", "привет", "x2"));
+  EXPECT_EQ(s.text, U"čísla ärger привет x2");
+}
+
+// "a b" is "x y", "a" is "x": one iteration from t(.|a) = t(.|b) = t(.|null) = 1/2 by hand. In the
+// first pair each word gets a third from each of null, a, b; in the second x a half from null and a.
+// So the counts of a are 5/6 for x and 1/3 for y: t(x|a) = 5/7.
+TEST(TrainWordTable, IsTheHandComputedCase) {
+  const WordIds a_b = {0, 1}, x_y = {0, 1}, a = {0}, x = {0};
+  const WordTable once = TrainWordTable({{&a_b, &x_y}, {&a, &x}}, 2, 1);
+  ASSERT_EQ(once.Of(0).size(), 2u);
+  EXPECT_NEAR(once.Of(0)[0].probability, 5.0 / 7, 1e-6);
+  EXPECT_NEAR(once.Of(1)[0].probability, 0.5, 1e-6);
+  EXPECT_THAT(once.log_likelihoods(), ElementsAre(DoubleNear(std::log(0.5), 1e-12)));
+  const WordTable often = TrainWordTable({{&a_b, &x_y}, {&a, &x}}, 2, 30);
+  EXPECT_GT(often.Of(0)[0].probability, 0.95f);
+  EXPECT_GT(often.Of(1).back().probability, 0.9f);
+}
+
+TEST(TrainWordTable, LikelihoodNeverFalls) {
+  std::vector<WordIds> sides;
+  const CounterRng rng(1, "words");
+  for (int i = 0; i < 40; ++i) {
+    WordIds words;
+    for (int w = 0; w < 6; ++w) words.push_back(static_cast<int32_t>(rng.Below(6 * i + w, 9)));
+    sides.push_back(words);
+  }
+  std::vector<WordPair> pairs;
+  for (size_t i = 0; i < sides.size(); i += 2) pairs.push_back({&sides[i], &sides[i + 1]});
+  const std::vector<double> l = TrainWordTable(pairs, 9, 20).log_likelihoods();
+  for (size_t i = 1; i < l.size(); ++i) EXPECT_GE(l[i], l[i - 1] - 1e-12) << i;
+  EXPECT_GT(l.back(), l.front() + 0.01);
+}
+
+// Two by two, k = 1: the mean over others of each is the other score of its row or column.
+TEST(MutualPairs, MarginIsItsClosedForm) {
+  Neighbours near = {NeighbourLists(2, 3), NeighbourLists(2, 3)};
+  OfferScores(0, 0, {0.9f, 0.3f}, &near.of_x, &near.of_y);
+  OfferScores(1, 0, {0.5f, 0.4f}, &near.of_x, &near.of_y);
+  const auto difference = MutualPairs(near, MarginKind::kDifference, 1);
+  ASSERT_EQ(difference.size(), 2u);
+  EXPECT_FLOAT_EQ(difference[0].margin, 0.9f - (0.3f + 0.5f) / 2);
+  EXPECT_FLOAT_EQ(difference[1].margin, 0.4f - (0.5f + 0.3f) / 2);
+  EXPECT_EQ(difference[1].y, 1);
+  EXPECT_FLOAT_EQ(MutualPairs(near, MarginKind::kRatio, 1)[0].margin, 0.9f / 0.4f);
+  // Without y's first sentence its partner takes the other one, if that wants it most.
+  const auto hidden = MutualPairs(near, MarginKind::kDifference, 1, {true, false});
+  ASSERT_EQ(hidden.size(), 1u);
+  EXPECT_EQ(hidden[0].x, 1);
+}
+
+TEST(EstimatedPrecision, CountsOrphans) {
+  std::vector<MinedPair> pairs;
+  for (int i = 0; i < 100; ++i) pairs.push_back({i, i, static_cast<float>(i)});
+  // None of 100 orphans: Wilson's upper end for one standard error is 1 / 101. 50 of 200 sentences
+  // are mined, so 150 that are not times 1 / 100 are wrong.
+  EXPECT_NEAR(EstimatedPrecision(pairs, {}, 200, 50), 1 - 150.0 / 100 / 50, 1e-9);
+  EXPECT_LT(EstimatedPrecision(pairs, std::vector<float>(40, 60.0f), 200, 50), 0.1);
+}
+
+TEST(SparseProduct, IsTheInnerProduct) {
+  SparseRow x = {{0, 3.0f}, {2, 4.0f}};
+  ScaleToLength(1, &x);
+  std::vector<float> scores(2);
+  SparseProduct({{{2, 1.0f}}, {{0, 1.0f}, {1, 5.0f}}}, 3).Scores(x, absl::MakeSpan(scores));
+  EXPECT_THAT(scores, ElementsAre(0.8f, 0.6f));
+}
+
+}  // namespace
+}  // namespace pipelab

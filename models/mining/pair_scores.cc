@@ -1,0 +1,179 @@
+#include "models/mining/pair_scores.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <thread>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "models/mining/sparse_rows.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int kParts = 4;
+constexpr double kNoTranslation = 0.5;  // e
+// A sentence of few words says little, and so does a rare word.
+constexpr float kAddedWords = 8;
+constexpr double kAddedCount = 3;
+constexpr float kGramWeight = 3;
+constexpr double kLengthWeight = 0.3;
+
+// By target word, what it gains from the sentence `source`.
+SparseRow Gains(const WordIds& source, const WordTable& table, const ScoredList& target) {
+  std::map<int32_t, double> probability;
+  for (const int32_t word : source) {
+    for (const WordProbability& p : table.Of(word)) probability[p.word] += p.probability;
+  }
+  SparseRow gains;
+  for (const auto& [word, sum] : probability) {
+    const double p = sum / static_cast<double>(source.size() + 1);
+    const double odds = (1 - kNoTranslation) * p /
+                        (kNoTranslation * (target.word_share[word] + kAddedCount * target.word));
+    gains.push_back({word, static_cast<float>(std::log1p(odds))});
+  }
+  return gains;
+}
+
+// Each word's share of the sentence, less for a short one.
+SparseRow Shares(const WordIds& words) {
+  std::map<int32_t, int> counts;
+  for (const int32_t word : words) ++counts[word];
+  SparseRow shares;
+  for (const auto& [word, count] : counts) {
+    shares.push_back(
+        {word, static_cast<float>(count) / (static_cast<float>(words.size()) + kAddedWords)});
+  }
+  return shares;
+}
+
+void Append(const SparseRow& entries, int64_t first, float scale, SparseRow* row) {
+  for (const SparseEntry& e : entries) {
+    row->push_back({static_cast<int32_t>(first + e.column), e.value * scale});
+  }
+}
+
+WordTable TableOf(const ScoredList& source, const ScoredList& target,
+                  const std::vector<MinedPair>& pairs, int part, bool x_is_source, int iterations) {
+  std::vector<WordPair> taught;
+  for (const MinedPair& p : pairs) {
+    if (p.x % kParts == part) continue;
+    taught.push_back(
+        {&source.words[x_is_source ? p.x : p.y], &target.words[x_is_source ? p.y : p.x]});
+  }
+  return TrainWordTable(taught, static_cast<int32_t>(source.word_share.size()), iterations);
+}
+
+// The terms that are products, as rows whose inner product is their sum: grams, then gains of words
+// of y with shares of words of y, then the same with x's words.
+class ScoreRows {
+ public:
+  ScoreRows(const ScoredList& x, const ScoredList& y, const GramVectors& grams,
+            const std::vector<MinedPair>& pairs, int part, int iterations)
+      : x_(x),
+        y_(y),
+        grams_(grams),
+        y_of_x_(TableOf(x, y, pairs, part, true, iterations)),
+        x_of_y_(TableOf(y, x, pairs, part, false, iterations)) {}
+
+  SparseRow OfX(int64_t i) const {
+    SparseRow row;
+    Append(grams_.x[i], 0, kGramWeight, &row);
+    Append(Gains(x_.words[i], y_of_x_, y_), kGramDims, 1, &row);
+    Append(Shares(x_.words[i]), x_words(), 1, &row);
+    return row;
+  }
+  SparseRow OfY(int64_t j) const {
+    SparseRow row;
+    Append(grams_.y[j], 0, 1, &row);
+    Append(Shares(y_.words[j]), kGramDims, 1, &row);
+    Append(Gains(y_.words[j], x_of_y_, x_), x_words(), 1, &row);
+    return row;
+  }
+  int32_t columns() const {
+    return static_cast<int32_t>(x_words() + static_cast<int64_t>(x_.word_share.size()));
+  }
+
+ private:
+  int64_t x_words() const { return kGramDims + static_cast<int64_t>(y_.word_share.size()); }
+
+  const ScoredList& x_;
+  const ScoredList& y_;
+  const GramVectors& grams_;
+  const WordTable y_of_x_, x_of_y_;
+};
+
+std::vector<double> LogLengths(const ScoredList& list, double mean) {
+  std::vector<double> logs;
+  for (const double length : list.length) logs.push_back(std::log(length / mean));
+  return logs;
+}
+
+double MeanLength(const ScoredList& list) {
+  return std::accumulate(list.length.begin(), list.length.end(), 0.0) /
+         static_cast<double>(std::max<size_t>(1, list.length.size()));
+}
+
+}  // namespace
+
+ScoredList MakeScoredList(const std::vector<Sentence>& sentences) {
+  ScoredList list;
+  absl::flat_hash_map<std::string, int32_t> ids;
+  double said = 0;
+  for (const Sentence& s : sentences) {
+    WordIds words;
+    for (const std::string& stem : s.stems) {
+      const auto it = ids.try_emplace(stem, static_cast<int32_t>(ids.size())).first;
+      words.push_back(it->second);
+      list.word_share.resize(ids.size(), 0);
+      ++list.word_share[it->second];
+      ++said;
+    }
+    list.words.push_back(std::move(words));
+    list.length.push_back(static_cast<double>(std::max<size_t>(1, s.text.size())));
+  }
+  said = std::max(1.0, said);
+  list.word = 1 / said;
+  for (double& share : list.word_share) share /= said;
+  return list;
+}
+
+Neighbours ScorePairs(const ScoredList& x, const ScoredList& y, const GramVectors& grams,
+                      const std::vector<MinedPair>& pairs, const ScoreOptions& options) {
+  const auto m = static_cast<int64_t>(x.words.size()), n = static_cast<int64_t>(y.words.size());
+  const std::vector<double> x_length = LogLengths(x, MeanLength(x));
+  const std::vector<double> y_length = LogLengths(y, MeanLength(y));
+  const Neighbours none = {NeighbourLists(m, options.neighbours),
+                           NeighbourLists(n, options.neighbours)};
+  std::vector<Neighbours> found(options.threads, none);
+  for (int part = 0; part < kParts; ++part) {
+    const ScoreRows rows(x, y, grams, pairs, part, options.iterations);
+    std::vector<SparseRow> y_rows;
+    for (int64_t j = 0; j < n; ++j) y_rows.push_back(rows.OfY(j));
+    const SparseProduct product(y_rows, rows.columns());
+    const auto score = [&](int thread) {
+      std::vector<float> scores(n);
+      for (int64_t i = part + kParts * thread; i < m; i += kParts * options.threads) {
+        product.Scores(rows.OfX(i), absl::MakeSpan(scores));
+        for (int64_t j = 0; j < n; ++j) {
+          scores[j] -= static_cast<float>(kLengthWeight * std::abs(x_length[i] - y_length[j]));
+        }
+        OfferScores(i, 0, scores, &found[thread].of_x, &found[thread].of_y);
+      }
+    };
+    std::vector<std::thread> helpers;
+    for (int t = 1; t < options.threads; ++t) helpers.emplace_back(score, t);
+    score(0);
+    for (std::thread& helper : helpers) helper.join();
+  }
+  for (int t = 1; t < options.threads; ++t) {
+    found[0].of_x.Merge(found[t].of_x);
+    found[0].of_y.Merge(found[t].of_y);
+  }
+  return found[0];
+}
+
+}  // namespace pipelab

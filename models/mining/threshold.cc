@@ -1,0 +1,75 @@
+#include "models/mining/threshold.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipelab {
+namespace {
+
+constexpr int kParts = 5;
+constexpr int64_t kLeastPairs = 10;
+
+double WilsonUpper(double count, double of) {
+  if (of == 0) return 1;
+  const double share = count / of;
+  return (share + 0.5 / of + std::sqrt((share * (1 - share) + 0.25 / of) / of)) / (1 + 1 / of);
+}
+
+int64_t CountAtLeast(const std::vector<float>& ascending, float margin) {
+  return ascending.end() - std::lower_bound(ascending.begin(), ascending.end(), margin);
+}
+
+// `mined` of `sentences` that are mined, where a share `wrong` of those without a partner is.
+double PrecisionOf(double mined, double sentences, double wrong) {
+  if (mined == 0 || wrong >= 1) return 0;
+  return std::max(0.0, 1 - wrong * (sentences - mined) / ((1 - wrong) * mined));
+}
+
+}  // namespace
+
+std::vector<float> OrphanMargins(const Neighbours& near, const std::vector<MinedPair>& pairs,
+                                 int k) {
+  std::vector<float> margins;
+  for (int part = 0; part < kParts; ++part) {
+    std::vector<bool> hidden(near.of_y.rows(), false), orphan(near.of_x.rows(), false);
+    for (size_t p = part; p < pairs.size(); p += kParts) {
+      hidden[pairs[p].y] = true;
+      orphan[pairs[p].x] = true;
+    }
+    for (const MinedPair& p : MutualPairs(near, MarginKind::kDifference, k, hidden)) {
+      if (orphan[p.x]) margins.push_back(p.margin);
+    }
+  }
+  std::sort(margins.begin(), margins.end());
+  return margins;
+}
+
+double EstimatedPrecision(const std::vector<MinedPair>& pairs, const std::vector<float>& orphans,
+                          int64_t sentences, float margin) {
+  const auto mined = static_cast<double>(AtLeast(pairs, margin).size());
+  const auto wrong = static_cast<double>(CountAtLeast(orphans, margin));
+  return PrecisionOf(mined, static_cast<double>(sentences),
+                     WilsonUpper(wrong, static_cast<double>(pairs.size())));
+}
+
+Threshold ChooseThreshold(const Neighbours& near, const std::vector<MinedPair>& pairs, int k,
+                          double precision) {
+  const std::vector<float> orphans = OrphanMargins(near, pairs, k);
+  const int64_t sentences = std::min(near.of_x.rows(), near.of_y.rows());
+  std::vector<float> margins;
+  for (const MinedPair& p : pairs) margins.push_back(p.margin);
+  std::sort(margins.begin(), margins.end());
+  Threshold best;
+  // Down from the highest margin; the lowest that reaches the precision is what is left at the end.
+  for (auto mined = kLeastPairs; mined <= static_cast<int64_t>(margins.size()); ++mined) {
+    const float margin = margins[margins.size() - mined];
+    const double wrong = WilsonUpper(static_cast<double>(CountAtLeast(orphans, margin)),
+                                     static_cast<double>(pairs.size()));
+    const double estimate =
+        PrecisionOf(static_cast<double>(mined), static_cast<double>(sentences), wrong);
+    if (estimate >= precision) best = {true, margin, estimate, mined};
+  }
+  return best;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,46 @@
+// The margin from which mined pairs are kept, chosen without knowing a true pair.
+//
+//   const Threshold t = ChooseThreshold(near, pairs, /*k=*/4, /*precision=*/0.9);
+//   if (t.found) kept = AtLeast(pairs, t.margin);
+//
+// Sentences whose partners are taken away have no right partner any more, so each pair that they are
+// mined with is wrong. Every pair loses its partner once, a fifth of all at a time. The share of such
+// orphans that are mined with a margin of t or more estimates how often a sentence without a partner
+// is mined; with the number of sentences that no pair at t has, it gives the wrong pairs at t, and
+// so the precision. The share is taken at the upper end of a confidence interval (Wilson, "Probable
+// inference, the law of succession, and statistical inference", 1927; one standard error), so that a
+// few orphans prove nothing.
+#ifndef PIPELAB_MODELS_MINING_THRESHOLD_H_
+#define PIPELAB_MODELS_MINING_THRESHOLD_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "models/mining/margin.h"
+#include "models/mining/nearest.h"
+
+namespace pipelab {
+
+struct Threshold {
+  bool found = false;    // whether any margin reaches the precision
+  float margin = 0;      // the least one that does
+  double precision = 0;  // as estimated there
+  int64_t pairs = 0;     // with that margin or more
+};
+
+// The margins that orphans are mined with, one an orphan; those mined with nobody are left out.
+std::vector<float> OrphanMargins(const Neighbours& near, const std::vector<MinedPair>& pairs,
+                                 int k);
+
+// What the precision of pairs with `margin` or more is. `orphans` are of `pairs`, `sentences` those
+// of the shorter list.
+double EstimatedPrecision(const std::vector<MinedPair>& pairs, const std::vector<float>& orphans,
+                          int64_t sentences, float margin);
+
+// Of `pairs` = MutualPairs(near, kDifference, k). At least 10 pairs, or none is found.
+Threshold ChooseThreshold(const Neighbours& near, const std::vector<MinedPair>& pairs, int k,
+                          double precision);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_MINING_THRESHOLD_H_
