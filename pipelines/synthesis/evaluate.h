@@ -30,8 +30,8 @@ class WordEvaluator {
 
   int64_t Makespan(const OrderWords& words);
   const std::vector<int64_t>& Begins(int device) const { return begins_[device]; }
-  // Of the last words, which end and have no copies: passes that follow one another without a pause from the first
-  // time to the last, in order; what each waits for is the one before it.
+  // Of the last words, which end and have no copies: passes that follow one another without a pause
+  // from the first time to the last, in order; what each waits for is the one before it.
   std::vector<WordPlace> CriticalPath(const OrderWords& words) const;
 
  private:

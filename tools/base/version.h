@@ -1,5 +1,7 @@
-// The version that is being worked on; CHANGELOG.md says what has been released. Programs, the Python
-// package and installed files have it from here.
+// The version that is being worked on; CHANGELOG.md says what has been released. Programs, the
+// Python package and installed files have it from here.
+//
+//   absl::StrCat("pipelab ", kVersion)
 #ifndef PIPELAB_TOOLS_BASE_VERSION_H_
 #define PIPELAB_TOOLS_BASE_VERSION_H_
 
