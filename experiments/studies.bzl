@@ -25,6 +25,7 @@ STUDIES = {
     "gnn_preparation": "//experiments/graphs:gnn_preparation",
     "gnn_split": "//experiments/graph_split:gnn_split",
     "synthesis": "//experiments/synthesis:synthesis",
+    "corpus_mining": "//experiments/mining:corpus_mining",
     "candle_uno_train": "//experiments/train:candle_uno_train",
     "dlrm_train": "//experiments/train:dlrm_train",
     "gpt_train": "//experiments/train:gpt_train",

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -108,6 +109,17 @@ absl::Status AddBlocks(const std::string& dir, uint64_t half, std::set<std::stri
   return absl::OkStatus();
 }
 
+// What is the same in ids that differ in marks and accelerators alone ("_Open the file...").
+std::string Letters(absl::string_view text) {
+  std::string letters;
+  for (const char c : text) {
+    if (absl::ascii_isalnum(static_cast<unsigned char>(c))) {
+      letters.push_back(absl::ascii_tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return letters;
+}
+
 absl::Status AddStrings(const std::string& package_dir, absl::string_view locale,
                         std::set<std::string>* sources, std::set<std::string>* targets) {
   const std::string dir =
@@ -120,7 +132,7 @@ absl::Status AddStrings(const std::string& package_dir, absl::string_view locale
     for (const MoEntry& e : entries) {
       if (!IsLong(e.id) || !IsLong(e.translation) || e.id == e.translation) continue;
       if (!DecodeUtf8(e.id).ok() || !DecodeUtf8(e.translation).ok()) continue;
-      const bool is_source = StableHash(e.id) % 2 == 0;
+      const bool is_source = StableHash(Letters(e.id)) % 2 == 0;
       (is_source ? sources : targets)
           ->insert(absl::StrJoin(Words(is_source ? e.id : e.translation), " "));
     }

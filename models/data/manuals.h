@@ -12,8 +12,8 @@
 // lists of kinds of blocks are aligned block by block. Blocks that are alike in both languages are
 // left out, and so is a pair of which either side came before: the alignment is one to one.
 //
-// Without a partner are blocks and strings of five words and more. A catalogue's string gives either
-// its English side or the other, by its hash, never both.
+// Without a partner are blocks and strings of five words and more. A catalogue's string gives
+// either its English side or the other, by the hash of its letters, never both.
 //
 // Errors: see package_cache.h and gettext_mo.h; DataLoss for a page that is not XML, with file and
 // byte; NotFound for a language that the manual does not have.

@@ -1,6 +1,7 @@
 #include "models/mining/gram_vectors.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <string>
@@ -37,38 +38,44 @@ GramCounts CountGrams(const Sentence& sentence) {
   return counts;
 }
 
-SparseRow RowOf(const GramCounts& counts, const absl::flat_hash_map<uint64_t, int>& sentences_with,
-                double sentences) {
+// In how many sentences of each list a gram is.
+using GramUse = absl::flat_hash_map<uint64_t, std::array<int, 2>>;
+
+// Grams that one list alone has are part of the length, and of no product.
+SparseRow RowOf(const GramCounts& counts, const GramUse& use, double sentences) {
   std::map<int32_t, float> columns;
+  double squares = 0;
   for (const auto& [gram, count] : counts) {
-    const double weight = (1 + std::log(count)) * std::log(sentences / sentences_with.at(gram));
+    const std::array<int, 2>& in = use.at(gram);
+    const double weight = (1 + std::log(count)) * std::log(sentences / (in[0] + in[1]));
+    squares += weight * weight;
+    if (in[0] == 0 || in[1] == 0) continue;
     const float sign = (gram >> 63) == 0 ? 1.0f : -1.0f;
     columns[static_cast<int32_t>(gram % kGramDims)] += sign * static_cast<float>(weight);
   }
   SparseRow row;
   for (const auto& [column, value] : columns) {
-    if (value != 0) row.push_back({column, value});
+    if (value != 0) row.push_back({column, value / static_cast<float>(std::sqrt(squares))});
   }
-  ScaleToLength(1, &row);
   return row;
 }
 
 }  // namespace
 
 GramVectors MakeGramVectors(const std::vector<Sentence>& x, const std::vector<Sentence>& y) {
-  absl::flat_hash_map<uint64_t, int> sentences_with;
+  GramUse use;
   std::vector<GramCounts> counts[2];
   for (const int side : {0, 1}) {
     for (const Sentence& s : side == 0 ? x : y) {
       counts[side].push_back(CountGrams(s));
-      for (const auto& gram : counts[side].back()) ++sentences_with[gram.first];
+      for (const auto& gram : counts[side].back()) ++use[gram.first][side];
     }
   }
   const auto sentences = static_cast<double>(x.size() + y.size());
   GramVectors vectors;
   for (const int side : {0, 1}) {
     for (const GramCounts& c : counts[side]) {
-      (side == 0 ? vectors.x : vectors.y).push_back(RowOf(c, sentences_with, sentences));
+      (side == 0 ? vectors.x : vectors.y).push_back(RowOf(c, use, sentences));
     }
   }
   return vectors;

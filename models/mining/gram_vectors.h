@@ -4,8 +4,9 @@
 //   const GramVectors v = MakeGramVectors(x_sentences, y_sentences);
 //   const Tensor x_MD = DenseRows(v.x, kGramDims, &arena);      // for NearestNeighbours
 //
-// Grams are hashed into kGramDims columns with a sign (Weinberger et al., "Feature hashing for large
-// scale multitask learning", ICML 2009), so that collisions cancel on average. Rows have length 1.
+// Grams are hashed into kGramDims columns with a sign (Weinberger et al., "Feature hashing for
+// large scale multitask learning", ICML 2009), so that collisions cancel on average. Rows have
+// length 1 with the grams that one list alone has; those are left out.
 #ifndef PIPELAB_MODELS_MINING_GRAM_VECTORS_H_
 #define PIPELAB_MODELS_MINING_GRAM_VECTORS_H_
 

@@ -1,7 +1,6 @@
 #include "models/mining/mine.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "kernels/tensor/arena.h"
@@ -15,6 +14,7 @@ namespace pipelab {
 namespace {
 
 constexpr float kFirstRatio = 1.06f;
+constexpr size_t kFirstWords = 8;
 
 std::vector<MinedPair> PairsByGrams(const GramVectors& grams, const MineOptions& options) {
   if (grams.x.empty() || grams.y.empty()) return {};
@@ -25,14 +25,28 @@ std::vector<MinedPair> PairsByGrams(const GramVectors& grams, const MineOptions&
   return MutualPairs(near, MarginKind::kRatio, options.k);
 }
 
-// The share of pairs that only one of the two has.
-double Changed(const std::vector<MinedPair>& a, const std::vector<MinedPair>& b) {
-  std::set<std::pair<int32_t, int32_t>> before;
-  for (const MinedPair& p : a) before.insert({p.x, p.y});
-  double both = 0;
-  for (const MinedPair& p : b) both += static_cast<double>(before.count({p.x, p.y}));
-  const double all = static_cast<double>(a.size() + b.size());
-  return all == 0 ? 0 : 1 - 2 * both / all;
+// Those of long sentences: short ones are alike by chance.
+std::vector<MinedPair> LongPairs(const std::vector<MinedPair>& pairs, const ScoredList& x,
+                                 const ScoredList& y) {
+  std::vector<MinedPair> kept;
+  for (const MinedPair& p : pairs) {
+    if (std::min(x.words[p.x].size(), y.words[p.y].size()) >= kFirstWords) kept.push_back(p);
+  }
+  return kept;
+}
+
+// What reaches the wanted precision of teachers, or a part of it where nothing does and a tenth of
+// the sentences reach that: first tables are learned from poor pairs and find better ones. Fewer
+// pairs would be chance that confirms itself.
+Threshold TeachingThreshold(const Neighbours& near, const std::vector<MinedPair>& mutual,
+                            const MineOptions& options) {
+  const int64_t least = std::min(near.of_x.rows(), near.of_y.rows()) / 10;
+  Threshold found = ChooseThreshold(near, mutual, options.k, options.teaching);
+  for (int part = 2; part <= 3 && !found.found; ++part) {
+    found = ChooseThreshold(near, mutual, options.k, options.teaching / part);
+    if (found.pairs < least) found = Threshold();
+  }
+  return found;
 }
 
 // What two iterations found, a pair once: from one alone, tables swing between two answers.
@@ -61,22 +75,35 @@ absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector
   scores.threads = options.threads;
   Mining mining;
   mining.grams_alone = PairsByGrams(grams, options);
-  std::vector<MinedPair> teachers = AtLeast(mining.grams_alone, kFirstRatio);
+  std::vector<MinedPair> teachers =
+      LongPairs(AtLeast(mining.grams_alone, kFirstRatio), x_list, y_list);
   std::vector<MinedPair> learned;
+  double right = 0;  // of mining.pairs, as estimated
+  int still = 0;     // iterations without growth, one after the other
   for (int i = 0; i < options.most_iterations && !teachers.empty(); ++i) {
     const Neighbours near = ScorePairs(x_list, y_list, grams, teachers, scores);
     MineIteration now;
     now.mutual = MutualPairs(near, MarginKind::kDifference, options.k);
     now.threshold = ChooseThreshold(near, now.mutual, options.k, options.precision);
-    if (now.threshold.found) now.pairs = AtLeast(now.mutual, now.threshold.margin);
-    const Threshold softer = ChooseThreshold(near, now.mutual, options.k, options.teaching);
-    const std::vector<MinedPair> last = std::move(learned);
-    if (softer.found) learned = AtLeast(now.mutual, softer.margin);
-    teachers = Either(learned, last);
-    const bool settled = i > 0 && Changed(mining.pairs, now.pairs) <= options.settled;
-    mining.pairs = now.pairs;
+    const double now_right = now.threshold.precision * static_cast<double>(now.threshold.pairs);
+    const bool better = now_right > right;
+    if (right > 0) still = now_right <= right * (1 + options.settled) ? still + 1 : 0;
+    if (!now.threshold.found) {
+      right = 0;
+      mining.pairs.clear();
+    }
+    if (better) {
+      right = now_right;
+      mining.pairs = AtLeast(now.mutual, now.threshold.margin);
+    }
+    now.pairs = mining.pairs;
     mining.iterations.push_back(std::move(now));
-    if (settled || !softer.found) break;
+    const MineIteration& last = mining.iterations.back();
+    const Threshold softer = TeachingThreshold(near, last.mutual, options);
+    if (still == 2 || !softer.found) break;
+    const std::vector<MinedPair> before = std::move(learned);
+    learned = AtLeast(last.mutual, softer.margin);
+    teachers = Either(learned, before);
   }
   return mining;
 }

@@ -4,14 +4,17 @@
 //   for (const MinedPair& p : mining.pairs) english[p.x], german[p.y];
 //
 // The first pairs are those whose character grams agree most (gram_vectors.h, ratio margin 1.06 as
-// in Tran et al., "Cross-lingual retrieval for iterative self-supervised training", NeurIPS 2020).
-// Each iteration learns word tables from what the two before found, scores all sentences with all
-// (pair_scores.h) and takes the pairs that choose each other (margin.h). It goes on until the pairs
-// settle. What is kept has a margin from which an estimate, made without truth, promises the wanted
-// precision (threshold.h); if no margin does, nothing is mined.
+// in Tran et al., "Cross-lingual retrieval for iterative self-supervised training", NeurIPS 2020),
+// of sentences of 8 words and more.
 //
-// The same sentences give the same bits, for any number of threads. Errors: InvalidArgument for text
-// that is not UTF-8.
+// Each iteration learns word tables from what the two before found, scores all sentences with all
+// (pair_scores.h) and takes the pairs that choose each other (margin.h). What is kept has a margin
+// from which an estimate, made without truth, promises the wanted precision (threshold.h). An
+// iteration with fewer right pairs, as estimated, than one before keeps what that mined; one where
+// no margin reaches the precision takes it back. Two iterations without growth are the last.
+//
+// The same sentences give the same bits, for any number of threads. Errors: InvalidArgument for
+// text that is not UTF-8.
 #ifndef PIPELAB_MODELS_MINING_MINE_H_
 #define PIPELAB_MODELS_MINING_MINE_H_
 
@@ -29,13 +32,13 @@ struct MineOptions {
   double teaching = 0.75;   // wanted of what tables are learned from
   int k = 4;                // others that a margin compares with
   int most_iterations = 8;
-  double settled = 0.02;  // the share of pairs that changes when it stops
+  double settled = 0.01;  // it ends where the right pairs grow by less than this share
   int threads = 1;
 };
 
 struct MineIteration {
   std::vector<MinedPair> mutual;  // whatever their margin
-  std::vector<MinedPair> pairs;   // of them, what is kept
+  std::vector<MinedPair> pairs;   // what is mined after it
   Threshold threshold;
 };
 

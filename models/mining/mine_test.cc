@@ -115,8 +115,8 @@ TEST(ReadSentence, TakesCaseAndMarksAway) {
 }
 
 // "a b" is "x y", "a" is "x": one iteration from t(.|a) = t(.|b) = t(.|null) = 1/2 by hand. In the
-// first pair each word gets a third from each of null, a, b; in the second x a half from null and a.
-// So the counts of a are 5/6 for x and 1/3 for y: t(x|a) = 5/7.
+// first pair each word gets a third from each of null, a, b; in the second x a half from null and
+// a. So the counts of a are 5/6 for x and 1/3 for y: t(x|a) = 5/7.
 TEST(TrainWordTable, IsTheHandComputedCase) {
   const WordIds a_b = {0, 1}, x_y = {0, 1}, a = {0}, x = {0};
   const WordTable once = TrainWordTable({{&a_b, &x_y}, {&a, &x}}, 2, 1);

@@ -1,14 +1,14 @@
-// Exact nearest neighbours by inner product, of all rows of x among those of y and the reverse, from
-// one blocked matrix product.
+// Exact nearest neighbours by inner product, of all rows of x among those of y and the reverse,
+// from one blocked matrix product.
 //
 //   const Neighbours near = NearestNeighbours(x_MD, y_ND, /*k=*/4, /*threads=*/2);
 //   near.of_x.Of(7)[0].index;      // the row of y that is nearest to row 7 of x
 //   near.of_y.Of(2)[0].score;      // the inner product of row 2 of y with its nearest row of x
 //
 // Rows of unit length make inner products cosines. Scores are float32. Best first; of equal scores
-// the smaller index comes first, so that the lists are one exact answer, whatever the order in which
-// scores come. Blocks of the product have sizes of their own, so bits are the same for any number of
-// threads.
+// the smaller index comes first, so that the lists are one exact answer, whatever the order in
+// which scores come. Blocks of the product have sizes of their own, so bits are the same for any
+// number of threads.
 //
 // Memory beside x and y: the lists, 8 k bytes a row (times `threads` for x), and a block of 2.4 MB
 // for each thread. The matrix of all scores is never whole.

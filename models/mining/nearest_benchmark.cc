@@ -2,8 +2,8 @@
 //
 //   bazel run //models/mining:nearest_benchmark
 //
-// Seconds of the wall clock and of both threads together (CPU), GFLOP/s of the product, and the most
-// memory that the process had.
+// Seconds of the wall clock and of both threads together (CPU), GFLOP/s of the product, and the
+// most memory that the process had.
 #include <sys/resource.h>
 
 #include "benchmark/benchmark.h"

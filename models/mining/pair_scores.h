@@ -3,15 +3,15 @@
 //   const Neighbours near = ScorePairs(texts, pairs, options);
 //
 // score(x, y) = the sum over words t of y of log((1 - e) p(t | x) / (e p(t)) + 1), divided by the
-// words of y and 8 more, the same the other way, 3 times the cosine of grams, and less 0.3 times how far the lengths' logarithms are
-// apart. p(t | x) is IBM model 1's, trained on `pairs` both ways (word_table.h), p(t) the word's
-// share of its list as if it were said 3 times more, e = 0.5: the logarithm is how much more likely a word is for being a translation,
-// and a word that x does not explain costs nothing. (Munteanu and Marcu, "Improving machine
-// translation performance by exploiting non-parallel corpora", Computational Linguistics 2005, score
-// by such tables.)
+// words of y and 8 more, the same the other way, 3 times the cosine of grams, and less 0.3 times
+// how far the lengths' logarithms are apart. p(t | x) is IBM model 1's, trained on `pairs` both
+// ways (word_table.h), p(t) the word's share of its list as if it were said 3 times more, e = 0.5:
+// the logarithm is how much more likely a word is for being a translation, and a word that x does
+// not explain costs nothing. (Munteanu and Marcu, "Improving machine translation performance by
+// exploiting non-parallel corpora", Computational Linguistics 2005, score by such tables.)
 //
-// A sentence is never scored by a table that its own pair taught: sentences of x are in 4 parts, and
-// those of a part are scored by tables trained on the pairs of the other three.
+// A sentence is never scored by a table that its own pair taught: sentences of x are in 4 parts,
+// and those of a part are scored by tables trained on the pairs of the other three.
 #ifndef PIPELAB_MODELS_MINING_PAIR_SCORES_H_
 #define PIPELAB_MODELS_MINING_PAIR_SCORES_H_
 

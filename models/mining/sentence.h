@@ -5,8 +5,8 @@
 //   s.stems;     // "the", "printe", "2", "of", "them"
 //
 // Whatever is no letter and no digit parts words. A stem is a word's first six characters, which
-// puts most forms of a word together in languages that inflect at the end. Case is taken from Latin,
-// Greek and Cyrillic letters.
+// puts most forms of a word together in languages that inflect at the end. Case is taken from
+// Latin, Greek and Cyrillic letters.
 #ifndef PIPELAB_MODELS_MINING_SENTENCE_H_
 #define PIPELAB_MODELS_MINING_SENTENCE_H_
 

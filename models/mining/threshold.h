@@ -3,13 +3,13 @@
 //   const Threshold t = ChooseThreshold(near, pairs, /*k=*/4, /*precision=*/0.9);
 //   if (t.found) kept = AtLeast(pairs, t.margin);
 //
-// Sentences whose partners are taken away have no right partner any more, so each pair that they are
-// mined with is wrong. Every pair loses its partner once, a fifth of all at a time. The share of such
-// orphans that are mined with a margin of t or more estimates how often a sentence without a partner
-// is mined; with the number of sentences that no pair at t has, it gives the wrong pairs at t, and
-// so the precision. The share is taken at the upper end of a confidence interval (Wilson, "Probable
-// inference, the law of succession, and statistical inference", 1927; one standard error), so that a
-// few orphans prove nothing.
+// Sentences whose partners are taken away have no right partner any more, so each pair that they
+// are mined with is wrong. Every pair loses its partner once, a fifth of all at a time. The share
+// of such orphans that are mined with a margin of t or more estimates how often a sentence without
+// a partner is mined; with the number of sentences that no pair at t has, it gives the wrong pairs
+// at t, and so the precision. The share is taken at the upper end of a confidence interval (Wilson,
+// "Probable inference, the law of succession, and statistical inference", 1927; one standard
+// error), so that a few orphans prove nothing.
 #ifndef PIPELAB_MODELS_MINING_THRESHOLD_H_
 #define PIPELAB_MODELS_MINING_THRESHOLD_H_
 

@@ -5,9 +5,9 @@
 //   const WordTable table = TrainWordTable(pairs, source_words, /*iterations=*/5);
 //   for (const WordProbability& p : table.Of(word)) ...           // p.word, p.probability
 //
-// A target word comes from one word of the source sentence or from a null word, each equally likely:
-// p(t | s) = (t(t | null) + sum over words v of s of t(t | v)) / (length of s + 1). Words are ids
-// from 0; a sentence has a word as often as it says it. The likelihood never falls from one
+// A target word comes from one word of the source sentence or from a null word, each equally
+// likely: p(t | s) = (t(t | null) + sum over words v of s of t(t | v)) / (length of s + 1). Words
+// are ids from 0; a sentence has a word as often as it says it. The likelihood never falls from one
 // iteration to the next.
 #ifndef PIPELAB_MODELS_MINING_WORD_TABLE_H_
 #define PIPELAB_MODELS_MINING_WORD_TABLE_H_
