@@ -1,6 +1,8 @@
 #include "models/mining/mine.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <utility>
 
 #include "kernels/tensor/arena.h"
@@ -14,7 +16,10 @@ namespace pipelab {
 namespace {
 
 constexpr float kFirstRatio = 1.06f;
-constexpr size_t kFirstWords = 8;
+constexpr size_t kFirstWords = 5;
+constexpr double kGrowth = 1.3, kKeptTeachers = 0.8;
+
+int64_t Size(const std::vector<MinedPair>& pairs) { return static_cast<int64_t>(pairs.size()); }
 
 std::vector<MinedPair> PairsByGrams(const GramVectors& grams, const MineOptions& options) {
   if (grams.x.empty() || grams.y.empty()) return {};
@@ -25,7 +30,7 @@ std::vector<MinedPair> PairsByGrams(const GramVectors& grams, const MineOptions&
   return MutualPairs(near, MarginKind::kRatio, options.k);
 }
 
-// Those of long sentences: short ones are alike by chance.
+// Those of longer sentences: short ones are alike by chance.
 std::vector<MinedPair> LongPairs(const std::vector<MinedPair>& pairs, const ScoredList& x,
                                  const ScoredList& y) {
   std::vector<MinedPair> kept;
@@ -35,17 +40,19 @@ std::vector<MinedPair> LongPairs(const std::vector<MinedPair>& pairs, const Scor
   return kept;
 }
 
-// What reaches the wanted precision of teachers, or a part of it where nothing does and a tenth of
-// the sentences reach that: first tables are learned from poor pairs and find better ones. Fewer
-// pairs would be chance that confirms itself.
+// What reaches the wanted precision of teachers. Where that is much less than what was learned from
+// before, or nothing, the best by margin, and some more than before: first tables are learned from
+// poor pairs, and find better ones.
 Threshold TeachingThreshold(const Neighbours& near, const std::vector<MinedPair>& mutual,
-                            const MineOptions& options) {
-  const int64_t least = std::min(near.of_x.rows(), near.of_y.rows()) / 10;
+                            int64_t before, const MineOptions& options) {
   Threshold found = ChooseThreshold(near, mutual, options.k, options.teaching);
-  for (int part = 2; part <= 3 && !found.found; ++part) {
-    found = ChooseThreshold(near, mutual, options.k, options.teaching / part);
-    if (found.pairs < least) found = Threshold();
-  }
+  if (mutual.empty() || (found.found && found.pairs >= kKeptTeachers * before)) return found;
+  std::vector<float> margins;
+  for (const MinedPair& p : mutual) margins.push_back(p.margin);
+  std::sort(margins.begin(), margins.end(), std::greater<>());
+  found.found = true;
+  found.pairs = std::min(static_cast<int64_t>(kGrowth * before), Size(mutual));
+  found.margin = margins[found.pairs - 1];
   return found;
 }
 
@@ -86,8 +93,8 @@ absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector
     now.mutual = MutualPairs(near, MarginKind::kDifference, options.k);
     now.threshold = ChooseThreshold(near, now.mutual, options.k, options.precision);
     const double now_right = now.threshold.precision * static_cast<double>(now.threshold.pairs);
-    const bool better = now_right > right;
-    if (right > 0) still = now_right <= right * (1 + options.settled) ? still + 1 : 0;
+    const bool better = now_right > right * (1 + options.settled);
+    if (right > 0) still = better ? 0 : still + 1;
     if (!now.threshold.found) {
       right = 0;
       mining.pairs.clear();
@@ -99,7 +106,7 @@ absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector
     now.pairs = mining.pairs;
     mining.iterations.push_back(std::move(now));
     const MineIteration& last = mining.iterations.back();
-    const Threshold softer = TeachingThreshold(near, last.mutual, options);
+    const Threshold softer = TeachingThreshold(near, last.mutual, Size(teachers), options);
     if (still == 2 || !softer.found) break;
     const std::vector<MinedPair> before = std::move(learned);
     learned = AtLeast(last.mutual, softer.margin);

@@ -37,7 +37,8 @@ std::vector<float> OrphanMargins(const Neighbours& near, const std::vector<Mined
 double EstimatedPrecision(const std::vector<MinedPair>& pairs, const std::vector<float>& orphans,
                           int64_t sentences, float margin);
 
-// Of `pairs` = MutualPairs(near, kDifference, k). At least 10 pairs, or none is found.
+// Of `pairs` = MutualPairs(near, kDifference, k). At least 10 pairs, and a tenth of the
+// sentences of the shorter list, or none is found: a few pairs prove little.
 Threshold ChooseThreshold(const Neighbours& near, const std::vector<MinedPair>& pairs, int k,
                           double precision);
 
