@@ -62,7 +62,8 @@ Threshold ChooseThreshold(const Neighbours& near, const std::vector<MinedPair>& 
   std::sort(margins.begin(), margins.end());
   Threshold best;
   // Down from the highest margin; the lowest that reaches the precision is what is left at the end.
-  for (auto mined = std::max(kLeastPairs, sentences / kLeastShare); mined <= static_cast<int64_t>(margins.size()); ++mined) {
+  for (auto mined = std::max(kLeastPairs, sentences / kLeastShare);
+       mined <= static_cast<int64_t>(margins.size()); ++mined) {
     const float margin = margins[margins.size() - mined];
     const double wrong = WilsonUpper(static_cast<double>(CountAtLeast(orphans, margin)),
                                      static_cast<double>(pairs.size()));
