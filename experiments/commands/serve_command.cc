@@ -49,7 +49,7 @@ absl::StatusOr<PageServerOptions> OptionsFromFlags() {
   if (!absl::GetFlag(FLAGS_token_file).empty()) {
     PIPELAB_ASSIGN_OR_RETURN(options.token, TokenFromFlag());
   } else if (!absl::StartsWith(options.address, "127.") && options.address != "::1") {
-    options.token = MakeToken();
+    options.token = NewToken();
   }
   return options;
 }

@@ -2,12 +2,11 @@
 
 #include <sys/stat.h>
 
-#include <random>
-
 #include "absl/flags/flag.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "tools/base/file.h"
+#include "tools/base/secret.h"
 
 ABSL_FLAG(std::string, token_file, "",
           "file with the word that lets processes join on this host (127.0.0.1); swarm coordinate "
@@ -22,18 +21,13 @@ std::string FileOfFlag() { return ResolveOutputPath(absl::GetFlag(FLAGS_token_fi
 
 }  // namespace
 
-std::string MakeToken() {
-  std::random_device random;
-  std::string token;
-  for (int i = 0; i < 8; ++i) absl::StrAppend(&token, absl::Hex(random(), absl::kZeroPad8));
-  return token;
-}
+std::string NewToken() { return NewSecret(/*bytes=*/32); }
 
 absl::Status MakeTokenFile() {
   const std::string file = FileOfFlag();
   if (PathExists(file)) return absl::OkStatus();
   const mode_t before = umask(0077);
-  const absl::Status written = WriteFileAtomically(file, MakeToken() + "\n");
+  const absl::Status written = WriteFileAtomically(file, NewToken() + "\n");
   umask(before);
   return written;
 }

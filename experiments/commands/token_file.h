@@ -3,7 +3,8 @@
 //   PIPELAB_RETURN_IF_ERROR(MakeTokenFile());                  // where there is none yet
 //   PIPELAB_ASSIGN_OR_RETURN(std::string token, TokenFromFlag());
 //
-// Errors name the option: what the system says of the file; InvalidArgument for a short word.
+// Errors name the option. What the system says of the file keeps its code; a word that is too short
+// is InvalidArgument.
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_TOKEN_FILE_H_
 #define PIPELAB_EXPERIMENTS_COMMANDS_TOKEN_FILE_H_
 
@@ -14,7 +15,7 @@
 
 namespace pipelab {
 
-std::string MakeToken();  // 64 hexadecimal digits
+std::string NewToken();  // 64 hexadecimal digits
 absl::Status MakeTokenFile();
 absl::StatusOr<std::string> TokenFromFlag();
 

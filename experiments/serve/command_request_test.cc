@@ -6,6 +6,7 @@
 #include "experiments/serve/http_head.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tools/base/secret.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

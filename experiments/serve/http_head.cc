@@ -154,13 +154,4 @@ bool IsOwnHost(absl::string_view host, absl::string_view address, int port) {
   return name == address || name == absl::StrCat("[", address, "]");
 }
 
-bool SameSecret(absl::string_view a, absl::string_view b) {
-  unsigned different = a.size() == b.size() ? 0 : 1;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const char other = b.empty() ? '\0' : b[i % b.size()];
-    different |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(other);
-  }
-  return different == 0;
-}
-
 }  // namespace pipelab

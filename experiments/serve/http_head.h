@@ -34,9 +34,6 @@ std::string ErrorJson(absl::string_view reason);
 // "localhost", "127.0.0.1" and "[::1]" for loopback, and the address given, each with the port.
 bool IsOwnHost(absl::string_view host, absl::string_view address, int port);
 
-// In a time that does not depend on where they differ.
-bool SameSecret(absl::string_view a, absl::string_view b);
-
 }  // namespace pipelab
 
 #endif  // PIPELAB_EXPERIMENTS_SERVE_HTTP_HEAD_H_

@@ -15,6 +15,7 @@
 #include "experiments/serve/http_head.h"
 #include "experiments/serve/web_texts.h"
 #include "glog/logging.h"
+#include "tools/base/secret.h"
 
 namespace pipelab {
 namespace {

@@ -12,6 +12,7 @@
 #include "kernels/comm/launch_place.h"
 #include "kernels/comm/process_hub.h"
 #include "kernels/comm/process_meeting.h"
+#include "tools/base/secret.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -61,7 +62,8 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Create(
       return listening.status();
     }
     const Listener& listener = *listening;
-    const MeetingPlace meeting = {NewToken(), machine, listener.port, listener.addresses};
+    const MeetingPlace meeting = {NewSecret(kTokenBytes), machine, listener.port,
+                                  listener.addresses};
     absl::StatusOr<std::string> told = rendezvous(0, meeting.ToText());
     absl::StatusOr<Links> all =
         told.ok() ? Accept(listener.fd, size, meeting.token, options) : told.status();

@@ -5,18 +5,17 @@
 
 #include <algorithm>
 #include <fstream>
-#include <random>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "kernels/comm/byte_codec.h"
 #include "kernels/comm/follow_up.h"
 #include "kernels/comm/process_hub.h"
+#include "tools/base/secret.h"
 
 namespace pipelab {
 namespace {
@@ -35,7 +34,7 @@ struct Stranger {
 int RankOf(const Frame& hello, int size, const std::string& token) {
   ByteReader in(hello.bytes);
   const int64_t rank = in.Int();
-  const bool knows = SameToken(in.Text(), token);
+  const bool knows = SameSecret(in.Text(), token);
   const bool right = hello.kind == kHello && in.ok() && knows && rank > 0 && rank < size;
   return right ? static_cast<int>(rank) : -1;
 }
@@ -141,24 +140,10 @@ absl::StatusOr<MeetingPlace> MeetingPlace::FromText(const std::string& text) {
   return m;
 }
 
-std::string NewToken() {
-  std::random_device random;
-  std::string token;
-  for (int i = 0; i < 4; ++i) absl::StrAppendFormat(&token, "%08x", random());
-  return token;
-}
-
 std::string MachineId() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;
-  return file >> id ? id : NewToken();
-}
-
-bool SameToken(absl::string_view a, absl::string_view b) {
-  if (a.size() != b.size()) return false;  // the length is no secret
-  unsigned char differs = 0;
-  for (size_t i = 0; i < a.size(); ++i) differs |= static_cast<unsigned char>(a[i] ^ b[i]);
-  return differs == 0;
+  return file >> id ? id : NewSecret(kTokenBytes);
 }
 
 absl::StatusOr<Links> Accept(int listener, int size, const std::string& token,
@@ -193,7 +178,7 @@ absl::StatusOr<Links> Connect(const MeetingPlace& meeting, int rank, int size,
         std::vector<Frame> frames;
         const bool open = tries[i]->Write() && tries[i]->Read(&frames);
         if (!frames.empty() && frames[0].kind == kWelcome &&
-            SameToken(frames[0].bytes, meeting.token)) {
+            SameSecret(frames[0].bytes, meeting.token)) {
           tries[i]->SetLargest(kLargestFrame);
           Links links(size);
           links[0] = std::move(tries[i]);

@@ -1,7 +1,7 @@
 // How the processes of a group get their connections to process 0. What it tells the others (where
 // it listens, and a token that nobody else knows) goes through a Rendezvous.
 //
-//   MeetingPlace m = {NewToken(), MachineId(), port, addresses};            // process 0
+//   MeetingPlace m = {NewSecret(kTokenBytes), MachineId(), port, addresses};  // process 0
 //   Links links = *Accept(listener, size, m.token, options);
 //   Links links = *Connect(*MeetingPlace::FromText(text), rank, size, options);   // another
 //
@@ -18,7 +18,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "kernels/comm/frame_link.h"
 #include "kernels/comm/process_group.h"
 
@@ -26,6 +25,7 @@ namespace pipelab {
 
 using Links = std::vector<std::unique_ptr<FrameLink>>;  // [rank]
 
+constexpr int kTokenBytes = 16;
 constexpr uint64_t kLargestHello = 256;  // bytes: rank and token are 48
 constexpr size_t kMostStrangers = 64;
 
@@ -41,11 +41,8 @@ struct MeetingPlace {
   static absl::StatusOr<MeetingPlace> FromText(const std::string& text);
 };
 
-std::string NewToken();
 // The same for all processes of one running kernel, whose steady clocks are one.
 std::string MachineId();
-// In a time that does not tell where they differ.
-bool SameToken(absl::string_view a, absl::string_view b);
 
 // Process 0: takes a connection from each other process. DeadlineExceeded names those that did not
 // come within options.start_limit of now.

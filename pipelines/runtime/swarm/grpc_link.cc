@@ -13,6 +13,7 @@
 #include "grpc/support/log.h"
 #include "grpcpp/grpcpp.h"
 #include "pipelines/runtime/swarm/swarm.grpc.pb.h"
+#include "tools/base/secret.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -32,14 +33,6 @@ void Silence() {
 bool IsLoopback(const std::string& address) {
   const std::string host = HostOf(address);
   return host == "localhost" || host == "[::1]" || absl::StartsWith(host, "127.");
-}
-
-// In a time that does not tell where they differ.
-bool SameToken(absl::string_view a, absl::string_view b) {
-  if (a.size() != b.size()) return false;
-  unsigned char differs = 0;
-  for (size_t i = 0; i < a.size(); ++i) differs |= static_cast<unsigned char>(a[i] ^ b[i]);
-  return differs == 0;
 }
 
 grpc::Status ToGrpc(const absl::Status& s) {
@@ -106,7 +99,7 @@ class Server final : public SwarmServer, private swarm::Swarm::Service {
     if (access_.tls()) return true;  // the handshake has asked
     const auto it = context.client_metadata().find(kTokenKey);
     return it != context.client_metadata().end() &&
-           SameToken({it->second.data(), it->second.size()}, access_.token);
+           SameSecret({it->second.data(), it->second.size()}, access_.token);
   }
 
   const SwarmAccess access_;
