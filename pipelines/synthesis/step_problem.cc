@@ -148,6 +148,18 @@ absl::StatusOr<StepPrediction> PredictOrder(StepCache* cache, const StepConfig& 
   return Predict(std::move(step));
 }
 
+SynthesisProblem WithoutHeld(SynthesisProblem p) {
+  std::vector<Bytes> largest(p.devices);
+  for (int s = 0; s < p.stages(); ++s) {
+    Bytes& kept = p.limits.forward[s].change;
+    Bytes& most = largest[p.device_of_stage[s]];
+    most = std::max(most, kept);
+    kept = Bytes(0);
+  }
+  for (int d = 0; d < p.devices; ++d) p.limits.free[d] = p.limits.free[d] - largest[d] - largest[d];
+  return p;
+}
+
 std::vector<bool> StagesThatMakeRoom(const SynthesisProblem& none, const SynthesisProblem& all,
                                      int more) {
   std::vector<bool> chosen(none.stages(), false);

@@ -174,22 +174,6 @@ class StepSynthesizer {
     }
   }
 
-  // As if nothing of a micro-batch were on a device between F and I, and two copies were on their
-  // way: what offloading all stages can free at the most.
-  static SynthesisProblem WithoutHeld(SynthesisProblem p) {
-    std::vector<Bytes> largest(p.devices);
-    for (int s = 0; s < p.stages(); ++s) {
-      Bytes& kept = p.limits.forward[s].change;
-      Bytes& most = largest[p.device_of_stage[s]];
-      most = std::max(most, kept);
-      kept = Bytes(0);
-    }
-    for (int d = 0; d < p.devices; ++d) {
-      p.limits.free[d] = p.limits.free[d] - largest[d] - largest[d];
-    }
-    return p;
-  }
-
   template <typename Make>
   void AddThoseThatMakeRoom(const std::string& name, absl::string_view how,
                             const SynthesisProblem& none, const SynthesisProblem& all, Make make) {
