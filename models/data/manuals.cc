@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -52,16 +51,18 @@ void AppendBlocks(const pugi::xml_node& node, std::vector<TextBlock>* blocks) {
   }
 }
 
-// The pages of a manual, sorted by name; none where there is no such manual.
-std::vector<std::string> PagesIn(const std::string& dir) {
+// Names of a folder's files with this extension, sorted; none where there is no such folder.
+std::vector<std::string> FilesIn(const std::string& dir, const char* extension) {
   std::error_code error;
   std::vector<std::string> names;
   for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() == ".page") names.push_back(it->path().filename().string());
+    if (it->path().extension() == extension) names.push_back(it->path().filename().string());
   }
   std::sort(names.begin(), names.end());
   return names;
 }
+
+std::vector<std::string> PagesIn(const std::string& manual) { return FilesIn(manual, ".page"); }
 
 absl::StatusOr<std::vector<TextBlock>> ReadPage(const std::string& dir, const std::string& page) {
   const std::string file = JoinPath(dir, page);
@@ -124,11 +125,8 @@ absl::Status AddStrings(const std::string& package_dir, absl::string_view locale
                         std::set<std::string>* sources, std::set<std::string>* targets) {
   const std::string dir =
       JoinPath(package_dir, absl::StrCat("usr/share/locale/", locale, "/LC_MESSAGES"));
-  std::error_code error;
-  for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-    const std::string file = it->path().string();
-    if (!absl::EndsWith(file, ".mo")) continue;
-    PIPELAB_ASSIGN_OR_RETURN(const std::vector<MoEntry> entries, ReadMo(file));
+  for (const std::string& file : FilesIn(dir, ".mo")) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<MoEntry> entries, ReadMo(JoinPath(dir, file)));
     for (const MoEntry& e : entries) {
       if (!IsLong(e.id) || !IsLong(e.translation) || e.id == e.translation) continue;
       if (!DecodeUtf8(e.id).ok() || !DecodeUtf8(e.translation).ok()) continue;

@@ -171,8 +171,7 @@ TEST(EstimatedPrecision, CountsOrphans) {
 }
 
 TEST(SparseProduct, IsTheInnerProduct) {
-  SparseRow x = {{0, 3.0f}, {2, 4.0f}};
-  ScaleToLength(1, &x);
+  const SparseRow x = {{0, 0.6f}, {2, 0.8f}};
   std::vector<float> scores(2);
   SparseProduct({{{2, 1.0f}}, {{0, 1.0f}, {1, 5.0f}}}, 3).Scores(x, absl::MakeSpan(scores));
   EXPECT_THAT(scores, ElementsAre(0.8f, 0.6f));

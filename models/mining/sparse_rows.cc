@@ -1,19 +1,10 @@
 #include "models/mining/sparse_rows.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "glog/logging.h"
 
 namespace pipelab {
-
-void ScaleToLength(float length, SparseRow* row) {
-  float squares = 0;
-  for (const SparseEntry& e : *row) squares += e.value * e.value;
-  if (squares == 0) return;
-  const float scale = length / std::sqrt(squares);
-  for (SparseEntry& e : *row) e.value *= scale;
-}
 
 SparseProduct::SparseProduct(const std::vector<SparseRow>& rows, int32_t columns)
     : rows_(static_cast<int64_t>(rows.size())), begin_(columns + 1, 0) {

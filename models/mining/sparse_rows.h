@@ -1,7 +1,6 @@
-// Rows of which few columns are not zero, and their nearest neighbours by inner product.
+// Rows of which few columns are not zero, and their inner products.
 //
-//   SparseRow row = {{3, 0.5f}, {70, 1.0f}};
-//   ScaleToLength(1, &row);
+//   const SparseRow row = {{3, 0.5f}, {70, 1.0f}};
 //   const SparseProduct product(y_rows, columns);
 //   product.Scores(row, absl::MakeSpan(scores));      // with each of y_rows
 //
@@ -21,8 +20,6 @@ struct SparseEntry {
   float value;
 };
 using SparseRow = std::vector<SparseEntry>;  // sorted by column, each at most once
-
-void ScaleToLength(float length, SparseRow* row);  // a row of zeros stays
 
 class SparseProduct {
  public:

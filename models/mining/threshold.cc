@@ -20,10 +20,14 @@ int64_t CountAtLeast(const std::vector<float>& ascending, float margin) {
   return ascending.end() - std::lower_bound(ascending.begin(), ascending.end(), margin);
 }
 
-// `mined` of `sentences` that are mined, where a share `wrong` of those without a partner is.
-double PrecisionOf(double mined, double sentences, double wrong) {
+// Of `mined` of `pairs`, those with `margin` or more.
+double PrecisionOf(int64_t mined, const std::vector<MinedPair>& pairs,
+                   const std::vector<float>& orphans, int64_t sentences, float margin) {
+  const double wrong = WilsonUpper(static_cast<double>(CountAtLeast(orphans, margin)),
+                                   static_cast<double>(pairs.size()));
   if (mined == 0 || wrong >= 1) return 0;
-  return std::max(0.0, 1 - wrong * (sentences - mined) / ((1 - wrong) * mined));
+  return std::max(0.0, 1 - wrong * static_cast<double>(sentences - mined) /
+                               ((1 - wrong) * static_cast<double>(mined)));
 }
 
 }  // namespace
@@ -47,10 +51,8 @@ std::vector<float> OrphanMargins(const Neighbours& near, const std::vector<Mined
 
 double EstimatedPrecision(const std::vector<MinedPair>& pairs, const std::vector<float>& orphans,
                           int64_t sentences, float margin) {
-  const auto mined = static_cast<double>(AtLeast(pairs, margin).size());
-  const auto wrong = static_cast<double>(CountAtLeast(orphans, margin));
-  return PrecisionOf(mined, static_cast<double>(sentences),
-                     WilsonUpper(wrong, static_cast<double>(pairs.size())));
+  const auto mined = static_cast<int64_t>(AtLeast(pairs, margin).size());
+  return PrecisionOf(mined, pairs, orphans, sentences, margin);
 }
 
 Threshold ChooseThreshold(const Neighbours& near, const std::vector<MinedPair>& pairs, int k,
@@ -65,10 +67,7 @@ Threshold ChooseThreshold(const Neighbours& near, const std::vector<MinedPair>& 
   for (auto mined = std::max(kLeastPairs, sentences / kLeastShare);
        mined <= static_cast<int64_t>(margins.size()); ++mined) {
     const float margin = margins[margins.size() - mined];
-    const double wrong = WilsonUpper(static_cast<double>(CountAtLeast(orphans, margin)),
-                                     static_cast<double>(pairs.size()));
-    const double estimate =
-        PrecisionOf(static_cast<double>(mined), static_cast<double>(sentences), wrong);
+    const double estimate = PrecisionOf(mined, pairs, orphans, sentences, margin);
     if (estimate >= precision) best = {true, margin, estimate, mined};
   }
   return best;
