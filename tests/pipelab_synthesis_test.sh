@@ -11,13 +11,13 @@ by_hand() {
   makespan 31.0 --csv=mine.csv
 }
 
-# promised OPTION...: of a model, as simulate says, to the nine digits that are printed. stdout and mine.txt are what synthesize wrote.
+# promised OPTION...: of a model, as simulate says. stdout and mine.txt are what synthesize wrote.
 promised() {
   local on=(--model=llama-3-8b --cluster=dgx-h100) promised said
-  "$pipelab" synthesize 1f1b:P=4,T=2,M=8 "${on[@]}" --time_limit=5s --schedule_out=mine.txt "$@" >stdout 2>stderr || return 1
-  promised=$(sed -n 's/^simulated: \([0-9.]*\) ms.*/\1/p' stdout)
+  "$pipelab" synthesize 1f1b:P=4,T=2,M=8 "${on[@]}" --time_limit=5s --schedule_out=mine.txt --json_out=found.json "$@" >stdout 2>stderr || return 1
+  promised=$(sed -n 's/^ *"step": \([0-9.]*\),*$/\1/p' found.json)
   said=$("$pipelab" simulate mine.txt:T=2 "${on[@]}" | sed -n 's/.*makespan \([0-9.]*\) ms.*/\1/p')
-  [[ -n $promised ]] && awk -v a="$promised" -v b="$said" 'BEGIN { exit !(a / b > 0.99999999 && a / b < 1.00000001) }' ||
+  [[ -n $promised ]] && awk -v a="$promised" -v b="$said" 'BEGIN { exit !(a / b > 0.999999999 && a / b < 1.000000001) }' ||
     { echo "promised $promised, simulated $said"; return 1; }
 }
 
