@@ -104,7 +104,7 @@ class ServePageTest : public testing::Test {
                      "'; e.dispatchEvent(new Event('input', {bubbles: true})); return 1; })()"));
     Await(absl::StrCat("window.pipelab.answers > ", answers.dump()));
   }
-  // The JSON of the command that the page shows, run as it stands there.
+  // Runs the command line that the page shows, and gives its JSON.
   static std::string OfCommandLine() {
     std::vector<std::string> words =
         absl::StrSplit(Text("document.querySelector('#command').textContent"), ' ');
@@ -229,7 +229,7 @@ TEST_F(ServePageTest, KeysReachEverything) {
   ASSERT_THAT(browser_->Key("ArrowRight"), IsOk());
   EXPECT_THAT(Text("document.querySelector('#timeline output').textContent"),
               StartsWith("device 0: forward of micro-batch 0, stage 0: 0.000 to 1.000"));
-  // What a screen reader says of fields, and of pictures.
+  // A screen reader has a name for each field, and for each picture.
   EXPECT_EQ(Text("[...document.querySelectorAll('input, select, textarea, button')].filter((e) => "
                  "!e.ariaLabel && !e.labels?.[0]?.textContent.trim() && !e.textContent.trim())"
                  ".map((e) => e.outerHTML).join()"),

@@ -41,7 +41,7 @@ try() {
 package install "--prefix=$box/installed"
 package install "--prefix=$box/installed" # again, over it
 try "$box/installed" "$box/installed/lib"
-if grep -rlF -e "$root" -e "$box" "$box/installed" --include=* | grep -v '^$'; then fail "these name the build's folders"; fi
+if grep -rlF -e "$root" -e "$box" "$box/installed"; then fail "these name the build's folders"; fi
 # Each header alone.
 (cd "$box/installed/include/pipelab" && find . -name '*.h' | sed 's/.*/#include "&"/' >"$box/all.cc")
 while read -r line; do
