@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Packs the package into a wheel: make_wheel.py PACKAGE_FOLDER LICENSE OUT_FOLDER
+"""Packs the package into a wheel: make_wheel.py ROOT OUT_FOLDER
 
-Prints the wheel's path. No setuptools: a wheel is a zip with three files of metadata (PEP 427). The
-same sources give the same bytes.
+Prints the wheel's path. No setuptools: a wheel is a zip with three files of metadata (PEP 427). It
+brings the libraries that the extension needs, but those of the compiler and of the C library, so its
+tag names this machine's C library as the oldest one (PEP 600). The same sources give the same bytes.
 """
 import base64
 import hashlib
@@ -11,6 +12,9 @@ import os
 import sys
 import sysconfig
 import zipfile
+
+sys.path.insert(0, os.path.join(sys.argv[1], "tools/package"))
+import libraries  # noqa: E402
 
 DESCRIPTION = "Pipeline-parallel training schemes compared end to end"
 
@@ -25,19 +29,38 @@ def Version(folder):
 
 def Tag():
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    return f"{python}-{python}-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+    c_library = os.confstr("CS_GNU_LIBC_VERSION").split()[1].replace(".", "_")
+    return f"{python}-{python}-manylinux_{c_library}_{os.uname().machine}"
 
 
-def Files(folder, license_file, version):
-    """Path in the wheel -> content."""
+def Read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def Libraries(extension, info):
+    """The libraries, where the extension's DT_RPATH looks for them, and the terms they come under."""
     files = {}
+    for name, path in sorted(libraries.Needed(extension).items()):
+        if libraries.SYSTEM.match(name):
+            continue
+        files[f"pipelab/libs/{name}"] = Read(path)
+        terms = libraries.Terms(path)
+        if terms:
+            files[f"{info}/licenses/{terms[0]}"] = Read(terms[1])
+    return files
+
+
+def Files(root, version):
+    """Path in the wheel -> content."""
+    folder, files = os.path.join(root, "python/pipelab"), {}
     for name in sorted(os.listdir(folder)):
         if not name.endswith((".py", ".pyi", ".so", "py.typed")):
             continue
-        with open(os.path.join(folder, name), "rb") as file:
-            target = "_core" + sysconfig.get_config_var("EXT_SUFFIX") if name == "_core.so" else name
-            files[f"pipelab/{target}"] = file.read()
+        target = "_core" + sysconfig.get_config_var("EXT_SUFFIX") if name == "_core.so" else name
+        files[f"pipelab/{target}"] = Read(os.path.join(folder, name))
     info = f"pipelab-{version}.dist-info"
+    files.update(Libraries(os.path.join(folder, "_core.so"), info))
     files[f"{info}/METADATA"] = (
         f"Metadata-Version: 2.1\nName: pipelab\nVersion: {version}\nSummary: {DESCRIPTION}\n"
         f"License: Apache-2.0\nRequires-Python: =={sys.version_info.major}.{sys.version_info.minor}.*\n"
@@ -45,8 +68,7 @@ def Files(folder, license_file, version):
         "Provides-Extra: torch\nRequires-Dist: torch>=2.6; extra == 'torch'\n").encode()
     files[f"{info}/WHEEL"] = (
         f"Wheel-Version: 1.0\nGenerator: pipelab\nRoot-Is-Purelib: false\nTag: {Tag()}\n").encode()
-    with open(license_file, "rb") as file:
-        files[f"{info}/LICENSE"] = file.read()
+    files[f"{info}/LICENSE"] = Read(os.path.join(root, "LICENSE"))
     record = "".join(
         f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b'=').decode()},"
         f"{len(content)}\n" for path, content in files.items())
@@ -54,19 +76,22 @@ def Files(folder, license_file, version):
     return files
 
 
-def main(folder, license_file, out):
-    version = Version(folder)
+def main(root, out):
+    version = Version(os.path.join(root, "python/pipelab"))
     os.makedirs(out, exist_ok=True)
     path = os.path.join(out, f"pipelab-{version}-{Tag()}.whl")
     with zipfile.ZipFile(path + ".part", "w", zipfile.ZIP_DEFLATED) as wheel:
-        for name, content in Files(folder, license_file, version).items():
+        for name, content in Files(root, version).items():
             entry = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (0o755 if name.endswith(".so") else 0o644) << 16
+            entry.external_attr = (0o755 if ".so" in name else 0o644) << 16
             wheel.writestr(entry, content)
     os.replace(path + ".part", path)
     print(path)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except libraries.Missing as error:
+        sys.exit(str(error))

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes a wheel of the package for Debian's Python, in DIR (default: dist), and prints its path.
+# Makes a wheel of the package for this machine's Python version, in DIR (default: dist), and prints its path.
 #
 #   tools/bazel run //python:wheel -- --out=DIR
 set -euo pipefail
@@ -16,4 +16,4 @@ done
 root=$PWD
 if [[ ! -f python/make_wheel.py ]]; then root=${BASH_SOURCE[0]}.runfiles/pipelab; fi
 [[ $out == /* ]] || out=${BUILD_WORKING_DIRECTORY:-$PWD}/$out
-exec /usr/bin/python3 "$root/python/make_wheel.py" "$root/python/pipelab" "$root/LICENSE" "$out"
+exec /usr/bin/python3 "$root/python/make_wheel.py" "$root" "$out"

@@ -13,6 +13,11 @@ cmp "$wheel" "$again" || { echo "two wheels of the same sources differ"; exit 1;
 venv=$TEST_TMPDIR/venv
 /usr/bin/python3 -m venv "$venv"
 "$venv/bin/pip" install --no-index --quiet "$wheel"
+# It brings its libraries, so that it runs where none of Debian's are installed.
+installed=$(echo "$venv"/lib/python3*/site-packages/pipelab)
+foreign=$(env -i ldd "$installed"/_core*.so | awk '$2 == "=>" { print $3 }' | grep -v "^$installed/libs/" |
+  grep -vE '/(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s))\.so') || true
+[[ -z $foreign ]] || { echo "the wheel's extension loads $foreign"; exit 1; }
 cd "$TEST_TMPDIR" # not where the sources are
 "$venv/bin/python" - <<'EOT'
 import pipelab

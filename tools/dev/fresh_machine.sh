@@ -9,7 +9,7 @@
 #   install  tools/bazel installs what is missing; one small target builds; prints what was installed
 #   run      tools/bazel run //experiments:quickstart
 #   pages    every command of README.md, docs/README.md and both tutorials, its output compared
-#   users    README's lines for Python, the page in the browser, and a .deb, which a second bare system (DIR.bare) installs
+#   users    README's lines for Python, the page in the browser, and a .deb; a second bare system (DIR.bare) installs a wheel and then the .deb
 #   configs  every --config of .bazelrc that Debian's Bazel knows, on a small target, and what cuda says without CUDA
 #   test     tools/bazel test //...
 #
@@ -120,10 +120,12 @@ used='python3 -c "import pipelab; print(pipelab.simulate(\"zbv\", devices=4, mic
 users() {
   inside "time tools/bazel run //python:install -- --venv=/tmp/venv; PATH=/tmp/venv/bin:\$PATH $used"
   inside "time tools/bazel build //experiments:pipelab; pipelab=bazel-bin/experiments/pipelab; $served"
-  inside 'time tools/bazel run //:deb -- --out=/tmp/dist'
+  inside 'time tools/bazel run //:deb -- --out=/tmp/dist; tools/bazel run //python:wheel -- --out=/tmp/dist'
   bare_system "$root.bare"
-  cp "$root"/tmp/dist/*.deb "$root.bare/tmp/"
-  inside "time { apt-get update -q; apt-get install -qy /tmp/*.deb; } >/tmp/apt.log
+  cp "$root"/tmp/dist/* "$root.bare/tmp/"
+  inside "{ apt-get update -q; apt-get install -qy python3-venv; } >/tmp/apt.log; python3 -m venv /tmp/venv
+    time /tmp/venv/bin/pip install --no-index /tmp/*.whl; PATH=/tmp/venv/bin:\$PATH $used" "$root.bare"
+  inside "time apt-get install -qy /tmp/*.deb >/tmp/apt.log
     time pipelab simulate zbv:P=8,M=32 --model=gpt-6.6b --cluster=dgx-a100; pipelab=pipelab; $used; $served" "$root.bare"
 }
 # One server for all: the packages that a flag brings are installed between two builds.

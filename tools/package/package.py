@@ -19,13 +19,12 @@ import sysconfig
 import tarfile
 import tempfile
 
+import libraries
+
 SUMMARY = "Pipeline-parallel training schemes compared end to end"
 # Libraries of Abseil that the headers of the surface use, by the names of their .pc files.
 ABSEIL = ["flat_hash_map", "flat_hash_set", "memory", "optional", "span", "status", "statusor",
           "strings", "time"]
-# What a tarball leaves to the system: a program compiled for it brings its own C++ library.
-SYSTEM_LIBRARIES = re.compile(
-    r"(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s))\.so(\.\d+)*$")
 
 
 def Fail(message, code=2):
@@ -119,33 +118,16 @@ class Package:
         for folder, _, names in os.walk(self.prefix):
             for name in names:
                 path = os.path.join(folder, name)
-                if os.path.islink(path) or not (".so" in name or folder.endswith("/bin")):
-                    continue
-                for line in Output("ldd", path).splitlines():
-                    words = line.split()
-                    if "not found" in line:
-                        Fail(f"{path}: needs {words[0]}, which this machine lacks", 1)
-                    if len(words) > 2 and words[1] == "=>":
-                        paths[words[0]] = words[2]
-                named.update(re.findall(r"NEEDED +(\S+)", Output("objdump", "-p", path)))
-        return {name: path for name, path in paths.items()
-                if (all_of_them or name in named) and path.startswith("/")}
+                if not os.path.islink(path) and (".so" in name or folder.endswith("/bin")):
+                    paths.update(libraries.Needed(path))
+                    named.update(libraries.Named(path))
+        return {name: path for name, path in paths.items() if all_of_them or name in named}
 
 
-def DebianPackages(libraries):
+def DebianPackages(paths):
     """The packages that have these libraries, each with the version that is installed or a later one."""
-    owners = set()
-    for path in libraries:
-        # A merged /usr: dpkg may know the library by the path without it.
-        found = subprocess.run(["dpkg-query", "-S", os.path.realpath(path),
-                                os.path.realpath(path).replace("/usr/lib/", "/lib/", 1)],
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
-        owner = found.split(":")[0]
-        if not owner:
-            Fail(f"{path}: no Debian package has it, so a .deb cannot depend on it", 1)
-        owners.add(owner)
     depends = []
-    for owner in sorted(owners):
+    for owner in sorted({libraries.Owner(path) for path in paths}):
         version = Output("dpkg-query", "-W", "-f", "${Version}\n", owner).split()[0]
         upstream = re.sub(r"-[^-]*$", "", version)
         depends.append(f"{owner} (>= {upstream})")
@@ -207,13 +189,12 @@ def MakeTarball(root, out):
         package.prefix = os.path.join(folder, name)
         package.AddAll()
         for library, path in package.Libraries(all_of_them=True).items():
-            if not SYSTEM_LIBRARIES.match(library) and not library.startswith("libpipelab"):
-                package.Add(path, "lib/pipelab/" + library)
-                # The licenses that these libraries come under, as Debian ships them.
-                owner = DebianPackages([path])[0].split()[0]
-                terms = f"/usr/share/doc/{owner}/copyright"
-                if os.path.exists(terms):
-                    package.Add(terms, f"share/doc/pipelab/licenses/{owner}")
+            if libraries.SYSTEM.match(library) or library.startswith("libpipelab"):
+                continue
+            package.Add(path, "lib/pipelab/" + library)
+            terms = libraries.Terms(path)
+            if terms:
+                package.Add(terms[1], f"share/doc/pipelab/licenses/{terms[0]}")
         path = os.path.join(out, name + ".tar.gz")
         with tarfile.open(path + ".part", "w:gz") as tar:
             tar.add(package.prefix, name, filter=OfRoot)
@@ -238,6 +219,8 @@ def main(root, kind, *words):
             Install(root, folder)
         else:
             print(MakeDeb(root, folder) if kind == "deb" else MakeTarball(root, folder))
+    except libraries.Missing as error:
+        Fail(str(error), 1)
     except OSError as error:
         Fail(f"--{option}={folder}: {error.strerror}: {error.filename}; name a folder that you may "
              "write", 1)
