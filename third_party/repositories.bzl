@@ -136,7 +136,7 @@ def pipelab_repositories():
     # gRPC between processes that come and go; its Abseil is Debian's, as ours.
     system_library(
         name = "com_github_grpc_grpc",
-        apt = "libgrpc++-dev protobuf-compiler protobuf-compiler-grpc",
+        apt = "libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc",
         probe_headers = [
             "google/protobuf/message.h",
             "grpcpp/grpcpp.h",
