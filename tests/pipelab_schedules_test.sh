@@ -163,7 +163,7 @@ check "devices of a stage" prints "replica 0: 0 1+2" \
   schedule graph --devices=3 --stage_devices=1,2 --format=text
 check "a graph has no CSV" refused 2 "the CSV form cannot say a stage graph that is not a chain" \
   schedule graph --devices=3 --edges=0-2,1-2 --format=csv
-check "edges of another scheme" refused 2 "1f1b --edges: only for graph, vocab_1f1b, vocab_v_half" \
+check "edges of another scheme" refused 2 "1f1b --edges: only for graph, vocab_1f1b, vocab_interlaced, vocab_v_half" \
   schedule 1f1b --devices=3 --edges=0-2,1-2
 check "no edge" refused 2 "--edges=0-1,2: '2' is not an edge" schedule graph --devices=3 --edges=0-1,2
 check "an edge too far" refused 2 "--edges=0-3: stage 3 does not exist; stages are 0 to 2" \

@@ -1,5 +1,5 @@
 // Vocabulary parallelism that trains: a GPT whose embedding and head are divided among all devices
-// has, under 1F1B and V-Half with passes S and T, the bits of the serial loop over the same layers,
+// has, under 1F1B, V-Half and interlaced, with passes S and T, the bits of the serial loop over the same layers,
 // in memory and traffic as predicted to the byte; one part has the losses of the whole model.
 #include <memory>
 #include <string>
@@ -58,7 +58,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{"vocab_1f1b", 1, 2, 2, false}, Case{"vocab_1f1b", 2, 4, 2, false},
                     Case{"vocab_1f1b", 2, 4, 1, false}, Case{"vocab_1f1b", 4, 8, 2, true},
                     Case{"vocab_1f1b", 4, 8, 1, true}, Case{"vocab_1f1b", 3, 2, 2, false},
-                    Case{"vocab_1f1b", 8, 16, 1, false}, Case{"vocab_v_half", 2, 4, 2, false},
+                    Case{"vocab_1f1b", 8, 16, 1, false}, Case{"vocab_interlaced", 2, 4, 2, false},
+                    Case{"vocab_interlaced", 3, 7, 1, false},
+                    Case{"vocab_interlaced", 4, 8, 2, true}, Case{"vocab_v_half", 2, 4, 2, false},
                     Case{"vocab_v_half", 4, 8, 1, true}, Case{"vocab_v_half", 4, 6, 2, false}),
     [](const auto& info) {
       const Case& c = info.param;

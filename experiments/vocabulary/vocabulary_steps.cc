@@ -102,8 +102,14 @@ const char* VocabularySystemName(VocabularySystem system) {
       return "Vocab-1";
     case VocabularySystem::kVocab2:
       return "Vocab-2";
+    case VocabularySystem::kInterlaced:
+      return "interlaced";
   }
   return "?";
+}
+
+bool IsDivided(VocabularySystem system) {
+  return system != VocabularySystem::kBaseline && system != VocabularySystem::kRedistributed;
 }
 
 absl::StatusOr<VocabularyStep> SimulateVocabulary(VocabularySystem system,
@@ -118,9 +124,9 @@ absl::StatusOr<VocabularyStep> SimulateVocabulary(VocabularySystem system,
   PIPELAB_ASSIGN_OR_RETURN(
       std::vector<int> stage_of_layer,
       ChainOf(on, sizes, /*by_time=*/system == VocabularySystem::kRedistributed));
-  const bool divided = system == VocabularySystem::kVocab1 || system == VocabularySystem::kVocab2;
+  const bool divided = IsDivided(system), in_step = system == VocabularySystem::kInterlaced;
   if (divided) {
-    const int barriers = system == VocabularySystem::kVocab1 ? 2 : 1;
+    const int barriers = system == VocabularySystem::kVocab2 ? 1 : 2;
     PIPELAB_ASSIGN_OR_RETURN(ShardedVocabulary v, ShardVocabulary(gpt, sizes.devices, barriers));
     stage_of_layer = v.StageOfLayer(stage_of_layer);
     model = GroupByName(InMegatron(std::move(v.graph)));
@@ -133,7 +139,8 @@ absl::StatusOr<VocabularyStep> SimulateVocabulary(VocabularySystem system,
   parts.config = ConfigOf(sizes);
   SchemeParams params{sizes.devices, sizes.micro_batches};
   if (divided) params.stages = partition.stages;
-  PIPELAB_ASSIGN_OR_RETURN(parts.schedule, MakeSchedule(divided ? "vocab_1f1b" : "1f1b", params));
+  const char* scheme = in_step ? "vocab_interlaced" : divided ? "vocab_1f1b" : "1f1b";
+  PIPELAB_ASSIGN_OR_RETURN(parts.schedule, MakeSchedule(scheme, params));
   parts.lowering = LoweringOf(parts.config);
   PIPELAB_ASSIGN_OR_RETURN(Step step, AssembleStep(std::move(parts)));
   if (divided && exchange == Exchange::kCollectives) {

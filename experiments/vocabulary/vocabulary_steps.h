@@ -20,8 +20,10 @@ enum class VocabularySystem : uint8_t {
   kRedistributed,  // 1F1B, blocks moved so that the longest stage is as short as can be
   kVocab1,         // two barriers
   kVocab2,         // one
+  kInterlaced,     // all devices stop for the vocabulary at the same time
 };
 const char* VocabularySystemName(VocabularySystem system);
+bool IsDivided(VocabularySystem system);  // the vocabulary, among all devices
 
 // What parts of the vocabulary exchange with the chain's ends.
 enum class Exchange : uint8_t {

@@ -19,13 +19,9 @@ constexpr char kTag[] = "eye";
 constexpr double kPoints = 3;        // of MFU
 constexpr double kMemoryOff = 0.05;  // of a cell
 
-constexpr VocabularySystem kSystems[] = {VocabularySystem::kBaseline,
-                                         VocabularySystem::kRedistributed,
-                                         VocabularySystem::kVocab1, VocabularySystem::kVocab2};
-
-bool IsDivided(VocabularySystem s) {
-  return s == VocabularySystem::kVocab1 || s == VocabularySystem::kVocab2;
-}
+constexpr VocabularySystem kSystems[] = {
+    VocabularySystem::kBaseline, VocabularySystem::kRedistributed, VocabularySystem::kVocab1,
+    VocabularySystem::kVocab2, VocabularySystem::kInterlaced};
 
 double Gigabytes(Bytes bytes) { return static_cast<double>(bytes.value()) * 1e-9; }
 
@@ -62,13 +58,13 @@ Claim MfuClaim(const std::vector<VocabularyCell>& cells, const std::string& id,
   return c;
 }
 
-Claim MemoryClaim(const std::vector<VocabularyCell>& cells, const std::string& id, bool divided) {
+Claim MemoryClaim(const std::vector<VocabularyCell>& cells, const std::string& id,
+                  VocabularySystem system) {
   Claim c = PaperClaim(
       absl::StrCat("vocabulary.memory.", id),
-      absl::StrCat("peak memory of ", divided ? "Vocab-1" : "1F1B", " with 32k to 256k words"),
+      absl::StrCat("peak memory of ", VocabularySystemName(system), " with 32k to 256k words"),
       kSource, kTag);
   std::vector<ComparedCell> compared;
-  const VocabularySystem system = divided ? VocabularySystem::kVocab1 : VocabularySystem::kBaseline;
   for (const VocabularyCell& cell : cells) {
     if (cell.system != system) continue;
     compared.push_back({absl::StrCat(cell.published.vocabulary), cell.published.memory,
@@ -102,16 +98,17 @@ Claim OrderClaim(const std::vector<VocabularyCell>& cells) {
 
 Claim ActivationsClaim(const std::vector<VocabularyCell>& cells) {
   Claim c = PaperClaim("vocabulary.activations",
-                       "micro-batches in flight on the first of p devices: p, p + 2, p + 1",
+                       "micro-batches in flight on the first of p devices: p, p + 2, p + 1, 1.5 p",
                        "Vocabulary parallelism (arXiv 2411.05288), table of schedules", "read");
-  c.published = "1F1B 32, Vocab-1 34, Vocab-2 33";
+  c.published = "1F1B 32, Vocab-1 34, Vocab-2 33, interlaced 48";
   bool exact = !cells.empty();
   const int devices = VocabularySizes().devices;
   std::map<std::string, int> in_flight;
   for (const VocabularyCell& cell : cells) {
-    const int more = cell.system == VocabularySystem::kVocab1   ? 2
-                     : cell.system == VocabularySystem::kVocab2 ? 1
-                                                                : 0;
+    const int more = cell.system == VocabularySystem::kVocab1       ? 2
+                     : cell.system == VocabularySystem::kVocab2     ? 1
+                     : cell.system == VocabularySystem::kInterlaced ? devices / 2
+                                                                    : 0;
     exact = exact && cell.as_collectives.in_flight == devices + more;
     in_flight[cell.published.system] = cell.as_collectives.in_flight;
   }
@@ -178,8 +175,7 @@ Table VocabularyTable(const std::vector<VocabularyCell>& cells) {
       "128 "
       "micro-batches of one sample are recalled and not read; the published memory of 1F1B grows "
       "by "
-      "18.7 GB from 32768 to 262144 words, which at 16 bytes a parameter is a width of 5096. The "
-      "interlaced system is not simulated.");
+      "18.7 GB from 32768 to 262144 words, which at 16 bytes a parameter is a width of 5096.");
   t.AddNote(
       "Parts of the vocabulary and the chain's ends exchange by broadcasts and reductions, which "
       "the link of the chain's end carries once: their messages are priced with 1 / (P - 1) of the "
@@ -194,8 +190,10 @@ std::vector<Claim> VocabularyClaims(const std::vector<VocabularyCell>& cells) {
           MfuClaim(cells, "redistributed", VocabularySystem::kRedistributed),
           MfuClaim(cells, "vocab1", VocabularySystem::kVocab1),
           MfuClaim(cells, "vocab2", VocabularySystem::kVocab2),
-          MemoryClaim(cells, "baseline", /*divided=*/false),
-          MemoryClaim(cells, "vocab1", /*divided=*/true)};
+          MfuClaim(cells, "interlaced", VocabularySystem::kInterlaced),
+          MemoryClaim(cells, "baseline", VocabularySystem::kBaseline),
+          MemoryClaim(cells, "vocab1", VocabularySystem::kVocab1),
+          MemoryClaim(cells, "interlaced", VocabularySystem::kInterlaced)};
 }
 
 }  // namespace pipelab

@@ -268,7 +268,7 @@ TEST(Graph, Refuses) {
             "graph --devices=2: the stage graph has 3 stages, one per device; use "
             "--devices=3");
   EXPECT_EQ(Refusal("1f1b", Params(2, Branches(2, 1))),
-            "1f1b --edges: only for graph, vocab_1f1b, vocab_v_half");
+            "1f1b --edges: only for graph, vocab_1f1b, vocab_interlaced, vocab_v_half");
   EXPECT_EQ(Refusal("graph", Params(2, StageGraph::FromEdges(2, {{0, 1}, {1, 0}}))),
             "graph --edges: the stage graph has a cycle");
   params = SchemeParams{2, 2};

@@ -7,10 +7,16 @@
 // ahead, and backward behind that stage's.
 //
 // No deadlock: all that a pass waits for comes before it by these times.
+//
+// Interlaced, all devices stop for a micro-batch's vocabulary at the same time, so they go in step:
+// a period has the vocabulary, then a forward and a backward. Neighbours have these two in turn, the
+// last device its backward first. So a forward comes two devices further in a period, and a backward
+// one: P / 2 + P periods pass between a micro-batch's forward on the first device and its backward.
 #include "pipelines/schedules/vocabulary.h"
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -63,6 +69,29 @@ struct Placed {
 };
 enum Rank { kEmbed, kStatistics, kGradients, kLoss, kChain };
 
+// Without its order; [stage of the chain] its device.
+Schedule WithParts(int devices, const std::vector<int>& chain, int barriers, int micro_batches) {
+  const int stages = static_cast<int>(chain.size());
+  Schedule s;
+  s.num_micro_batches = micro_batches;
+  s.stages = VocabularyStages(devices, stages, barriers);
+  std::vector<int> device_of_stage(s.num_stages());
+  for (int d = 0; d < devices; ++d) device_of_stage[d] = device_of_stage[devices + stages + d] = d;
+  std::copy(chain.begin(), chain.end(), device_of_stage.begin() + devices);
+  device_of_stage.back() = chain.back();
+  s.placement = Placement::Single(device_of_stage, devices, micro_batches);
+  return s;
+}
+
+std::vector<Action> InOrderOfTime(std::vector<Placed> passes) {
+  std::stable_sort(passes.begin(), passes.end(), [](const Placed& a, const Placed& b) {
+    return std::tie(a.time, a.rank) < std::tie(b.time, b.rank);
+  });
+  std::vector<Action> order;
+  for (const Placed& p : passes) order.push_back(p.action);
+  return order;
+}
+
 class Insertion {
  public:
   Insertion(const Schedule& base, int barriers)
@@ -81,26 +110,16 @@ class Insertion {
   }
 
   Schedule Make() const {
-    const int devices = base_.num_devices();
-    Schedule s;
-    s.num_micro_batches = base_.num_micro_batches - barriers_;
-    s.stages = VocabularyStages(devices, chain_, barriers_);
-    std::vector<int> device_of_stage(s.num_stages());
-    for (int d = 0; d < devices; ++d) device_of_stage[d] = device_of_stage[Part(d)] = d;
+    std::vector<int> chain;
     for (int stage = 0; stage < chain_; ++stage) {
-      device_of_stage[devices + stage] = base_.placement.groups[0][stage][0];
+      chain.push_back(base_.placement.groups[0][stage][0]);
     }
-    const int last = device_of_stage[devices + chain_ - 1];
-    device_of_stage.back() = last;
-    s.placement = Placement::Single(device_of_stage, devices, s.num_micro_batches);
-    for (int d = 0; d < devices; ++d) {
-      std::vector<Placed> passes = ChainOf(d, s.num_micro_batches);
-      AddParts(d, d == last, s.num_micro_batches, &passes);
-      std::stable_sort(passes.begin(), passes.end(), [](const Placed& a, const Placed& b) {
-        return std::tie(a.time, a.rank) < std::tie(b.time, b.rank);
-      });
-      s.order.emplace_back();
-      for (const Placed& p : passes) s.order.back().push_back(p.action);
+    const int micro_batches = base_.num_micro_batches - barriers_;
+    Schedule s = WithParts(base_.num_devices(), chain, barriers_, micro_batches);
+    for (int d = 0; d < base_.num_devices(); ++d) {
+      std::vector<Placed> passes = ChainOf(d, micro_batches);
+      AddParts(d, d == chain.back(), micro_batches, &passes);
+      s.order.push_back(InOrderOfTime(std::move(passes)));
     }
     return s;
   }
@@ -142,6 +161,32 @@ class Insertion {
   // split) ends.
   std::vector<std::vector<int64_t>> forward_, backward_;
 };
+
+// A device's passes in the interlaced order, by period and place in it: embedding, S, loss, T and
+// the embedding's gradients, first pass of the chain, second pass.
+std::vector<Placed> InterlacedPasses(int devices, int device, int micro_batches) {
+  const int behind = devices - 1 - device;  // devices
+  const bool forward_first = behind % 2 == 1;
+  const int first = (devices - 1) / 2, chain = devices + device, part = 2 * devices + device;
+  std::vector<Placed> passes;
+  const auto add = [&](int period, int rank, const Action& a) {
+    passes.push_back({period, rank, a});
+  };
+  for (int m = 0; m < micro_batches; ++m) {
+    const int end = first + m;  // the period of the last device's forward
+    add(m, 0, Forward(device, m));
+    add(end - behind / 2, forward_first ? 4 : 5, Forward(chain, m));
+    add(end + 1, 1, Forward(part, m));
+    if (behind == 0) {
+      add(end + 1, 2, Forward(part + 1, m));
+      add(end + 1, 2, Backward(part + 1, m));
+    }
+    add(end + 1, 3, Backward(part, m));
+    add(end + 1 + behind, forward_first ? 5 : 4, Backward(chain, m));
+    add(end + 1 + devices, 3, Backward(device, m));
+  }
+  return passes;
+}
 
 // Of the caller's stages: 0 where they are a chain of `chain` stages, which has no parts.
 absl::StatusOr<int> BarriersOf(const SchemeParams& params, int chain) {
@@ -206,6 +251,18 @@ absl::Status CheckVocabulary(const SchemeParams& params) {
 
 absl::StatusOr<Schedule> MakeVocab1F1B(const SchemeParams& params) {
   return MakeWithVocabulary(params, &Make1F1B);
+}
+
+absl::StatusOr<Schedule> MakeVocabInterlaced(const SchemeParams& params) {
+  PIPELAB_ASSIGN_OR_RETURN(const int barriers, BarriersOf(params, params.devices));
+  if (barriers == 0) return Make1F1B(params);
+  std::vector<int> chain(params.devices);
+  std::iota(chain.begin(), chain.end(), 0);
+  Schedule s = WithParts(params.devices, chain, barriers, params.micro_batches);
+  for (int d = 0; d < params.devices; ++d) {
+    s.order.push_back(InOrderOfTime(InterlacedPasses(params.devices, d, params.micro_batches)));
+  }
+  return s;
 }
 
 absl::StatusOr<Schedule> MakeVocabVHalf(const SchemeParams& params) {

@@ -22,6 +22,10 @@
 //
 // The passes are put into the order of any scheme for the chain. Each barrier takes the time of a
 // micro-batch, which the pipeline bridges with one more in flight.
+//
+// `vocab_interlaced` is what the paper compares with (nnScaler's; Lin et al., OSDI 2024): every
+// device stops for S, loss and T of one micro-batch at the same time, and the chain waits for them.
+// Nothing of the exchange is hidden, and 3 / 2 P micro-batches are in flight on the first device.
 #ifndef PIPELAB_PIPELINES_SCHEDULES_VOCABULARY_H_
 #define PIPELAB_PIPELINES_SCHEDULES_VOCABULARY_H_
 
@@ -46,6 +50,7 @@ bool TakesVocabularyParts(const Scheme& scheme);
 absl::Status CheckVocabulary(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeVocab1F1B(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeVocabVHalf(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeVocabInterlaced(const SchemeParams& params);
 
 }  // namespace pipelab
 

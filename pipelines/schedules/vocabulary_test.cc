@@ -35,11 +35,20 @@ TEST(Vocabulary, Figures) {
 )");
 }
 
+// Each period stops for the vocabulary, here of micro-batch 0, 1, 2 in turn.
+TEST(Vocabulary, FigureOfInterlaced) {
+  EXPECT_EQ(Picture("vocab_interlaced", Params(2, 3, 2)), R"(
+0: 0F0 2F0 0F1 4F0 4B0 2F1 0F2 4F1 4B1 2F2 2B0 4F2 0B0 4B2 2B1 0B1 2B2 0B2
+1: 1F0 3F0 1F1 5F0 6F0 6B0 5B0 3B0 3F1 1F2 5F1 6F1 6B1 5B1 3B1 3F2 5F2 6F2 6B2 1B0 5B2 3B2 1B1 1B2
+)");
+}
+
 TEST(Vocabulary, WithoutPartsItIsTheSchemeItself) {
   for (int p = 1; p <= 5; ++p) {
     for (int m = 1; m <= 2 * p; ++m) {
       SchemeParams chain{p, m};
       EXPECT_EQ(MakeOrDie("vocab_1f1b", chain).order, MakeOrDie("1f1b", chain).order);
+      EXPECT_EQ(MakeOrDie("vocab_interlaced", chain).order, MakeOrDie("1f1b", chain).order);
       EXPECT_EQ(MakeOrDie("vocab_v_half", chain).order, MakeOrDie("v_half", chain).order);
       SchemeParams given = chain;
       given.stages = StageGraph::Chain(p);
@@ -50,11 +59,11 @@ TEST(Vocabulary, WithoutPartsItIsTheSchemeItself) {
 
 // Valid to a judge that knows no rule but what an action needs; and lowered soundly.
 TEST(Vocabulary, NeverDeadlocks) {
-  for (const char* scheme : {"vocab_1f1b", "vocab_v_half"}) {
+  for (const char* scheme : {"vocab_1f1b", "vocab_interlaced", "vocab_v_half"}) {
     for (int p = 1; p <= 6; ++p) {
       for (int m : {1, 2, 3, 5, 8, 13}) {
         for (int barriers : {1, 2}) {
-          const int chain = scheme == std::string("vocab_1f1b") ? 1 : 2;
+          const int chain = scheme == std::string("vocab_v_half") ? 2 : 1;
           const Schedule s = MakeOrDie(scheme, Params(p, m, barriers, chain));
           ASSERT_TRUE(BruteForceValid(s)) << scheme << " " << p << " " << m << " " << barriers;
           const absl::StatusOr<Program> program = Lower(s, {});
@@ -90,6 +99,19 @@ TEST(Vocabulary, ActivationsOf1F1BAndABarrierEach) {
           ASSERT_EQ(InFlight(s, p + d), std::min(m, p - d + barriers)) << p << " " << m;
           ASSERT_LE(InFlight(s, 2 * p + d), 2);
         }
+      }
+    }
+  }
+}
+
+// The paper's count: 3 / 2 of 1F1B's. One micro-batch's logits alone are there.
+TEST(Vocabulary, ActivationsOfInterlaced) {
+  for (int p = 1; p <= 32; ++p) {
+    for (int m : {1, p, 3 * p + 2}) {
+      const Schedule s = MakeOrDie("vocab_interlaced", Params(p, m, 2));
+      for (int d = 0; d < p; ++d) {
+        ASSERT_EQ(InFlight(s, p + d), std::min(m, 3 * (p - d) / 2)) << p << " " << m;
+        ASSERT_EQ(InFlight(s, 2 * p + d), 1);
       }
     }
   }
@@ -145,6 +167,19 @@ TEST(Vocabulary, BubbleOf1F1B) {
         EXPECT_GE(idle(2 * p), of_1f1b);
         EXPECT_LE(idle(2 * p), of_1f1b + t.forward + (barriers == 2 ? t.backward : 0)) << p;
         EXPECT_EQ(idle(5 * p), idle(2 * p)) << p;
+      }
+    }
+  }
+}
+
+// Exchanges take no time here, so that in step nothing is lost: the bubble is 1F1B's.
+TEST(Vocabulary, BubbleOfInterlaced) {
+  for (int p : {2, 3, 4, 8, 16}) {
+    for (const Times& t : {Times{0, 10, 20, 4, 6, 0}, Times{0, 30, 60, 5, 5, 0}}) {
+      for (int m : {2 * p, 5 * p}) {
+        const int64_t makespan = Makespan(MakeOrDie("vocab_interlaced", Params(p, m, 2)), t, p);
+        const int64_t each = t.forward + t.backward;
+        EXPECT_EQ(makespan, (each + t.s + t.t) * m + (p - 1) * each) << p << " " << m;
       }
     }
   }
