@@ -169,7 +169,10 @@ absl::StatusOr<std::string> VocabularyPictures(const Scheme& scheme) {
   absl::StrAppend(&text, "\nStages 0 and 1 are parts of the embedding, ", parts, " and ", parts + 1,
                   " parts of the output\nwith passes S (F) and T (B), ", parts + 2,
                   " is the loss; the rest is the chain.\n");
-  if (scheme.default_virtual_stages == 1) {
+  if (scheme.name == "vocab_interlaced") {
+    text += "Device r holds min(M, 3 (P - r) / 2), rounded down, activations of the chain.\n";
+  }
+  if (scheme.name == "vocab_1f1b") {
     text +=
         "Device r holds min(M, P - r + 2) activations of the chain with two barriers and\n"
         "min(M, P - r + 1) with one.\n";
