@@ -14,6 +14,7 @@ STUDIES = {
     "terapipe_comparison": "//experiments/token_slices:terapipe_comparison",
     "seq1f1b_comparison": "//experiments/token_slices:seq1f1b_comparison",
     "vocabulary": "//experiments/vocabulary:vocabulary",
+    "travel": "//experiments/travel:travel",
     "bubble_filling": "//experiments/fill:bubble_filling",
     "local_learning": "//experiments/local:local_learning",
     "streams": "//experiments/streams:streams",

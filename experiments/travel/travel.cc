@@ -1,0 +1,56 @@
+// tools/bazel run //experiments:travel
+//
+// Weights that travel (WeiPipe, TawPipe) beside activations that do, and beside fully sharded data
+// parallelism: throughput on 32 and 24 GPUs, simulated beside what the papers print.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "experiments/report/report.h"
+#include "experiments/scaling/specification_table.h"
+#include "experiments/study_main.h"
+#include "experiments/travel/travel_table.h"
+#include "pipelines/cluster/catalog.h"
+#include "tools/base/status_macros.h"
+
+ABSL_FLAG(std::string, cluster, "dgx-a100",
+          "a name or a file; nodes of 8 and one level above them");
+
+namespace pipelab {
+namespace {
+
+absl::Status Run(StudyRun* study) {
+  PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec cluster,
+                           LoadCluster("--cluster", absl::GetFlag(FLAGS_cluster)));
+  if (cluster.levels.size() != 2 || cluster.levels[0].size != 8) {
+    return absl::InvalidArgumentError(
+        "--cluster: must have nodes of 8 devices and one level above");
+  }
+  PIPELAB_RETURN_IF_ERROR(study->Begin());
+  std::vector<TravelCell> cells;
+  for (const int devices : {32, 24}) {
+    for (const TravelPlace place : {TravelPlace::kNvlink, TravelPlace::kPcie}) {
+      PIPELAB_ASSIGN_OR_RETURN(const std::vector<TravelCell> more,
+                               SimulateTravel(place, devices, cluster));
+      cells.insert(cells.end(), more.begin(), more.end());
+    }
+  }
+  Report& report = study->report();
+  for (Claim& claim : TravelClaims(cells)) report.AddClaim(std::move(claim));
+  report.AddTable(TravelTable(cells));
+  report.AddTable(SpecificationTable({cluster, PlacedIn(TravelPlace::kPcie, cluster)}));
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace pipelab
+
+int main(int argc, char** argv) {
+  pipelab::StudyInfo info;
+  info.name = "travel";
+  info.title = "Weights that travel, and activations that do";
+  info.summary = "WeiPipe and TawPipe beside activation pipelines and FSDP, simulated.";
+  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+}
