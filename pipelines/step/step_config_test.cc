@@ -107,7 +107,7 @@ TEST(StepConfig, ExecutionSaysWhatItDoesNotSuit) {
   EXPECT_EQ(message("1f1b:P=2,M=3,execution=megatron2022"), "");
   EXPECT_EQ(message("gpipe:execution=inputs"), "");
   EXPECT_THAT(message("gpipe:execution=megatron2022"),
-              HasSubstr("execution=megatron2022: its calls are those of 1f1b and interleaved"));
+              HasSubstr("execution=megatron2022: its calls are those of 1f1b, seq1f1b, interleaved"));
   EXPECT_THAT(message("1f1b:execution=calls"), HasSubstr("need no_data_overlap"));
   EXPECT_THAT(message("1f1b:execution=megatron2022,no_pipeline_overlap"),
               HasSubstr("leave out no_pipeline_overlap"));
