@@ -104,7 +104,7 @@ absl::Status Add(const Sweep& sweep, FormulaGroup* group) {
 }
 
 // P from 2 to 16, M = P, 2 P, 4 P.
-std::vector<SchemeParams> Grid(std::vector<int> virtual_stages = {0}, int least_devices = 2,
+std::vector<SchemeParams> Grid(const std::vector<int>& virtual_stages = {0}, int least_devices = 2,
                                int replicas = 0) {
   std::vector<SchemeParams> grid;
   for (int p = least_devices; p <= 16; p *= 2) {
@@ -122,7 +122,7 @@ std::vector<SchemeParams> Grid(std::vector<int> virtual_stages = {0}, int least_
   return grid;
 }
 
-std::vector<SchemeParams> Devices(std::vector<int> devices, int times) {
+std::vector<SchemeParams> Devices(const std::vector<int>& devices, int times) {
   std::vector<SchemeParams> grid;
   for (const int p : devices) {
     grid.emplace_back();
