@@ -93,7 +93,8 @@ absl::Status Add(const Sweep& sweep, FormulaGroup* group) {
     cell.sizes =
         absl::StrCat("P=", sizes.devices, " M=", sizes.micro_batches,
                      sizes.virtual_stages > 0 ? absl::StrCat(" V=", sizes.virtual_stages) : "",
-                     sizes.replicas > 0 ? absl::StrCat(" replicas=", sizes.replicas) : "");
+                     sizes.replicas > 0 ? absl::StrCat(" replicas=", sizes.replicas) : "",
+                     sizes.slices > 0 ? absl::StrCat(" slices=", sizes.slices) : "");
     cell.low = sweep.low(point);
     cell.high = sweep.high ? sweep.high(point) : cell.low;
     cell.ours = sweep.ours(point);
@@ -103,7 +104,7 @@ absl::Status Add(const Sweep& sweep, FormulaGroup* group) {
 }
 
 // P from 2 to 16, M = P, 2 P, 4 P.
-std::vector<SchemeParams> Grid(std::vector<int> virtual_stages = {0}, int least_devices = 2,
+std::vector<SchemeParams> Grid(const std::vector<int>& virtual_stages = {0}, int least_devices = 2,
                                int replicas = 0) {
   std::vector<SchemeParams> grid;
   for (int p = least_devices; p <= 16; p *= 2) {
@@ -121,7 +122,7 @@ std::vector<SchemeParams> Grid(std::vector<int> virtual_stages = {0}, int least_
   return grid;
 }
 
-std::vector<SchemeParams> Devices(std::vector<int> devices, int times) {
+std::vector<SchemeParams> Devices(const std::vector<int>& devices, int times) {
   std::vector<SchemeParams> grid;
   for (const int p : devices) {
     grid.emplace_back();
@@ -169,7 +170,8 @@ constexpr char kGpipe[] = "GPipe (arXiv 1811.06965)",
                kBitPipe[] = "BitPipe (arXiv 2410.19367)",
                kZeroBubble[] = "Zero bubble (arXiv 2401.10241)",
                kControllable[] = "Controllable memory (arXiv 2405.15362)",
-               kDualPipe[] = "DualPipe (DeepSeek-V3)", kPipeDream[] = "PipeDream (SOSP 2019), 2BW";
+               kDualPipe[] = "DualPipe (DeepSeek-V3)", kSlimPipe[] = "SlimPipe (arXiv 2504.14519)",
+               kPipeDream[] = "PipeDream (SOSP 2019), 2BW";
 
 void AddBubbles(Groups* all) {
   const Formula share = [](const Point& x) { return x.figures.bubble; };
@@ -361,6 +363,25 @@ void AddDualPipe(Groups* all) {
                  [](const Point& x) { return x.weights(); }}});
 }
 
+void AddSlimPipe(Groups* all) {
+  std::vector<SchemeParams> sizes;
+  for (const int p : {2, 4, 8, 16}) {
+    for (const int k : {1, 2, 4}) {
+      sizes.push_back(Devices({p}, 1)[0]);
+      sizes.back().slices = k * p;
+    }
+  }
+  const Formula held = [](const Point& x) { return x.most_in_flight() / x.sizes.slices; };
+  FormulaGroup& g = all->New("slimpipe_peak",
+                             "SlimPipe: with n slices a device holds 1 + (P - 1)/n of a "
+                             "micro-batch's activations of a stage, and 1F1B P",
+                             kSlimPipe, "derived", "micro-batches");
+  all->Fill(g, {{"seq1f1b", sizes, [](const Point& x) { return 1 + (x.p() - 1) / x.sizes.slices; },
+                 nullptr, held},
+                {"1f1b", Devices({2, 4, 8, 16}, 1), [](const Point& x) { return x.p(); }, nullptr,
+                 [](const Point& x) { return x.most_in_flight(); }}});
+}
+
 void AddVersions(Groups* all) {
   const Formula first = [](const Point& x) {
     const std::vector<int> versions = LiveVersions(x.schedule);
@@ -389,6 +410,7 @@ absl::StatusOr<std::vector<FormulaGroup>> ScheduleFormulas() {
   AddZeroBubble(&all);
   AddPipeOffload(&all);
   AddDualPipe(&all);
+  AddSlimPipe(&all);
   AddVersions(&all);
   return all.Take();
 }

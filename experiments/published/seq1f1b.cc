@@ -30,18 +30,35 @@ absl::StatusOr<PublishedSeq1F1BRow> ReadRow(const JsonObject& object) {
   return row;
 }
 
+absl::StatusOr<PublishedSeq1F1BMemory> ReadMemory(const JsonObject& object) {
+  PIPELAB_RETURN_IF_ERROR(
+      object.AllowKeys({"tokens", "1f1b", "interleaved", "seq1f1b", "interleaved_seq1f1b", "tag"}));
+  PublishedSeq1F1BMemory memory;
+  PIPELAB_ASSIGN_OR_RETURN(memory.tokens, object.Integer("tokens", 1, kMost));
+  for (size_t i = 0; i < memory.gib.size(); ++i) {
+    PIPELAB_ASSIGN_OR_RETURN(memory.gib[i], object.Number(kSeq1F1BSchemes[i]));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(memory.tag, object.String("tag"));
+  return memory;
+}
+
 }  // namespace
 
 absl::StatusOr<Seq1F1BPaper> ParseSeq1F1BPaper(absl::string_view text, absl::string_view what) {
   PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json root, ParseJson(text, what));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject file, JsonObject::Root(root, what));
-  PIPELAB_RETURN_IF_ERROR(file.AllowKeys({"paper", "cells"}));
+  PIPELAB_RETURN_IF_ERROR(file.AllowKeys({"paper", "cells", "reserved_gib"}));
   Seq1F1BPaper paper;
   PIPELAB_ASSIGN_OR_RETURN(paper.paper, file.String("paper"));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> rows, file.Objects("cells"));
   for (const JsonObject& object : rows) {
     PIPELAB_ASSIGN_OR_RETURN(PublishedSeq1F1BRow row, ReadRow(object));
     paper.rows.push_back(std::move(row));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> bars, file.Objects("reserved_gib"));
+  for (const JsonObject& object : bars) {
+    PIPELAB_ASSIGN_OR_RETURN(PublishedSeq1F1BMemory memory, ReadMemory(object));
+    paper.reserved.push_back(std::move(memory));
   }
   return paper;
 }

@@ -25,9 +25,18 @@ struct PublishedSeq1F1BRow {
   std::string tag;
 };
 
+// What PyTorch had reserved of a GPU at most: bars of a figure in the authors' repository
+// (7bx32A100_memory.svg, the right one), by their coordinates.
+struct PublishedSeq1F1BMemory {
+  int64_t tokens = 0;
+  std::array<double, 4> gib = {};  // by kSeq1F1BSchemes; 0: out of memory
+  std::string tag;
+};
+
 struct Seq1F1BPaper {
   std::string paper;
   std::vector<PublishedSeq1F1BRow> rows;
+  std::vector<PublishedSeq1F1BMemory> reserved;
 };
 
 // The error names file, row and key.

@@ -35,8 +35,8 @@ absl::Status Run(StudyRun* study) {
     }
   }
   Report& report = study->report();
-  for (Claim& claim : Seq1F1BClaims(all)) report.AddClaim(std::move(claim));
-  report.AddTable(Seq1F1BTable(all));
+  for (Claim& claim : Seq1F1BClaims(all, paper)) report.AddClaim(std::move(claim));
+  report.AddTable(Seq1F1BTable(all, paper));
   report.AddTable(Seq1F1BChoicesTable(all));
   report.AddTable(SpecificationTable({cluster}));
   report.AddNote(absl::StrCat("Published figures: ", paper.paper, "."));

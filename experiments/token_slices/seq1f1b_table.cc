@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "experiments/modern/flash_attention.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/step/execution.h"
+#include "pipelines/step/megatron_graph.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 
@@ -17,10 +19,10 @@ namespace pipelab {
 namespace {
 
 constexpr int64_t kLayers = 32, kHidden = 4096, kHeads = 32, kWords = 32768;
-constexpr int kTensor = 8, kGpus = 32, kSlices = 4;
-constexpr double kRatioOff = 0.1;
-constexpr char kSource[] = "Seq1F1B (arXiv 2406.03488), 7B on 32 GPUs";
-constexpr char kUnknown[] = "the division of 32 GPUs, recomputation and messages";
+constexpr int kTensor = 8, kPipeline = 4, kGpus = 32, kSlices = 4;
+// Of host and device: a call's own and its timer's two; a forward's timers' (of compute, of tokens)
+// and a backward's.
+constexpr int kOfCall = 3, kOfForward = 4, kOfBackward = 2;
 
 // The authors' count of a forward: of the tokens up to x, LinearWork x + SquareWork x^2, with
 // embedding, head, and softmax.
@@ -50,8 +52,7 @@ bool IsSliced(const std::string& scheme) { return scheme.find("seq1f1b") != std:
 StepConfig ConfigOf(const std::string& scheme, int64_t micro_batches, const Seq1F1BChoice& choice) {
   StepConfig c;
   c.scheme = scheme;
-  c.pipeline = choice.pipeline;
-  c.data = choice.data;
+  c.pipeline = kPipeline;
   c.tensor = kTensor;
   c.sequence_parallel = true;
   c.micro_batches = static_cast<int>(micro_batches);
@@ -59,11 +60,32 @@ StepConfig ConfigOf(const std::string& scheme, int64_t micro_batches, const Seq1
   c.sharding = Sharding::kOptimizer;
   if (IsInterleaved(scheme)) c.virtual_stages = choice.virtual_stages;
   if (IsSliced(scheme)) c.slices = kSlices;
-  if (choice.recompute) c.recompute = Recompute::kFull;
-  if (choice.waits) {
-    c.overlap_pipeline = c.steady_overlap = IsInterleaved(scheme);
-  }
+  c.execution = kGroupedCalls;
+  c.overlap_data = false;
   return c;
+}
+
+ClusterSpec MachineOf(const Seq1F1BChoice& choice, int64_t tokens, ClusterSpec cluster) {
+  TakeFlashAttention2(cluster.device.name, kHidden / kHeads, tokens, &cluster);
+  cluster.device.launch_gap =
+      Sourced<Nanoseconds>{Microseconds(choice.launch_gap_us) * kOfCall, "varied"};
+  ClusterLevel& level = cluster.levels.back();
+  if (!level.ring.has_value()) level.ring = level.connection;
+  BytesPerSecond& bandwidth = level.connection.bandwidth.value;
+  bandwidth = BytesPerSecond(bandwidth.value() * choice.send_share);
+  return cluster;
+}
+
+// Before each pass; those of calls are the machine's launch gap.
+void AddSynchronisations(const Seq1F1BChoice& choice, CostTable* costs) {
+  const auto add = [&](std::vector<StageCost>* stages) {
+    for (StageCost& stage : *stages) {
+      stage.forward += Microseconds(choice.launch_gap_us) * kOfForward;
+      stage.backward_input += Microseconds(choice.launch_gap_us) * kOfBackward;
+    }
+  };
+  add(&costs->stages);
+  for (SliceCosts& slice : costs->slices) add(&slice.stages);
 }
 
 // As many blocks in each stage.
@@ -77,7 +99,7 @@ std::vector<int> StagesOf(int stages) {
 }
 
 absl::StatusOr<Seq1F1BStep> SimulateScheme(const StepModel& on, int64_t tokens,
-                                           const StepConfig& config) {
+                                           const StepConfig& config, const Seq1F1BChoice& choice) {
   StepParts parts;
   parts.model = &on;
   parts.config = config;
@@ -90,165 +112,25 @@ absl::StatusOr<Seq1F1BStep> SimulateScheme(const StepModel& on, int64_t tokens,
   parts.partition = &partition;
   if (config.slices > 0) parts.slices = EqualWorkSlices(tokens, kSlices);
   parts.lowering = LoweringOf(config);
+  if (!IsInterleaved(config.scheme)) parts.lowering.calls = MessageCalls::kOneMessage;
   PIPELAB_ASSIGN_OR_RETURN(Step step, AssembleStep(std::move(parts)));
+  AddSynchronisations(choice, &step.costs);
   PIPELAB_ASSIGN_OR_RETURN(const StepPrediction p, SimulateStep(std::move(step)));
   const double flops = 3 * Work(static_cast<double>(tokens)) * static_cast<double>(config.batch());
   return Seq1F1BStep{flops / (ToSeconds(p.step_time) * kGpus) * 1e-12, p.largest_device, p.fits};
 }
 
-// Over 1F1B where the paper has it, else over Seq1F1B.
-size_t BaseOf(const PublishedSeq1F1BRow& row) { return row.tflops[0] > 0 ? 0 : 2; }
-
-// Of the row's tokens.
-bool IsOfRow(const PublishedSeq1F1BRow& row, size_t scheme) {
-  return SequenceOf(row, scheme) == row.tokens;
-}
-
-std::string NameOf(const PublishedSeq1F1BRow& row, size_t scheme) {
-  return absl::StrCat(kSeq1F1BSchemes[scheme], " ", row.tokens, " m=", row.micro_batches);
-}
-
-CellErrors RatioErrors(const Seq1F1BRows& rows) {
-  std::vector<ComparedCell> cells;
-  for (const Seq1F1BRow& row : rows.rows) {
-    const size_t base = BaseOf(row.published);
-    for (size_t i = base + 1; i < row.steps.size(); ++i) {
-      cells.push_back({NameOf(row.published, i),
-                       row.published.tflops[i] / row.published.tflops[base],
-                       row.steps[i].tflops / row.steps[base].tflops});
-    }
-  }
-  return ErrorsOf(cells);
-}
-
-struct Pairs {
-  int all = 0, alike = 0;
-};
-
-// Of cells of one row; `same` leaves out those of other tokens.
-Pairs OrdersOf(const Seq1F1BRows& rows, bool same) {
-  Pairs pairs;
-  for (const Seq1F1BRow& row : rows.rows) {
-    const auto& published = row.published.tflops;
-    for (size_t i = 0; i < 4; ++i) {
-      for (size_t j = 0; j < 4; ++j) {
-        if (published[j] == 0 || published[i] <= published[j]) continue;
-        if (same && !(IsOfRow(row.published, i) && IsOfRow(row.published, j))) continue;
-        ++pairs.all;
-        pairs.alike += row.steps[i].tflops > row.steps[j].tflops;
-      }
-    }
-  }
-  return pairs;
-}
-
-int CellsOf(const Seq1F1BRows& rows) { return static_cast<int>(4 * rows.rows.size()); }
-
-// The first of those that agree with most of what was out of memory.
-const Seq1F1BRows& MostAlike(const std::vector<Seq1F1BRows>& all) {
-  return *std::max_element(all.begin(), all.end(), [](const Seq1F1BRows& a, const Seq1F1BRows& b) {
-    return MemoryAlike(a) < MemoryAlike(b);
-  });
-}
-
-Claim RangeClaim(const char* id, const char* text, const std::string& published, const char* unit) {
-  Claim c = PaperClaim(id, text, kSource, "read");
-  c.published = published;
-  c.unit = unit;
-  return c;
-}
-
-// A figure of each choice, and which of them are met.
-struct OverChoices {
-  double least = 0, most = 0;
-  std::vector<RangeValue> values;
-};
-template <typename Figure, typename Met>
-OverChoices Over(const std::vector<Seq1F1BRows>& all, const Figure& figure, const Met& met) {
-  OverChoices over;
-  over.least = over.most = figure(all[0]);
-  for (const Seq1F1BRows& rows : all) {
-    const double f = figure(rows);
-    over.least = std::min(over.least, f);
-    over.most = std::max(over.most, f);
-    over.values.push_back({rows.choice.ToString(), met(f)});
-  }
-  return over;
-}
-
-Claim RatioClaim(const std::vector<Seq1F1BRows>& all) {
-  Claim c = RangeClaim(
-      "seq1f1b.ratios",
-      "throughput over 1F1B, or over Seq1F1B where 1F1B is out of memory: the largest error",
-      absl::StrCat(RatioErrors(all[0]).cells, " ratios"), "%");
-  const OverChoices over = Over(
-      all, [](const Seq1F1BRows& rows) { return RatioErrors(rows).largest; },
-      [](double off) { return off <= kRatioOff; });
-  const Seq1F1BRows& one = MostAlike(all);
-  const CellErrors alike = RatioErrors(one);
-  Found(
-      &c, Origin::kSimulated, 100 * alike.largest,
-      absl::StrFormat("median %.1f %%, largest %.1f %% (%s) with %s; largest %.1f to %.1f %% over "
-                      "all",
-                      100 * alike.median, 100 * alike.largest, alike.worst, one.choice.ToString(),
-                      100 * over.least, 100 * over.most));
-  MetOverRange(&c, kUnknown, over.values, "each ratio within 10 %",
-               "interleaved slices gain by a smaller bubble, and lose nothing to the host, which "
-               "must launch their short passes: its lead is not carried from layer to layer here");
-  return c;
-}
-
-Claim OrderClaim(const std::vector<Seq1F1BRows>& all) {
-  const int pairs = OrdersOf(all[0], true).all;
-  Claim c = RangeClaim("seq1f1b.order", "which scheme is faster, among cells of the same tokens",
-                       absl::StrCat(pairs, " pairs"), "pairs");
-  const OverChoices over = Over(
-      all, [](const Seq1F1BRows& rows) { return OrdersOf(rows, true).alike; },
-      [&](double alike) { return alike == pairs; });
-  const Seq1F1BRows& one = MostAlike(all);
-  const Pairs same = OrdersOf(one, true), printed = OrdersOf(one, false);
-  Found(&c, Origin::kSimulated, same.alike,
-        absl::StrCat(same.alike, " with ", one.choice.ToString(), "; ", over.least, " to ",
-                     over.most, " over all; as printed, a cell of other tokens with the rest, ",
-                     printed.alike, " of ", printed.all));
-  MetOverRange(
-      &c, kUnknown, over.values, "all pairs",
-      "the paper's interleaved slices are slower than plain ones, and at 32768 tokens than "
-      "1F1B, where passes are shortest; here a smaller bubble gains");
-  return c;
-}
-
-Claim MemoryClaim(const std::vector<Seq1F1BRows>& all) {
-  Claim c = RangeClaim("seq1f1b.memory", "which runs are out of memory",
-                       "1F1B and interleaved 1F1B with 131072 tokens", "runs");
-  const int cells = CellsOf(all[0]);
-  const OverChoices over = Over(all, MemoryAlike, [&](double alike) { return alike == cells; });
-  Found(&c, Origin::kSimulated, over.most,
-        absl::StrCat(over.least, " to ", over.most, " of ", cells, " over all"));
-  MetOverRange(
-      &c, kUnknown, over.values, "all runs",
-      "1F1B with 131072 tokens fits here: our layers rebuild norms and activation functions that "
-      "Megatron-LM keeps (32 bytes a token and column of a block), and its kernels are not "
-      "simulated with slices");
-  return c;
-}
-
 }  // namespace
 
 std::string Seq1F1BChoice::ToString() const {
-  return absl::StrCat("P=", pipeline, " D=", data, " V=", virtual_stages,
-                      recompute ? " recomputed" : " kept", waits ? " waited" : " beside");
+  return absl::StrCat("V=", virtual_stages, " gap=", launch_gap_us, "us sends=", send_share);
 }
 
 std::vector<Seq1F1BChoice> Seq1F1BChoices() {
   std::vector<Seq1F1BChoice> choices;
-  for (const bool recompute : {false, true}) {
-    for (const bool waits : {true, false}) {
-      for (const int pipeline : {4, 2}) {
-        for (const int chunks : {2, 4}) {
-          choices.push_back({pipeline, 4 / pipeline, chunks, recompute, waits});
-        }
-      }
+  for (const int chunks : {2, 4}) {
+    for (const int64_t gap : {20, 100}) {
+      for (const double share : {1.0, 0.25}) choices.push_back({chunks, gap, share});
     }
   }
   return choices;
@@ -279,94 +161,21 @@ std::vector<int64_t> EqualWorkSlices(int64_t tokens, int slices) {
 absl::StatusOr<Seq1F1BRow> SimulateRow(const PublishedSeq1F1BRow& row, const Seq1F1BChoice& choice,
                                        const ClusterSpec& cluster) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, Gpt7B(row.tokens));
-  const GroupedModel model = GroupByName(std::move(graph));
+  const GroupedModel model =
+      GroupByName(MegatronGraph(std::move(graph), AttentionKernels::kFused, NumberType::kBf16));
+  const ClusterSpec machine = MachineOf(choice, row.tokens, cluster);
   StepModel on;
   on.model = &model;
-  on.cluster = &cluster;
+  on.cluster = &machine;
   on.type = NumberType::kBf16;
   Seq1F1BRow result;
   result.published = row;
   for (size_t i = 0; i < result.steps.size(); ++i) {
     PIPELAB_ASSIGN_OR_RETURN(
         result.steps[i],
-        SimulateScheme(on, row.tokens, ConfigOf(kSeq1F1BSchemes[i], row.micro_batches, choice)));
+        SimulateScheme(on, row.tokens, ConfigOf(kSeq1F1BSchemes[i], row.micro_batches, choice),
+                       choice));
   }
   return result;
 }
-
-int MemoryAlike(const Seq1F1BRows& rows) {
-  int alike = 0;
-  for (const Seq1F1BRow& row : rows.rows) {
-    for (size_t i = 0; i < 4; ++i) alike += row.steps[i].fits == (row.published.tflops[i] > 0);
-  }
-  return alike;
-}
-
-Table Seq1F1BChoicesTable(const std::vector<Seq1F1BRows>& all) {
-  Table t("choices", "What the paper does not give, and what agrees with it");
-  t.AddKey("choice");
-  t.AddColumn(
-      {"memory_alike", "runs that fit, or not, as printed", "", "runs", Origin::kSimulated, 0});
-  t.AddColumn({"orders_alike", "pairs in the printed order", "", "pairs", Origin::kSimulated, 0});
-  t.AddColumn({"median", "median error of a ratio", "", "%", Origin::kSimulated, 1});
-  t.AddColumn({"largest", "largest error", "", "%", Origin::kSimulated, 1});
-  for (const Seq1F1BRows& rows : all) {
-    const CellErrors errors = RatioErrors(rows);
-    t.AddRow({Label(rows.choice.ToString()), Simulated(MemoryAlike(rows)),
-              Simulated(OrdersOf(rows, true).alike), Simulated(100 * errors.median),
-              Simulated(100 * errors.largest)});
-  }
-  t.AddNote(
-      absl::StrCat("Of ", CellsOf(all[0]), " runs and ", OrdersOf(all[0], true).all,
-                   " pairs. V: stages a device where interleaved. Waited: messages run beside "
-                   "compute only in an interleaved pipeline's steady phase, as in Megatron-LM; "
-                   "beside: always."));
-  return t;
-}
-
-Table Seq1F1BTable(const std::vector<Seq1F1BRows>& all) {
-  const Seq1F1BRows& rows = MostAlike(all);
-  Table t("rows", "Seq1F1B's table: Tflop/s a GPU of a GPT of 7B on 32 GPUs");
-  t.AddKey("tokens");
-  t.AddKey("micro_batches");
-  t.AddKey("scheme");
-  t.AddColumn({"tflops_published", "throughput", "", "Tflop/s", Origin::kPublished, 2});
-  t.AddColumn({"tflops", "throughput", "", "Tflop/s", Origin::kSimulated, 1});
-  t.AddColumn({"ratio_published", "over the first that fits", "", "x", Origin::kPublished, 3});
-  t.AddColumn({"ratio", "over the same", "", "x", Origin::kComputed, 3});
-  t.AddColumn({"memory", "peak memory", "", "GB", Origin::kSimulated, 1});
-  t.AddColumn({"fits", "fits", "", "", Origin::kComputed, 0});
-  t.AddColumn({"sequence", "tokens that the cell is of", "", "", Origin::kComputed, 0});
-  for (const Seq1F1BRow& row : rows.rows) {
-    const PublishedSeq1F1BRow& p = row.published;
-    const size_t base = BaseOf(p);
-    for (size_t i = 0; i < row.steps.size(); ++i) {
-      const Seq1F1BStep& step = row.steps[i];
-      const bool printed = p.tflops[i] > 0;
-      t.AddRow(
-          {Label(static_cast<double>(p.tokens)), Label(static_cast<double>(p.micro_batches)),
-           Label(kSeq1F1BSchemes[i]),
-           printed ? Published(p.tflops[i], p.tag) : Missing("out of memory"),
-           Simulated(step.tflops),
-           printed ? Published(p.tflops[i] / p.tflops[base], "derived") : Missing("out of memory"),
-           Computed(step.tflops / row.steps[base].tflops),
-           Simulated(static_cast<double>(step.memory.value()) * 1e-9),
-           Computed(step.fits ? "yes" : "no"),
-           printed ? Computed(static_cast<double>(SequenceOf(p, i))) : Missing("out of memory")});
-    }
-  }
-  t.AddNote(absl::StrCat(
-      "With ", rows.choice.ToString(),
-      ". 32 blocks of width 4096, T = 8 with sequence parallelism, 4 slices of equal work, bf16 "
-      "and a sharded optimizer are the authors' scripts' and their counts'. Kernels and "
-      "activations are ours. A cell's Tflop/s over its tokens a second is the flops of a token, "
-      "which tell how long its sample was: that of Seq1F1B at 65536 tokens and 16 micro-batches "
-      "was of 98304."));
-  return t;
-}
-
-std::vector<Claim> Seq1F1BClaims(const std::vector<Seq1F1BRows>& all) {
-  return {OrderClaim(all), RatioClaim(all), MemoryClaim(all)};
-}
-
 }  // namespace pipelab

@@ -4,9 +4,23 @@
 // The authors print Tflop/s a GPU and tokens a second, so that a cell says what it is of: their
 // count of flops a token has the sample's tokens in it. All cells are of 32 blocks of width 4096
 // and 32768 words (32000, padded to a multiple of 128 for each of T = 8), and of their row's tokens
-// but for one (SequenceOf). What is not known is how the other factor of 4 was divided, how many
-// stages a device had where interleaved, whether anything was recomputed, and what messages waited
-// for: each of these Seq1F1BChoices is simulated, and claims count over all of them.
+// but for one (SequenceOf).
+//
+// What their code says (github.com/thunlp/Seq1F1B at 43eb818, a Megatron-LM of 2023):
+// * Its interleaved schedule refuses P = 2, so P = 4. The line that would recompute never runs.
+// * --overlap-p2p-communication is off: messages go in calls, each of which ends with a
+//   synchronisation of host and device, and nothing runs beside them (ir/message_calls.h). 1F1B, with
+//   slices or without, has one message a call, interleaved up to four.
+// * --timing-log-level 2: timers synchronise, too, before and behind each pass and call.
+// * Kernels and what they keep are Megatron-LM's, with FlashAttention-2 at its published rate.
+//
+// What is not known is how many stages a device had where interleaved, how long a device waits after
+// a synchronisation, and what a send between nodes reaches of its card. Each of these Seq1F1BChoices
+// is simulated, and claims count over all of them. The last two ranges are those of docs/search.md
+// (Megatron-LM as it was in 2022). Not simulated: broadcasts of a sample's tokens, two in each
+// micro-batch and stage.
+//
+// The authors also drew what PyTorch had reserved of memory at most.
 #ifndef PIPELAB_EXPERIMENTS_TOKEN_SLICES_SEQ1F1B_TABLE_H_
 #define PIPELAB_EXPERIMENTS_TOKEN_SLICES_SEQ1F1B_TABLE_H_
 
@@ -25,14 +39,10 @@
 namespace pipelab {
 
 struct Seq1F1BChoice {
-  int pipeline = 4, data = 1;  // with T = 8
-  int virtual_stages = 2;      // where interleaved
-  bool recompute = false;
-  // As in Megatron-LM of that year: messages wait, but for an interleaved pipeline's steady phase.
-  // Else they run beside compute.
-  bool waits = true;
-
-  std::string ToString() const;  // "P=4 D=1 V=2, kept, messages waited for"
+  int virtual_stages = 2;        // where interleaved
+  int64_t launch_gap_us = 20;    // of one synchronisation
+  double send_share = 1;         // of a card's bandwidth between nodes
+  std::string ToString() const;  // "V=2 gap=20us sends=1"
 };
 std::vector<Seq1F1BChoice> Seq1F1BChoices();
 
@@ -67,8 +77,8 @@ absl::StatusOr<Seq1F1BRow> SimulateRow(const PublishedSeq1F1BRow& row, const Seq
 int MemoryAlike(const Seq1F1BRows& rows);
 // All choices, and the rows of one of them with most of these.
 Table Seq1F1BChoicesTable(const std::vector<Seq1F1BRows>& all);
-Table Seq1F1BTable(const std::vector<Seq1F1BRows>& all);
-std::vector<Claim> Seq1F1BClaims(const std::vector<Seq1F1BRows>& all);
+Table Seq1F1BTable(const std::vector<Seq1F1BRows>& all, const Seq1F1BPaper& paper);
+std::vector<Claim> Seq1F1BClaims(const std::vector<Seq1F1BRows>& all, const Seq1F1BPaper& paper);
 
 }  // namespace pipelab
 

@@ -38,16 +38,16 @@ TEST(Seq1F1BTable, SlicesHoldLess) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "dgx-a100"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Seq1F1BPaper paper, PublishedSeq1F1B());
   std::vector<Seq1F1BRows> all;
-  for (const Seq1F1BChoice& choice : {Seq1F1BChoice(), Seq1F1BChoice{2, 2, 2, false, false}}) {
+  for (const Seq1F1BChoice& choice : {Seq1F1BChoice(), Seq1F1BChoice{4, 100, 0.25}}) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Seq1F1BRow row, SimulateRow(paper.rows[2], choice, cluster));
     EXPECT_LT(row.steps[2].memory, row.steps[0].memory);
     EXPECT_GT(row.steps[2].tflops, row.steps[0].tflops);
     all.push_back({choice, {row}});
   }
   EXPECT_EQ(MemoryAlike(all[0]), 4);
-  EXPECT_THAT(Seq1F1BTable(all).status(), IsOk());
+  EXPECT_THAT(Seq1F1BTable(all, paper).status(), IsOk());
   EXPECT_THAT(Seq1F1BChoicesTable(all).status(), IsOk());
-  for (const Claim& c : Seq1F1BClaims(all)) EXPECT_THAT(CheckClaim(c), IsOk()) << c.id;
+  for (const Claim& c : Seq1F1BClaims(all, paper)) EXPECT_THAT(CheckClaim(c), IsOk()) << c.id;
 }
 
 }  // namespace

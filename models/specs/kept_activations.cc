@@ -38,7 +38,45 @@ Pairs PairsOf(const LayerSpec& layer) {
 void KeepMore(Bytes more, Bytes for_weight, LayerCosts* costs) {
   costs->kept += more;
   costs->forward_peak += more;
+  if (costs->kept_when_dropped.value() > 0) costs->recompute_peak += more;
   costs->kept_for_weight += for_weight;
+}
+
+// A slice of fused attention as Seq1F1B's code has it. In the place of one room for q, k and v of
+// whole samples, each slice keeps its own; the keys and values of all slices up to it are there once
+// more, beside those up to the one before while they are copied. Gradients of keys and values come
+// for all slices up to its own, beside those that the later slices left.
+struct SlicedAttention {
+  int64_t tokens, hidden, width, keys;  // of one device: columns of q, of k and v together
+
+  void Change(int64_t samples, TokenSlice slice, TensorParallel split, bool dropout,
+              LayerCosts* costs) const {
+    if (slice.whole()) return;
+    const SplitRows rows(samples * slice.count, split);
+    const int64_t w = width / split.degree, kv = keys / split.degree, m = rows.all;
+    const Bytes sample = FloatBytes(samples * tokens * (w + kv)), none;
+    const Bytes copied = FloatBytes(m * kv), gradients = FloatBytes(samples * tokens * kv);
+    const Bytes own = FloatBytes(m * (w + kv)) + copied;
+    const Bytes room = slice.first == 0 ? sample : none;  // ours
+    costs->kept += own - room;
+    costs->forward_peak += own - room + FloatBytes(samples * slice.first * kv);
+    costs->kept_when_dropped = copied;
+    costs->recompute_peak = costs->forward_peak - copied;
+    const Bytes ends = slice.end() == tokens ? gradients : none;
+    costs->carried = ends - (slice.first == 0 ? gradients : none);
+    const Bytes of_core = FloatBytes(m * 2 * w + samples * slice.end() * kv);  // dy, dq; dk and dv
+    const Bytes branch = dropout || rows.scattered() ? FloatBytes(m * hidden) : none;
+    // The kernel's; q, k and v's together and that of the norm's output, and dx.
+    costs->backward_input_peak =
+        branch + ends + std::max(of_core, FloatBytes(m * (w + kv) + (m + rows.own) * hidden));
+    costs->backward_peak = costs->backward_input_peak;
+  }
+};
+
+SlicedAttention SlicedAttentionOf(const LayerSpec& layer) {
+  const int64_t head = WholeAttribute(layer, "head_size");
+  return {layer.output_shape[0], layer.output_shape[1], WholeAttribute(layer, "heads") * head,
+          2 * WholeAttribute(layer, "kv_heads") * head};
 }
 
 void KeepAsMegatron(LayerSpec* layer, ProductInputs inputs) {
@@ -58,8 +96,12 @@ void KeepAsMegatron(LayerSpec* layer, ProductInputs inputs) {
   const int64_t scores = experts ? 3 * WholeAttribute(*layer, "experts") : 0;
   const Pairs pairs = unfused ? PairsOf(*layer) : Pairs{0, 0, 1};
   if (unfused) layer->attributes[kScores] = dropout ? 2.5 : 1;
-  ChangeCosts(layer, [=](int64_t samples, TensorParallel split, LayerCosts* costs) {
-    const SplitRows rows(samples * tokens, split);
+  const bool fused = layer->kind == kGptAttention;
+  const SlicedAttention sliced = fused ? SlicedAttentionOf(*layer) : SlicedAttention();
+  ChangeCosts(layer, [=](int64_t samples, TokenSlice slice, TensorParallel split,
+                         LayerCosts* costs) {
+    if (fused) sliced.Change(samples, slice, split, dropout, costs);
+    const SplitRows rows(samples * slice.CountOf(tokens), split);
     const int64_t own = rows.own * hidden;
     // The norm's output and the GELU's serve weight gradients. With expert parallelism ours keep
     // the rows that experts take already.
@@ -80,13 +122,15 @@ void KeepSoftmaxOfLoss(LayerSpec* layer) {
   const int64_t tokens = layer->input_shapes[0][0];
   const ParameterSpec& table = layer->parameters.back();  // or the bias, as long
   const int64_t words = std::max(table.shape.front(), table.shape.back());
-  ChangeCosts(layer, [=](int64_t samples, TensorParallel split, LayerCosts* costs) {
-    const Bytes logits = FloatBytes(SplitRows(samples * tokens, split).all * words / split.degree);
-    KeepMore(logits, Bytes(0), costs);
-    costs->forward_peak += logits;
-    costs->backward_input_peak += logits;
-    costs->backward_peak += logits;
-  });
+  ChangeCosts(layer,
+              [=](int64_t samples, TokenSlice slice, TensorParallel split, LayerCosts* costs) {
+                const SplitRows rows(samples * slice.CountOf(tokens), split);
+                const Bytes logits = FloatBytes(rows.all * words / split.degree);
+                KeepMore(logits, Bytes(0), costs);
+                costs->forward_peak += logits;
+                costs->backward_input_peak += logits;
+                costs->backward_peak += logits;
+              });
 }
 
 void Recompute(LayerSpec* layer) {

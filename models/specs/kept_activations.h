@@ -32,6 +32,9 @@ namespace pipelab {
 // also the dropped scores and their mask. The kind gpt_experts keeps the rows that routed experts
 // take, what goes into all second products, and logits and probabilities of the router in float32.
 // The kind gpt_head keeps the softmax of the logits in 4 bytes a number.
+// A token slice of fused attention keeps its q, k and v, and its keys and values once more behind
+// those of the slices before, as in Seq1F1B's code (arXiv 2406.03488). Gradients of keys and values
+// are there for whole samples from the last slice's backward to the first one's.
 // Under fp8 the inputs of products are kept as they were cast, in half the bytes (Transformer
 // Engine).
 enum class ProductInputs : uint8_t { kAsActivations, kHalfAsWide };

@@ -1,5 +1,7 @@
 #include "models/specs/kept_activations.h"
 
+#include <vector>
+
 #include "gtest/gtest.h"
 #include "models/specs/megatron_kernels.h"
 #include "models/specs/unfused_attention_spec.h"
@@ -121,6 +123,40 @@ TEST(KeptActivations, SelectiveRecomputeComputesTheScoresAgain) {
   }
   const LayerCosts mlp = all.layers[2].costs(kSamples);
   EXPECT_EQ(selective.layers[2].costs(kSamples).kept, mlp.kept);
+}
+
+// Slices together keep what whole samples do, and keys and values once more; what one backward
+// leaves for the next is gone after the first slice's. Less than ours, which have room for whole
+// samples, where few slices are there.
+TEST(KeptActivations, OfSlicesAddUp) {
+  const ModelGraph graph =
+      WithMegatronActivations(WithMegatronKernels(Gpt(0), AttentionKernels::kFused));
+  ASSERT_TRUE(CheckTakesSlices(graph).ok());
+  const std::vector<TokenSlice> slices = {{0, 256}, {256, 128}, {384, 128}};
+  for (const TensorParallel split : {TensorParallel{1, false}, TensorParallel{8, true}}) {
+    for (const LayerSpec& layer : graph.layers) {
+      SCOPED_TRACE(layer.name);
+      Bytes kept, carried, output;
+      Flops flops;
+      for (const TokenSlice& slice : slices) {
+        const LayerCosts costs = CostsOf(layer, kSamples, slice, split);
+        kept += costs.kept;
+        carried += costs.carried;
+        output += costs.output;
+        flops += costs.forward + costs.backward_input + costs.backward_weight;
+        EXPECT_GE(costs.forward_peak, costs.kept + costs.output);
+        EXPECT_LE(costs.kept_when_dropped, costs.kept);
+      }
+      const LayerCosts whole = CostsOf(layer, kSamples, TokenSlice(), split);
+      const bool attention = layer.kind == "gpt_attention";
+      EXPECT_EQ(kept, whole.kept + FloatBytes(attention ? 2 * kSbh / split.degree : 0));
+      EXPECT_EQ(carried, Bytes(0));
+      EXPECT_EQ(output, whole.output);
+      EXPECT_EQ(flops, whole.forward + whole.backward_input + whole.backward_weight);
+      const LayerCosts one = CostsOf(layer, kSamples, {0, kTokens}, split);
+      EXPECT_EQ(one.kept - one.kept_when_dropped, whole.kept);
+    }
+  }
 }
 
 }  // namespace

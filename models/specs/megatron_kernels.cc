@@ -21,7 +21,8 @@ namespace pipelab {
 namespace {
 
 using Pass = std::vector<Operation>;
-using Kernels = std::function<LayerOperations(int64_t samples, TensorParallel split)>;
+using Kernels =
+    std::function<LayerOperations(int64_t samples, TokenSlice slice, TensorParallel split)>;
 
 Operation Elementwise(int64_t numbers) { return ElementwiseOperation(numbers); }
 Operation Norm(int64_t numbers) { return MemoryOperation(OperationKind::kLayerNorm, numbers); }
@@ -94,7 +95,8 @@ void AddAttentionEnd(const AttentionSizes& s, int64_t m, int64_t own, TensorPara
   }
 }
 
-LayerOperations UnfusedKernels(const AttentionSizes& s, int64_t samples, TensorParallel split) {
+LayerOperations UnfusedKernels(const AttentionSizes& s, int64_t samples, TokenSlice,
+                               TensorParallel split) {
   const SplitRows rows(samples * s.tokens, split);
   const int64_t m = rows.all, own = rows.own * s.hidden;
   const int64_t heads = s.heads / split.degree, w = s.Width(split), qkv = s.Qkv(split);
@@ -125,9 +127,19 @@ void AddCore(const LayerOperations& core, LayerOperations* ops) {
   }
 }
 
+// A slice's keys and values are put behind those of the slices before by a copy of all. Backward
+// gives gradients of all of these, to which those of the later slices are added.
+void AddPrefix(const AttentionSizes& s, int64_t samples, TokenSlice slice, TensorParallel split,
+               LayerOperations* ops) {
+  if (slice.whole()) return;
+  const int64_t seen = samples * slice.end() * (s.Qkv(split) - s.Width(split));
+  if (slice.first > 0) ops->forward.push_back(Elementwise(2 * seen));
+  if (slice.end() < s.tokens) ops->backward_input.push_back(Elementwise(3 * seen));
+}
+
 LayerOperations FusedKernels(const AttentionSizes& s, const LayerOperations& core, int64_t samples,
-                             TensorParallel split) {
-  const SplitRows rows(samples * s.tokens, split);
+                             TokenSlice slice, TensorParallel split) {
+  const SplitRows rows(samples * slice.CountOf(s.tokens), split);
   const int64_t m = rows.all, own = rows.own * s.hidden;
   const int64_t w = s.Width(split), qkv = s.Qkv(split);
   LayerOperations ops;
@@ -138,6 +150,7 @@ LayerOperations FusedKernels(const AttentionSizes& s, const LayerOperations& cor
     ops.forward.push_back(Elementwise(2 * turned));
     ops.backward_input.push_back(Elementwise(2 * turned));
   }
+  AddPrefix(s, samples, slice, split, &ops);
   AddCore(core, &ops);
   AddAttentionEnd(s, m, own, split, &ops);
   return ops;
@@ -186,8 +199,9 @@ struct MlpSizes {
   bool gated, bias;
 };
 
-LayerOperations MlpKernels(const MlpSizes& s, int64_t samples, TensorParallel split) {
-  const SplitRows rows(samples * s.tokens, split);
+LayerOperations MlpKernels(const MlpSizes& s, int64_t samples, TokenSlice slice,
+                           TensorParallel split) {
+  const SplitRows rows(samples * slice.CountOf(s.tokens), split);
   const int64_t c = s.hidden, f = s.inner / split.degree, wide = s.gated ? 2 * f : f;
   const int64_t m = rows.all, own = rows.own * c;
   LayerOperations ops;
@@ -206,7 +220,8 @@ LayerOperations MlpKernels(const MlpSizes& s, int64_t samples, TensorParallel sp
   return ops;
 }
 
-LayerOperations ExpertsKernels(const MegatronExperts& s, int64_t samples, TensorParallel split) {
+LayerOperations ExpertsKernels(const MegatronExperts& s, int64_t samples, TokenSlice,
+                               TensorParallel split) {
   const int64_t own = SplitRows(samples * s.tokens, split).own * s.hidden;
   LayerOperations ops;
   AddBranchStart(own, &ops);
@@ -219,8 +234,8 @@ LayerOperations ExpertsKernels(const MegatronExperts& s, int64_t samples, Tensor
 
 // Words, positions, their sum, dropout.
 LayerOperations EmbeddingKernels(int64_t tokens, int64_t c, int64_t words, int64_t samples,
-                                 TensorParallel split) {
-  const SplitRows rows(samples * tokens, split);
+                                 TokenSlice slice, TensorParallel split) {
+  const SplitRows rows(samples * slice.CountOf(tokens), split);
   const int64_t all = rows.all * c, own = rows.own * c;
   LayerOperations ops;
   ops.forward = {Elementwise(2 * all), Elementwise(2 * own), Elementwise(3 * own), Dropout(own)};
@@ -230,8 +245,8 @@ LayerOperations EmbeddingKernels(int64_t tokens, int64_t c, int64_t words, int64
 }
 
 LayerOperations HeadKernels(int64_t tokens, int64_t c, int64_t words, int64_t samples,
-                            TensorParallel split) {
-  const SplitRows rows(samples * tokens, split);
+                            TokenSlice slice, TensorParallel split) {
+  const SplitRows rows(samples * slice.CountOf(tokens), split);
   const int64_t m = rows.all, own = rows.own * c, v = words / split.degree;
   LayerOperations ops;
   ops.forward.push_back(Norm(2 * own));
@@ -261,6 +276,7 @@ int64_t Words(const LayerSpec& layer, int64_t hidden) {
 Kernels KernelsOf(const LayerSpec& layer) {
   using std::placeholders::_1;
   using std::placeholders::_2;
+  using std::placeholders::_3;
   if (layer.kind == kUnfusedAttention || layer.kind == kGptAttention) {
     const AttentionSizes sizes = {layer.output_shape[0],
                                   WholeAttribute(layer, "heads"),
@@ -270,35 +286,37 @@ Kernels KernelsOf(const LayerSpec& layer) {
                                   Attribute(layer, "rotary_base") > 0,
                                   HasParameter(layer, "bqkv"),
                                   HasParameter(layer, "bo")};
-    if (layer.kind == kUnfusedAttention) return std::bind(UnfusedKernels, sizes, _1, _2);
-    return [sizes, core = layer.split.operations](int64_t samples, TensorParallel split) {
-      return FusedKernels(sizes, core(samples, TokenSlice(), split), samples, split);
+    if (layer.kind == kUnfusedAttention) return std::bind(UnfusedKernels, sizes, _1, _2, _3);
+    return [sizes, core = layer.split.operations](int64_t samples, TokenSlice slice,
+                                                  TensorParallel split) {
+      return FusedKernels(sizes, core(samples, slice, split), samples, slice, split);
     };
   }
   if (layer.kind == kGptLatentAttention) {
     const LatentSizes sizes = {layer.output_shape[0], WholeAttribute(layer, "heads"),
                                layer.output_shape[1], LatentHeadsOf(layer)};
-    return [sizes, core = layer.split.operations](int64_t samples, TensorParallel split) {
-      return LatentKernels(sizes, core(samples, TokenSlice(), split), samples, split);
+    return [sizes, core = layer.split.operations](int64_t samples, TokenSlice slice,
+                                                  TensorParallel split) {
+      return LatentKernels(sizes, core(samples, slice, split), samples, split);
     };
   }
   if (layer.kind == kGptMlp) {
     const MlpSizes sizes = {layer.output_shape[0], layer.output_shape[1],
                             WholeAttribute(layer, "inner"), Attribute(layer, "feed_forward") > 0,
                             HasParameter(layer, "b2")};
-    return std::bind(MlpKernels, sizes, _1, _2);
+    return std::bind(MlpKernels, sizes, _1, _2, _3);
   }
   if (layer.kind == kGptExperts) {
-    return std::bind(ExpertsKernels, MegatronExperts::Of(layer), _1, _2);
+    return std::bind(ExpertsKernels, MegatronExperts::Of(layer), _1, _2, _3);
   }
   if (layer.kind == kGptEmbedding) {
     const int64_t c = layer.output_shape[1];
     return std::bind(EmbeddingKernels, layer.output_shape[0], c, layer.parameters[0].shape[0], _1,
-                     _2);
+                     _2, _3);
   }
   if (layer.kind == kGptHead) {
     const int64_t c = layer.input_shapes[0][1];
-    return std::bind(HeadKernels, layer.input_shapes[0][0], c, Words(layer, c), _1, _2);
+    return std::bind(HeadKernels, layer.input_shapes[0][0], c, Words(layer, c), _1, _2, _3);
   }
   return nullptr;
 }
@@ -310,14 +328,12 @@ ModelGraph WithMegatronKernels(ModelGraph graph, AttentionKernels attention) {
   for (LayerSpec& layer : graph.layers) {
     const Kernels kernels = KernelsOf(layer);
     if (kernels == nullptr) continue;
-    layer.split.operations = [kernels](int64_t samples, TokenSlice, TensorParallel split) {
-      return kernels(samples, split);
+    layer.split.operations = kernels;
+    layer.operations = [kernels](int64_t samples, TokenSlice slice) {
+      return kernels(samples, slice, TensorParallel());
     };
-    layer.operations = [kernels](int64_t samples, TokenSlice) {
-      return kernels(samples, TensorParallel());
-    };
-    layer.slice_costs = nullptr;
     if (layer.kind != kGptExperts) continue;
+    layer.slice_costs = nullptr;
     layer.split.collectives = [experts = MegatronExperts::Of(layer)](int64_t samples, TokenSlice,
                                                                      TensorParallel split) {
       return experts.Collectives(samples, split);

@@ -22,6 +22,9 @@
 //              branches' of what comes after; gradients are sums over rows
 //   gradients  of each parameter are added to a buffer, a kernel a parameter
 //   loss       in 4 bytes a number, two of half precision
+//   slices     of tokens (Seq1F1B's code, arXiv 2406.03488), of fused attention: keys and values are
+//              put behind those of the slices before by a copy, backward adds the gradients of all
+//              keys up to the slice's, and each slice adds the gradients of all parameters
 //   experts    router, permutations, grouped products and exchanges of Megatron-Core: what is
 //   assumed is in megatron_experts.h
 // Latent attention is fused always: two narrow products with a norm behind each, two wide ones, one
@@ -42,7 +45,7 @@ enum class AttentionKernels : uint8_t { kUnfused, kFused };
 
 // Every layer of the kinds gpt_embedding, gpt_attention (unfused_attention then, or still
 // gpt_attention where fused), gpt_latent_attention, gpt_mlp, gpt_experts and gpt_head.
-// Token slices are not known to it.
+// Layers take slices as before, but unfused attention and experts, which take whole samples.
 ModelGraph WithMegatronKernels(ModelGraph graph,
                                AttentionKernels attention = AttentionKernels::kUnfused);
 

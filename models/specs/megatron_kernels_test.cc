@@ -1,9 +1,11 @@
 #include "models/specs/megatron_kernels.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "models/graph/attention_workspace.h"
 #include "models/specs/unfused_attention_spec.h"
 #include "models/zoo/gpt.h"
 
@@ -175,7 +177,85 @@ TEST(MegatronKernels, OperationsAreThoseOfADegreeOfOne) {
     const LayerOperations one = ShareOf(layer, 2, TokenSlice(), {1, false}).operations;
     EXPECT_EQ(NumbersIn(whole.forward), NumbersIn(one.forward));
     EXPECT_EQ(NumbersIn(whole.backward_weight), NumbersIn(one.backward_weight));
-    EXPECT_EQ(layer.slice_costs, nullptr);
+    EXPECT_EQ(layer.slice_costs == nullptr, layer.kind == kUnfusedAttention);
+  }
+}
+
+// Products and pairs of a causal mask add up; each slice reads the weights, and sums the gradients of
+// all parameters, once more.
+TEST(MegatronKernels, SlicesAddUp) {
+  GptConfig c;
+  c.layers = 1;
+  c.hidden = kHidden;
+  c.heads = kHeads;
+  c.tokens = 8 * kAttentionQueryRows;
+  c.vocabulary = kWords;
+  const ModelGraph graph = WithMegatronKernels(BuildGpt(c).value(), AttentionKernels::kFused);
+  ASSERT_TRUE(CheckTakesSlices(graph).ok());
+  const std::vector<TokenSlice> slices = {{0, 4 * kAttentionQueryRows},
+                                          {4 * kAttentionQueryRows, 3 * kAttentionQueryRows},
+                                          {7 * kAttentionQueryRows, kAttentionQueryRows}};
+  const auto more = static_cast<int64_t>(slices.size()) - 1;
+  for (const TensorParallel split : {TensorParallel{1, false}, TensorParallel{4, true}}) {
+    for (const LayerSpec& layer : graph.layers) {
+      SCOPED_TRACE(layer.name);
+      const LayerOperations whole = ShareOf(layer, 3, TokenSlice(), split).operations;
+      Flops flops;
+      int64_t forward = 0, weight = 0;
+      for (const TokenSlice& slice : slices) {
+        const LayerOperations ops = ShareOf(layer, 3, slice, split).operations;
+        for (const auto* pass : {&ops.forward, &ops.backward_input, &ops.backward_weight}) {
+          flops += FlopsIn(*pass);
+        }
+        forward += NumbersIn(ops.forward);
+        weight += NumbersIn(ops.backward_weight);
+      }
+      EXPECT_EQ(flops, FlopsIn(whole.forward) + FlopsIn(whole.backward_input) +
+                           FlopsIn(whole.backward_weight));
+      const LayerOperations one = ShareOf(layer, 3, {0, c.tokens}, split).operations;
+      for (const auto& [a, b] : {std::make_pair(&one.forward, &whole.forward),
+                                 std::make_pair(&one.backward_input, &whole.backward_input),
+                                 std::make_pair(&one.backward_weight, &whole.backward_weight)}) {
+        EXPECT_EQ(a->size(), b->size());
+        EXPECT_EQ(FlopsIn(*a), FlopsIn(*b));
+        EXPECT_EQ(NumbersIn(*a), NumbersIn(*b));
+      }
+      if (layer.kind != "gpt_mlp") continue;
+      const int64_t matrices = 2 * kHidden * 4 * kHidden / split.degree;
+      int64_t parameters = 0;
+      for (const ParameterSpec& p : layer.parameters) parameters += p.size_on(split);
+      EXPECT_EQ(forward, NumbersIn(whole.forward) + more * matrices);
+      EXPECT_EQ(weight, NumbersIn(whole.backward_weight) + more * (matrices + 3 * parameters));
+    }
+  }
+}
+
+// Of the second slice and the last one: 4 and 7 rows of keys before 3 and 1, and k and v of each.
+TEST(MegatronKernels, SlicesCopyTheKeysBeforeThem) {
+  GptConfig c;
+  c.layers = 1;
+  c.hidden = kHidden;
+  c.heads = kHeads;
+  c.tokens = 8 * kAttentionQueryRows;
+  c.vocabulary = kWords;
+  const LayerSpec layer =
+      WithMegatronKernels(BuildGpt(c).value(), AttentionKernels::kFused).layers[1];
+  const int64_t row = 2 * kHidden;
+  const auto elementwise = [&](TokenSlice slice, bool forward) {
+    const LayerOperations ops = ShareOf(layer, 1, slice, {}).operations;
+    int64_t numbers = 0;
+    for (const Operation& o : forward ? ops.forward : ops.backward_input) {
+      if (o.kind == OperationKind::kElementwise && !o.own) numbers += o.numbers;
+    }
+    return numbers;
+  };
+  for (const auto& [first, count] : {std::make_pair(0, 4), std::make_pair(4, 3), {7, 1}}) {
+    const TokenSlice slice = {first * kAttentionQueryRows, count * kAttentionQueryRows};
+    const auto share = [&](bool forward) {
+      return elementwise({}, forward) / c.tokens * slice.count;
+    };
+    EXPECT_EQ(elementwise(slice, true) - share(true), first == 0 ? 0 : 2 * row * slice.end());
+    EXPECT_EQ(elementwise(slice, false) - share(false), first == 7 ? 0 : 3 * row * slice.end());
   }
 }
 

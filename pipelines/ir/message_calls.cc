@@ -82,15 +82,22 @@ class CallWriter {
   explicit CallWriter(const DeviceList& list)
       : passes_(list.passes), forwards_(static_cast<int>(passes_.size()) / 2) {}
 
-  std::vector<Instruction> OneNeighbour(int warm_up) {
+  // What turns between a forward and a backward: one call, or two.
+  enum class Turn : uint8_t { kTogether, kSendsFirst, kReceivesFirst };
+  std::vector<Instruction> OneNeighbour(int warm_up, Turn turn) {
     const bool steady = forwards_ > warm_up;
     Receive(0);
     Call(/*empty=*/false);
     for (size_t i = 0; i < passes_.size(); ++i) {
       Compute(i);
-      const bool turns = i + 1 < passes_.size() && passes_[i].forward != passes_[i + 1].forward;
-      if (!turns || !steady) Call(/*empty=*/false);
+      const bool turns =
+          steady && i + 1 < passes_.size() && passes_[i].forward != passes_[i + 1].forward;
+      std::vector<Instruction> later;
+      if (turns && turn == Turn::kReceivesFirst) later = std::exchange(sends_, {});
+      if (!turns || turn == Turn::kSendsFirst) Call(/*empty=*/false);
       Receive(i + 1);
+      Call(/*empty=*/false);
+      sends_ = std::move(later);
       Call(/*empty=*/false);
     }
     return std::move(list_);
@@ -196,8 +203,8 @@ absl::StatusOr<Pipeline> PipelineOf(const Schedule& s) {
   return pipeline;
 }
 
-absl::Status CheckSizes(MessageCalls calls, const Pipeline& pipeline, int micro_batches) {
-  if (calls == MessageCalls::kOneNeighbour) {
+absl::Status CheckSizes(MessageCalls calls, const Pipeline& pipeline, const Schedule& s) {
+  if (calls != MessageCalls::kBothNeighbours) {
     if (pipeline.virtual_stages == 1) return absl::OkStatus();
     return Refuse("1F1B has one stage per device, not ", pipeline.virtual_stages);
   }
@@ -205,8 +212,8 @@ absl::Status CheckSizes(MessageCalls calls, const Pipeline& pipeline, int micro_
     return Refuse("interleaved 1F1B needs P of at least 3, not ", pipeline.devices,
                   ": with 2 the messages to the next and the previous device are alike");
   }
-  if (micro_batches % pipeline.devices == 0) return absl::OkStatus();
-  return Refuse("M=", micro_batches, " must be a multiple of P=", pipeline.devices);
+  if (s.num_micro_batches % pipeline.devices == 0) return absl::OkStatus();
+  return Refuse("M=", s.num_micro_batches, " must be a multiple of P=", pipeline.devices);
 }
 
 }  // namespace
@@ -215,8 +222,10 @@ absl::Status GroupMessages(MessageCalls calls, Program* program) {
   if (calls == MessageCalls::kNone) return absl::OkStatus();
   const Schedule& s = program->schedule;
   PIPELAB_ASSIGN_OR_RETURN(const Pipeline pipeline, PipelineOf(s));
-  PIPELAB_RETURN_IF_ERROR(CheckSizes(calls, pipeline, s.num_micro_batches));
-  const int p = pipeline.devices, v = pipeline.virtual_stages, all = s.num_micro_batches * v;
+  PIPELAB_RETURN_IF_ERROR(CheckSizes(calls, pipeline, s));
+  const int p = pipeline.devices, v = pipeline.virtual_stages, slices = s.num_slices;
+  const int all = s.num_micro_batches * slices * v;
+  const int group = (p + slices - 1) / slices * slices;  // of whole micro-batches
   std::vector<DeviceList> lists;
   for (int d = 0; d < s.num_devices(); ++d) {
     PIPELAB_ASSIGN_OR_RETURN(lists.emplace_back(), PassesOf(*program, d));
@@ -225,8 +234,8 @@ absl::Status GroupMessages(MessageCalls calls, Program* program) {
   const bool forwards_first = LeadingForwards(lists[s.placement.groups[0][p - 1][0]].passes) == all;
   for (int d = 0; d < s.num_devices(); ++d) {
     const int behind = p - 1 - pipeline.rank[d];
-    const bool one = calls == MessageCalls::kOneNeighbour;
-    int warm_up = std::min(one ? behind : 2 * behind + (v - 1) * p, all);
+    const bool one = calls != MessageCalls::kBothNeighbours;
+    int warm_up = std::min((one ? behind : 2 * behind + (v - 1) * group) + slices - 1, all);
     if (!one && forwards_first) warm_up = all;
     if (!TakesTurns(lists[d].passes, warm_up)) {
       return Refuse("device ", d, " does not run ", warm_up,
@@ -235,7 +244,12 @@ absl::Status GroupMessages(MessageCalls calls, Program* program) {
     }
     CallWriter writer(lists[d]);
     std::vector<Instruction>& list = program->instructions[d];
-    list = one ? writer.OneNeighbour(warm_up) : writer.BothNeighbours(warm_up, forwards_first);
+    using Turn = CallWriter::Turn;
+    const Turn turn = calls == MessageCalls::kOneNeighbour ? Turn::kTogether
+                      : pipeline.rank[d] % 2 == 0          ? Turn::kSendsFirst
+                                                           : Turn::kReceivesFirst;
+    list =
+        one ? writer.OneNeighbour(warm_up, turn) : writer.BothNeighbours(warm_up, forwards_first);
     list.insert(list.end(), lists[d].tail.begin(), lists[d].tail.end());
   }
   program->calls = calls;

@@ -166,6 +166,7 @@ struct Fill {
 // Which messages of a device go in one call of the communication library (message_calls.h).
 enum class MessageCalls : uint8_t {
   kNone,            // each is on its own
+  kOneMessage,      // each, but in a call, which ends with a synchronisation
   kOneNeighbour,    // those with one neighbour between two passes
   kBothNeighbours,  // all between two passes, or two pairs of a forward and a backward
 };
@@ -217,7 +218,8 @@ struct LoweringOptions {
   int64_t norm_values = 0;
   int norm_rounds = 1;    // NormSum::rounds
   int expert_copies = 1;  // Program::expert_copies
-  // Not kNone: the schedule is 1F1B's or interleaved 1F1B's, and collectives are at the end.
+  // Not kNone: the schedule is 1F1B's or interleaved 1F1B's, or that of their slices, and
+  // collectives are at the end.
   MessageCalls calls = MessageCalls::kNone;
 };
 

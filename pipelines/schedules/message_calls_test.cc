@@ -146,6 +146,39 @@ TEST(MessageCalls, ForwardsFirstIsBreadthFirstsOrder) {
   }
 }
 
+// A slice is to Seq1F1B what a micro-batch is to 1F1B: S - 1 forwards more of warm-up, M S items.
+TEST(MessageCalls, SlicesAreItemsOfTheirOwn) {
+  for (const int slices : {1, 2, 4}) {
+    SchemeParams sizes = Sizes(4, 8, 1, false);
+    sizes.slices = slices;
+    const Program plain =
+        Lower(MakeSchedule("seq1f1b", sizes).value(), InCalls(MessageCalls::kOneNeighbour)).value();
+    EXPECT_EQ(CheckProgram(plain), "");
+    const int items = 8 * slices, first = 3 + slices - 1;
+    EXPECT_EQ(CallsOf(plain, 0), items + first);
+    // The last device warms up too: its forwards come, and its gradients go, one call each.
+    EXPECT_EQ(CallsOf(plain, 3), items + 1 + slices - 1);
+    for (int d = 1; d < 3; ++d) {
+      EXPECT_EQ(CallsOf(plain, d), 2 * items + 2 * (3 - d + slices - 1) + 1);
+    }
+    const Program each =
+        Lower(MakeSchedule("seq1f1b", sizes).value(), InCalls(MessageCalls::kOneMessage)).value();
+    EXPECT_EQ(CheckProgram(each), "");
+    for (int d = 0; d < 4; ++d) {
+      EXPECT_EQ(CallsOf(each, d), (d == 0 || d == 3 ? 2 : 4) * items);
+    }
+    sizes.virtual_stages = 2;
+    const Program both = Lower(MakeSchedule("interleaved_seq1f1b", sizes).value(),
+                               InCalls(MessageCalls::kBothNeighbours))
+                             .value();
+    EXPECT_EQ(CheckProgram(both), "");
+    for (int d = 0; d < 4; ++d) {
+      const int warm_up = 4 + 2 * (3 - d) + slices - 1;
+      EXPECT_EQ(CallsOf(both, d), 2 * items + warm_up + (d > 0 ? 1 : 0));
+    }
+  }
+}
+
 TEST(MessageCalls, SayWhatTheyDoNotSuit) {
   const auto message = [](const char* scheme, const SchemeParams& sizes, MessageCalls calls) {
     return std::string(

@@ -16,10 +16,13 @@
 namespace pipelab {
 namespace {
 
-Program InCalls(const std::string& scheme, const SchemeParams& sizes) {
+Program InCalls(const std::string& scheme, const SchemeParams& sizes, bool apart = false) {
   LoweringOptions options;
   options.step = false;
-  options.calls = scheme == "1f1b" ? MessageCalls::kOneNeighbour : MessageCalls::kBothNeighbours;
+  const bool one = scheme == "1f1b" || scheme == "seq1f1b";
+  options.calls = !one    ? MessageCalls::kBothNeighbours
+                  : apart ? MessageCalls::kOneMessage
+                          : MessageCalls::kOneNeighbour;
   return Lower(MakeSchedule(scheme, sizes).value(), options).value();
 }
 
@@ -157,7 +160,7 @@ class SlowModel {
 struct Case {
   std::string scheme;
   SchemeParams sizes;
-  bool shared = false, divided = false;
+  bool shared = false, divided = false, apart = false;
 };
 
 // Numbers one after the other.
@@ -180,8 +183,14 @@ Case RandomCase(Draws& rng) {
                                       : 1 + static_cast<int>(rng.Below(8));
   c.sizes.forwards_first =
       interleaved && c.sizes.micro_batches == c.sizes.devices && rng.Below(2) == 0;
+  if (!c.sizes.forwards_first && rng.Below(2) == 0) {
+    c.scheme = interleaved ? "interleaved_seq1f1b" : "seq1f1b";
+    // Groups of P slices.
+    c.sizes.slices = interleaved && c.sizes.devices % 2 == 1 ? c.sizes.devices : 2;
+  }
   c.shared = rng.Below(2) == 0;
   c.divided = rng.Below(2) == 0;
+  c.apart = rng.Below(2) == 0;
   return c;
 }
 
@@ -192,7 +201,7 @@ TEST(MessageCalls, ASecondModelAgrees) {
     const Case c = RandomCase(rng);
     SCOPED_TRACE(absl::StrCat(trial, ": ", c.scheme, " P=", c.sizes.devices,
                               " V=", c.sizes.virtual_stages, " M=", c.sizes.micro_batches));
-    const Program p = InCalls(c.scheme, c.sizes);
+    const Program p = InCalls(c.scheme, c.sizes, c.apart);
     CostTable costs = Costs(p.schedule);
     for (StageCost& stage : costs.stages) {
       stage.forward = Nanoseconds(1000 + rng.Below(2000));
@@ -200,6 +209,15 @@ TEST(MessageCalls, ASecondModelAgrees) {
     }
     const int64_t bytes = 400 * (1 + rng.Below(12));
     for (Bytes& b : costs.edge_bytes) b = Bytes(bytes);
+    for (int slice = 0; slice < p.schedule.num_slices && p.schedule.num_slices > 1; ++slice) {
+      SliceCosts& of_slice = costs.slices.emplace_back();
+      of_slice.stages = costs.stages;
+      of_slice.edge_bytes = costs.edge_bytes;
+      for (StageCost& stage : of_slice.stages) {
+        stage.forward += Nanoseconds(rng.Below(500));
+        stage.backward_input += Nanoseconds(rng.Below(500));
+      }
+    }
     costs.launch_gap = Nanoseconds(rng.Below(500));
     SlowLink link{1, static_cast<double>(rng.Below(300)), c.shared};
     costs.tensor_parallel = kTensor;

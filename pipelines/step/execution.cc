@@ -1,6 +1,8 @@
 #include "pipelines/step/execution.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,11 @@ constexpr std::array<std::pair<ExecutionParts, const char*>, 5> kParts = {
      {kStepChecks, "step_checks"},
      {kStepPasses, "step_passes"}}};
 constexpr char kPlain[] = "plain";
+constexpr absl::string_view kCalling[] = {"1f1b", "seq1f1b", "interleaved", "interleaved_seq1f1b"};
+
+bool HasCalls(absl::string_view scheme) {
+  return std::find(std::begin(kCalling), std::end(kCalling), scheme) != std::end(kCalling);
+}
 
 template <typename... Parts>
 absl::Status Error(const StepConfig& c, const Parts&... parts) {
@@ -56,14 +63,21 @@ absl::StatusOr<uint32_t> ParseExecution(absl::string_view text) {
   return execution;
 }
 
+MessageCalls CallsOf(const StepConfig& c) {
+  if ((c.execution & kGroupedCalls) == 0) return MessageCalls::kNone;
+  const bool one = c.scheme == "1f1b" || c.scheme == "seq1f1b" || c.virtual_stages == 1;
+  return one ? MessageCalls::kOneNeighbour : MessageCalls::kBothNeighbours;
+}
+
 absl::Status CheckExecution(const StepConfig& c) {
   if (c.steady_overlap && !c.overlap_pipeline) {
     return absl::InvalidArgumentError(
         "steady_overlap and no_pipeline_overlap: messages have one rule; leave out one of them");
   }
   if ((c.execution & kGroupedCalls) == 0) return absl::OkStatus();
-  if (c.scheme != "1f1b" && c.scheme != "interleaved") {
-    return Error(c, "its calls are those of 1f1b and interleaved, not of ", c.scheme);
+  if (!HasCalls(c.scheme)) {
+    return Error(c, "its calls are those of ", absl::StrJoin(kCalling, ", "), "; not of ",
+                 c.scheme);
   }
   if (!c.overlap_pipeline) {
     return Error(c, "leave out no_pipeline_overlap: calls overlap nothing");
@@ -79,7 +93,7 @@ absl::Status CheckExecution(const StepConfig& c) {
   if (c.group_size != 0 && c.group_size != c.pipeline) {
     return Error(c, "group=", c.group_size, ": its groups are of P=", c.pipeline, " micro-batches");
   }
-  if (c.scheme == "1f1b" || c.virtual_stages == 1) return absl::OkStatus();
+  if (CallsOf(c) != MessageCalls::kBothNeighbours) return absl::OkStatus();
   if (c.pipeline < 3) {
     return Error(c, "interleaved needs P of at least 3, not ", c.pipeline,
                  ": with 2, messages to the next and the previous device are alike");

@@ -5,7 +5,7 @@
 //   interleaved:P=8,T=8,V=4,M=8,no_data_overlap,execution=calls+inputs      two of its parts
 //
 // The parts:
-//   calls           1F1B and interleaved: messages in calls of up to two or four, each of which
+//   calls           1F1B and interleaved, also over token slices: messages in calls of up to two or four, each of which
 //                   ends with a synchronisation of host and device (ir/message_calls.h). Nothing
 //                   runs beside them; the gathers of messages that came in parts, one after the
 //                   other, and the launch gap follow.
@@ -33,6 +33,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "pipelines/ir/program.h"
 
 namespace pipelab {
 
@@ -54,6 +55,8 @@ std::string ExecutionName(uint32_t execution, bool overlap_data);
 absl::StatusOr<uint32_t> ParseExecution(absl::string_view text);
 
 struct StepConfig;
+// How its messages go together; kNone without calls.
+MessageCalls CallsOf(const StepConfig& config);
 // InvalidArgument naming the key that does not suit the execution.
 absl::Status CheckExecution(const StepConfig& config);
 

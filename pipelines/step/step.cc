@@ -252,10 +252,7 @@ LoweringOptions LoweringOf(const StepConfig& c) {
   lowering.residency = c.residency;
   lowering.overlap = c.overlap_data && ShardsGradients(c.sharding);
   lowering.eager_reductions = c.overlap_data;
-  if ((c.execution & kGroupedCalls) != 0) {
-    const bool one = c.scheme == "1f1b" || c.virtual_stages == 1;
-    lowering.calls = one ? MessageCalls::kOneNeighbour : MessageCalls::kBothNeighbours;
-  }
+  lowering.calls = CallsOf(c);
   return lowering;
 }
 

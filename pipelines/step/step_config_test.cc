@@ -106,8 +106,12 @@ TEST(StepConfig, ExecutionSaysWhatItDoesNotSuit) {
   EXPECT_EQ(message("interleaved:P=4,V=2,M=8,execution=megatron2022"), "");
   EXPECT_EQ(message("1f1b:P=2,M=3,execution=megatron2022"), "");
   EXPECT_EQ(message("gpipe:execution=inputs"), "");
-  EXPECT_THAT(message("gpipe:execution=megatron2022"),
-              HasSubstr("execution=megatron2022: its calls are those of 1f1b and interleaved"));
+  EXPECT_EQ(message("seq1f1b:P=2,M=3,slices=4,no_data_overlap,execution=calls"), "");
+  EXPECT_THAT(message("interleaved_seq1f1b:P=4,M=6,slices=4,no_data_overlap,execution=calls"),
+              HasSubstr("interleaved needs a multiple of P=4"));
+  EXPECT_THAT(
+      message("gpipe:execution=megatron2022"),
+      HasSubstr("execution=megatron2022: its calls are those of 1f1b, seq1f1b, interleaved"));
   EXPECT_THAT(message("1f1b:execution=calls"), HasSubstr("need no_data_overlap"));
   EXPECT_THAT(message("1f1b:execution=megatron2022,no_pipeline_overlap"),
               HasSubstr("leave out no_pipeline_overlap"));
