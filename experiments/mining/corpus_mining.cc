@@ -21,6 +21,7 @@
 #include "models/data/manuals.h"
 #include "models/data/mining_pool.h"
 #include "models/data/package_cache.h"
+#include "models/data/subwords.h"
 #include "models/mining/mine.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"

@@ -1,6 +1,7 @@
 #include "experiments/mining/translation_study.h"
 
 #include <algorithm>
+#include <iostream>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -9,7 +10,9 @@
 #include "absl/strings/str_format.h"
 #include "experiments/mining/mining_report.h"
 #include "glog/logging.h"
+#include "models/data/subwords.h"
 #include "models/mining/dual_scores.h"
+#include "models/mining/margin.h"
 #include "models/mining/threshold.h"
 #include "tools/base/status_macros.h"
 
@@ -109,6 +112,8 @@ class Study {
   void AddRow(const char* name, const char* pairs, size_t count, const Translate& translate) {
     result_.rows.push_back(
         {name, pairs, static_cast<int64_t>(count), Evaluate(corpus_, translate)});
+    std::cerr << absl::StrFormat("%s, %s of %d pairs (%s): chrF %.1f %%\n", language_, name, count,
+                                 pairs, 100 * result_.rows.back().quality.chrf);
   }
 
   // The Transformer and the dictionary of these pairs; of none nothing, which says nothing.

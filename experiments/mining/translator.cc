@@ -11,7 +11,6 @@
 #include "models/data/character_vocabulary.h"
 #include "models/data/example_order.h"
 #include "models/data/greedy_translator.h"
-#include "models/data/token_fields.h"
 #include "models/zoo/transformer.h"
 #include "pipelines/runtime/training.h"
 #include "tools/base/progress.h"

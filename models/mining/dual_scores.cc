@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/types/span.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
