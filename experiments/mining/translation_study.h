@@ -33,18 +33,23 @@ struct TranslationStudyOptions {
   bool dual = false;  // whether it is mined again
 };
 
+// Translators, and what they learned from.
+inline constexpr char kTransformer[] = "Transformer", kDictionary[] = "dictionary",
+                      kCopying[] = "copying";
+inline constexpr char kMinedPairs[] = "mined", kTruePairs[] = "true", kNoPairs[] = "-";
+
 struct TranslationRow {
-  std::string name;   // "Transformer"
-  std::string pairs;  // what it learned from: "mined", "true", ""
-  int64_t count = 0;  // of these
+  std::string name, pairs;  // as above
+  int64_t count = 0;        // of these pairs
   TranslationQuality quality;
 };
 
 struct TranslationResult {
   Mined mined;
-  std::vector<TranslationRow> rows;   // Transformers and dictionaries of both, copying
+  std::vector<TranslationRow> rows;   // Transformers, if trained, and dictionaries of both, copying
   std::vector<std::string> examples;  // "English = mined's | true's (reference)"
   int64_t held_out = 0;
+  bool trained = false;  // whether there were steps to train Transformers in
   // Of pairs short enough for translators: the true ones, those mined before dual cross-entropy and
   // by it, and both whatever their margin.
   bool dual = false;
@@ -53,7 +58,6 @@ struct TranslationResult {
 
   // CHECKed to be there.
   const TranslationRow& Row(const std::string& name, const std::string& pairs) const;
-  double Ratio() const;  // chrF of the Transformer of mined pairs over that of the true ones
 };
 
 absl::StatusOr<TranslationResult> StudyTranslation(const std::vector<TextPair>& pairs,

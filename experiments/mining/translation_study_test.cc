@@ -91,11 +91,27 @@ TEST(AddTranslation, MissesOrDoesNotMakeWhatItCannotShow) {
   EXPECT_EQ(result.Row("Transformer", "mined").quality.pairs, 0);
   EXPECT_FALSE(result.dual);
   AddTranslation({result}, &made);
-  for (const Claim& c : made.claims()) EXPECT_EQ(c.state, ClaimState::kMissed) << c.id;
-  EXPECT_EQ(made.claims().size(), 3u);
+  for (const Claim& c : made.claims()) {
+    EXPECT_EQ(c.state, c.id == "mining.dual" ? ClaimState::kNotMade : ClaimState::kMissed) << c.id;
+  }
+  EXPECT_EQ(made.claims().size(), 5u);
   NoTranslationClaims("no data", &absent);
-  EXPECT_EQ(absent.claims().size(), 4u);
+  EXPECT_EQ(absent.claims().size(), 5u);
   for (const Claim& c : absent.claims()) EXPECT_EQ(c.state, ClaimState::kNotMade) << c.id;
+}
+
+TEST(StudyTranslation, WithoutStepsHasDictionariesAlone) {
+  TranslationStudyOptions options = Small();
+  options.translator.steps = 0;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TranslationResult result,
+                               StudyTranslation(MadeUpPairs(300), "xx", options));
+  EXPECT_EQ(result.rows.size(), 3u);
+  Report report({});
+  AddTranslation({result}, &report);
+  ASSERT_EQ(report.claims().size(), 5u);
+  EXPECT_EQ(report.claims()[0].id, "mining.dictionary");
+  EXPECT_EQ(report.claims()[0].state, ClaimState::kMet);
+  for (size_t i = 1; i < 5; ++i) EXPECT_EQ(report.claims()[i].state, ClaimState::kNotMade) << i;
 }
 
 }  // namespace
