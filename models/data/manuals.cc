@@ -1,16 +1,11 @@
 #include "models/data/manuals.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
-#include <system_error>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "models/data/gettext_mo.h"
 #include "models/data/utf8.h"
 #include "pugixml.hpp"
 #include "tools/base/file.h"
@@ -20,14 +15,14 @@
 namespace pipelab {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr char kAligned[] = "gnome-help", kUnaligned[] = "system-admin-guide";
 constexpr size_t kLeastWords = 5;
+constexpr int kDeepest = 100;
 
-std::vector<absl::string_view> Words(absl::string_view text) {
-  return absl::StrSplit(text, absl::ByAnyChar(" \t\r\n"), absl::SkipEmpty());
-}
+// Stops where tags are nested deeper than any page's, so that no page can exhaust the stack.
+class Depth final : public pugi::xml_tree_walker {
+  bool for_each(pugi::xml_node&) override { return depth() < kDeepest; }
+};
 
 void AppendText(const pugi::xml_node& node, std::string* text) {
   for (const pugi::xml_node& child : node.children()) {
@@ -47,19 +42,8 @@ void AppendBlocks(const pugi::xml_node& node, std::vector<TextBlock>* blocks) {
     }
     std::string text;
     AppendText(child, &text);
-    blocks->push_back({std::string(kind), absl::StrJoin(Words(text), " ")});
+    blocks->push_back({std::string(kind), absl::StrJoin(SplitWords(text), " ")});
   }
-}
-
-// Names of a folder's files with this extension, sorted; none where there is no such folder.
-std::vector<std::string> FilesIn(const std::string& dir, const char* extension) {
-  std::error_code error;
-  std::vector<std::string> names;
-  for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() == extension) names.push_back(it->path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 std::vector<std::string> PagesIn(const std::string& manual) { return FilesIn(manual, ".page"); }
@@ -95,7 +79,7 @@ absl::Status AddPairs(const std::string& english, const std::string& other,
   return absl::OkStatus();
 }
 
-bool IsLong(absl::string_view text) { return Words(text).size() >= kLeastWords; }
+bool IsLong(absl::string_view text) { return SplitWords(text).size() >= kLeastWords; }
 
 // A manual's blocks in one language. Those of the two languages are of other pages, by the pages'
 // hash.
@@ -110,30 +94,19 @@ absl::Status AddBlocks(const std::string& dir, uint64_t half, std::set<std::stri
   return absl::OkStatus();
 }
 
-// What is the same in ids that differ in marks and accelerators alone ("_Open the file...").
-std::string Letters(absl::string_view text) {
-  std::string letters;
-  for (const char c : text) {
-    if (absl::ascii_isalnum(static_cast<unsigned char>(c))) {
-      letters.push_back(absl::ascii_tolower(static_cast<unsigned char>(c)));
-    }
-  }
-  return letters;
-}
+enum class Side : uint8_t { kSource, kTarget, kOneOfThem };
 
-absl::Status AddStrings(const std::string& package_dir, absl::string_view locale,
+// Long strings of a package, in English, in the other language, or half of them in one and half in
+// the other.
+absl::Status AddStrings(const std::string& package_dir, absl::string_view locale, Side side,
                         std::set<std::string>* sources, std::set<std::string>* targets) {
-  const std::string dir =
-      JoinPath(package_dir, absl::StrCat("usr/share/locale/", locale, "/LC_MESSAGES"));
-  for (const std::string& file : FilesIn(dir, ".mo")) {
-    PIPELAB_ASSIGN_OR_RETURN(const std::vector<MoEntry> entries, ReadMo(JoinPath(dir, file)));
-    for (const MoEntry& e : entries) {
-      if (!IsLong(e.id) || !IsLong(e.translation) || e.id == e.translation) continue;
-      if (!DecodeUtf8(e.id).ok() || !DecodeUtf8(e.translation).ok()) continue;
-      const bool is_source = StableHash(Letters(e.id)) % 2 == 0;
-      (is_source ? sources : targets)
-          ->insert(absl::StrJoin(Words(is_source ? e.id : e.translation), " "));
-    }
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<TextPair> strings,
+                           CatalogueStrings(package_dir, locale));
+  for (const TextPair& pair : strings) {
+    if (!IsLong(pair.source) || !IsLong(pair.target)) continue;
+    const bool english = side == Side::kOneOfThem ? StableHash(LettersOf(pair.source)) % 2 == 0
+                                                  : side == Side::kSource;
+    (english ? sources : targets)->insert(english ? pair.source : pair.target);
   }
   return absl::OkStatus();
 }
@@ -144,6 +117,9 @@ absl::StatusOr<ManualFolders> Folders(const Get& get) {
   PIPELAB_ASSIGN_OR_RETURN(folders.manuals, get(ManualsPackage()));
   for (const DebianPackage& package : CataloguePackages()) {
     PIPELAB_ASSIGN_OR_RETURN(folders.catalogues.emplace_back(), get(package));
+  }
+  for (const DebianPackage& package : MessengerPackages()) {
+    PIPELAB_ASSIGN_OR_RETURN(folders.messengers.emplace_back(), get(package));
   }
   return folders;
 }
@@ -160,6 +136,10 @@ absl::StatusOr<std::vector<TextBlock>> ParseManualPage(absl::string_view content
     return absl::DataLossError(
         absl::StrCat(file, ": byte ", result.offset, ": ", result.description()));
   }
+  Depth depth;
+  if (!page.traverse(depth)) {
+    return absl::DataLossError(absl::StrCat(file, ": tags are nested deeper than ", kDeepest));
+  }
   std::vector<TextBlock> blocks;
   AppendBlocks(page, &blocks);
   for (const TextBlock& block : blocks) {
@@ -169,21 +149,17 @@ absl::StatusOr<std::vector<TextBlock>> ParseManualPage(absl::string_view content
   return blocks;
 }
 
+std::vector<std::string> ManualFolders::AllCatalogues() const {
+  std::vector<std::string> all = catalogues;
+  all.insert(all.end(), messengers.begin(), messengers.end());
+  return all;
+}
+
 const DebianPackage& ManualsPackage() {
   static const auto& package =
       *new DebianPackage{"gnome-user-docs", "43.0-2",
                          "0d635a840747958ca84da778b40d341f1155603851f922c9a171f5a181d6a39f"};
   return package;
-}
-
-const std::vector<DebianPackage>& CataloguePackages() {
-  static const auto& packages = *new std::vector<DebianPackage>{
-      {"gnucash-common", "1:4.13-1",
-       "8477b415856eb671125ee63ac6a4ee1d23efeca3de6e55e5a14c6ebb32642b31"},
-      {"darktable", "4.2.1-4", "68f31b90862a6be7c53d3df52aa32747ca22aeb75396ea3e944bd9317327ca76"},
-      {"digikam-data", "4:7.9.0-1",
-       "a941a504ba7bdf9d276a43ca3c2a0b2b5b74a55420d8c4b4f29d681e96cbf450"}};
-  return packages;
 }
 
 absl::StatusOr<ManualFolders> FetchManuals(absl::string_view cache_dir,
@@ -196,7 +172,8 @@ absl::StatusOr<ManualFolders> FindManuals(absl::string_view cache_dir,
   return Folders([&](const DebianPackage& p) { return FindDebianPackage(p, cache_dir, options); });
 }
 
-absl::StatusOr<ParallelText> LoadManuals(const ManualFolders& folders, absl::string_view locale) {
+absl::StatusOr<ParallelText> LoadManuals(const ManualFolders& folders, absl::string_view locale,
+                                         LoneText lone) {
   const std::string english = JoinPath(folders.manuals, "usr/share/help/C");
   const std::string other = JoinPath(folders.manuals, absl::StrCat("usr/share/help/", locale));
   ParallelText text;
@@ -208,8 +185,14 @@ absl::StatusOr<ParallelText> LoadManuals(const ManualFolders& folders, absl::str
   std::set<std::string> sources, targets;
   PIPELAB_RETURN_IF_ERROR(AddBlocks(JoinPath(english, kUnaligned), 0, &sources));
   PIPELAB_RETURN_IF_ERROR(AddBlocks(JoinPath(other, kUnaligned), 1, &targets));
+  const bool apart = lone == LoneText::kApart;
   for (const std::string& dir : folders.catalogues) {
-    PIPELAB_RETURN_IF_ERROR(AddStrings(dir, locale, &sources, &targets));
+    PIPELAB_RETURN_IF_ERROR(
+        AddStrings(dir, locale, apart ? Side::kTarget : Side::kOneOfThem, &sources, &targets));
+  }
+  for (const std::string& dir : folders.messengers) {
+    if (!apart) break;
+    PIPELAB_RETURN_IF_ERROR(AddStrings(dir, locale, Side::kSource, &sources, &targets));
   }
   text.lone_sources.assign(sources.begin(), sources.end());
   text.lone_targets.assign(targets.begin(), targets.end());

@@ -22,6 +22,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
+using testing::UnorderedElementsAre;
 
 std::string Page(const std::string& body) {
   return "<?xml version=\"1.0\"?>\n<page xmlns=\"http://projectmallard.org/1.0/\">" + body +
@@ -47,6 +48,11 @@ TEST(ParseManualPage, GivesBlocksWithoutTags) {
   EXPECT_EQ(blocks[2].text, "Press Next now.");
   EXPECT_THAT(ParseManualPage("<page><p>x</page>", "b.page"),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("b.page: byte ")));
+  std::string deep;
+  for (int i = 0; i < 100000; ++i) deep += "<a>";
+  for (int i = 0; i < 100000; ++i) deep += "</a>";
+  EXPECT_THAT(ParseManualPage(deep, "c.page"),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("c.page: tags are nested deeper")));
 }
 
 TEST(LoadManuals, AlignsPagesOfEqualFormAndKeepsTheRestApart) {
@@ -63,7 +69,8 @@ TEST(LoadManuals, AlignsPagesOfEqualFormAndKeepsTheRestApart) {
     strings.emplace_back("string " + n + " has five words", "Text " + n + " hat fünf Wörter");
   }
   Write(root, "usr/share/locale/de/LC_MESSAGES/x.mo", MoFile(strings));
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const ParallelText text, LoadManuals({root, {root}}, "de"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ParallelText text,
+                               LoadManuals({root, {root}, {}}, "de", LoneText::kHalves));
   std::vector<std::string> pairs;
   for (const TextPair& p : text.pairs) pairs.push_back(p.source + "=" + p.target);
   EXPECT_THAT(pairs, ElementsAre("One=Eins", "Two=Zwei", "Five=Fünf"));
@@ -72,8 +79,40 @@ TEST(LoadManuals, AlignsPagesOfEqualFormAndKeepsTheRestApart) {
   for (const std::string& s : text.lone_sources) numbers.insert(s.substr(7, 1));
   for (const std::string& t : text.lone_targets) numbers.insert(t.substr(5, 1));
   EXPECT_THAT(numbers, SizeIs(8));  // one side of each
-  EXPECT_THAT(LoadManuals({root, {}}, "xx"),
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ParallelText apart, LoadManuals({root, {root}, {}}, "de"));
+  EXPECT_THAT(apart.lone_sources, SizeIs(0));
+  EXPECT_THAT(apart.lone_targets, SizeIs(8));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ParallelText english, LoadManuals({root, {}, {root}}, "de"));
+  EXPECT_THAT(english.lone_sources, SizeIs(8));
+  EXPECT_THAT(LoadManuals({root, {}, {}}, "xx"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("xx")));
+}
+
+TEST(LoadCatalogues, AlignsStringsOnceWithoutMarks) {
+  const std::string root = *MakeTemporaryDirectory(JoinPath(testing::TempDir(), "catalogues-"));
+  Write(root, "usr/share/locale/de/LC_MESSAGES/x.mo",
+        MoFile({{"_Open the  file", "Datei öff_nen"},
+                {"Open the file...", "Datei aufmachen"},  // the letters of the one before
+                {"Open a file", "Datei öffnen"},          // its translation
+                {"Say &lt;b&gt; to it", "Sag &lt;b&gt;"},
+                {"Two words", "Zwei Wörter"},
+                {"snake_case_name is it", "snake_case_name ist es"}}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<TextPair> pairs, LoadCatalogues({root}, "de"));
+  std::vector<std::string> texts;
+  for (const TextPair& p : pairs) texts.push_back(p.source + "=" + p.target);
+  EXPECT_THAT(
+      texts, UnorderedElementsAre("Open the file=Datei öffnen", "Say &lt;b&gt; to it=Sag &lt;b&gt;",
+                                  "snake_case_name is it=snake_case_name ist es"));
+  EXPECT_THAT(LoadCatalogues({root}, "xx"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no string of xx")));
+}
+
+TEST(SplitCatalogues, HoldsOutATenth) {
+  std::vector<TextPair> pairs;
+  for (int i = 0; i < 1000; ++i) pairs.push_back({"s" + std::to_string(i), "t"});
+  const CatalogueSplit split = SplitCatalogues(pairs);
+  EXPECT_EQ(split.pool.size() + split.held_out.size(), 1000u);
+  EXPECT_NEAR(static_cast<double>(split.held_out.size()), 100, 30);
 }
 
 ParallelText Numbered(int pairs, int lone) {
@@ -117,15 +156,19 @@ TEST(MiningTask, FilesGiveItBack) {
   EXPECT_EQ(pool.source, task.pool.source);
   EXPECT_EQ(pool.target, task.pool.target);
   EXPECT_EQ(truth, task.truth);
-  ASSERT_THAT(WriteFileAtomically(JoinPath(folder, "truth.txt"), "1 2\n3 x\n"), IsOk());
-  EXPECT_THAT(ReadMiningTruth(folder), StatusIs(absl::StatusCode::kInvalidArgument,
-                                                HasSubstr("truth.txt: line 2: \"3 x\"")));
+  for (const std::string wrong : {"3 x", "3 -1", "1 1"}) {
+    ASSERT_THAT(WriteFileAtomically(JoinPath(folder, "truth.txt"), "1 2\n" + wrong), IsOk());
+    EXPECT_THAT(ReadMiningTruth(folder),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("truth.txt: line 2: \"" + wrong + "\"")));
+  }
 }
 
 TEST(RealManuals, AreAligned) {
   const absl::StatusOr<ManualFolders> folders = FindManuals(DefaultDataCache());
   if (!folders.ok()) GTEST_SKIP() << folders.status().message();
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const ParallelText text, LoadManuals(*folders, "es"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ParallelText text,
+                               LoadManuals(*folders, "es", LoneText::kHalves));
   EXPECT_THAT(text.pairs, SizeIs(2144));
   EXPECT_THAT(text.lone_sources, SizeIs(3685));
   EXPECT_THAT(text.lone_targets, SizeIs(3541));

@@ -1,24 +1,24 @@
 #include "models/data/mining_pool.h"
 
 #include <algorithm>
-#include <numeric>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "models/data/example_order.h"
 #include "tools/base/file.h"
-#include "tools/base/rng.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
 
 std::vector<int32_t> Shuffled(size_t count, uint64_t seed, absl::string_view what) {
-  const CounterRng rng(seed, absl::StrCat("data/mining/", what));
-  std::vector<int32_t> order(count);
-  std::iota(order.begin(), order.end(), 0);
-  for (size_t i = count; i > 1; --i) std::swap(order[i - 1], order[rng.Below(i, i)]);
+  std::vector<int32_t> order;
+  if (count == 0) return order;
+  const Shuffle shuffle(count, seed, absl::StrCat("data/mining/", what));
+  for (size_t i = 0; i < count; ++i) order.push_back(static_cast<int32_t>(shuffle.At(i)));
   return order;
 }
 
@@ -49,10 +49,14 @@ std::vector<std::string> Mix(const std::vector<Line>& lines, uint64_t seed, absl
   return list;
 }
 
-absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& folder,
-                                                   const std::string& name) {
-  PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(JoinPath(folder, name)));
-  return std::vector<std::string>(absl::StrSplit(text, '\n', absl::SkipEmpty()));
+std::vector<absl::string_view> Lines(absl::string_view text) {
+  return absl::StrSplit(text, '\n', absl::SkipEmpty());
+}
+
+absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& file) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file));
+  const std::vector<absl::string_view> lines = Lines(text);
+  return std::vector<std::string>(lines.begin(), lines.end());
 }
 
 }  // namespace
@@ -95,23 +99,34 @@ absl::Status WriteMiningTask(const MiningTask& task, const std::string& folder) 
 
 absl::StatusOr<MiningPool> ReadMiningPool(const std::string& folder) {
   MiningPool pool;
-  PIPELAB_ASSIGN_OR_RETURN(pool.source, ReadLines(folder, "source.txt"));
-  PIPELAB_ASSIGN_OR_RETURN(pool.target, ReadLines(folder, "target.txt"));
+  PIPELAB_ASSIGN_OR_RETURN(pool.source, ReadLines(JoinPath(folder, "source.txt")));
+  PIPELAB_ASSIGN_OR_RETURN(pool.target, ReadLines(JoinPath(folder, "target.txt")));
   return pool;
 }
 
-absl::StatusOr<MiningTruth> ReadMiningTruth(const std::string& folder) {
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<std::string> lines, ReadLines(folder, "truth.txt"));
+absl::StatusOr<MiningTruth> ParseMiningTruth(absl::string_view contents, absl::string_view file) {
   MiningTruth truth;
-  for (const std::string& line : lines) {
-    const std::pair<std::string, std::string> places =
+  for (const absl::string_view line : Lines(contents)) {
+    const std::pair<absl::string_view, absl::string_view> places =
         absl::StrSplit(line, absl::MaxSplits(' ', 1));
-    auto& [x, y] = truth.emplace_back();
-    if (absl::SimpleAtoi(places.first, &x) && absl::SimpleAtoi(places.second, &y)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(folder, "/truth.txt: line ", truth.size(),
-                                                   ": \"", line, "\": must be two numbers"));
+    std::pair<int32_t, int32_t> pair;
+    const bool numbers = absl::SimpleAtoi(places.first, &pair.first) &&
+                         absl::SimpleAtoi(places.second, &pair.second) && pair.first >= 0 &&
+                         pair.second >= 0;
+    if (!numbers || (!truth.empty() && pair <= truth.back())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(file, ": line ", truth.size() + 1, ": \"", absl::CHexEscape(line),
+                       "\": must be two places from 0, above those of the line before"));
+    }
+    truth.push_back(pair);
   }
   return truth;
+}
+
+absl::StatusOr<MiningTruth> ReadMiningTruth(const std::string& folder) {
+  const std::string file = JoinPath(folder, "truth.txt");
+  PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file));
+  return ParseMiningTruth(text, file);
 }
 
 }  // namespace pipelab

@@ -12,7 +12,8 @@
 // sources, the other half targets.
 //
 // In the folder: source.txt, target.txt (a sentence a line), truth.txt ("source target", lines from
-// 0). Errors of reading: NotFound, and InvalidArgument for a truth that is not such a file.
+// 0, ascending). Errors of reading: NotFound, and InvalidArgument, with the line, for a truth that is
+// not such a file.
 #ifndef PIPELAB_MODELS_DATA_MINING_POOL_H_
 #define PIPELAB_MODELS_DATA_MINING_POOL_H_
 
@@ -23,6 +24,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "models/data/manuals.h"
 
 namespace pipelab {
@@ -48,6 +50,8 @@ MiningTask MakeMiningTask(const ParallelText& text, const MiningTaskOptions& opt
 absl::Status WriteMiningTask(const MiningTask& task, const std::string& folder);
 absl::StatusOr<MiningPool> ReadMiningPool(const std::string& folder);
 absl::StatusOr<MiningTruth> ReadMiningTruth(const std::string& folder);
+// `file` names it in errors.
+absl::StatusOr<MiningTruth> ParseMiningTruth(absl::string_view contents, absl::string_view file);
 
 }  // namespace pipelab
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr float kFirstRatio = 1.06f;
 constexpr size_t kFirstWords = 5;
-constexpr double kGrowth = 1.3, kKeptTeachers = 0.8;
+constexpr double kGrowth = 1.3;
 
 int64_t Size(const std::vector<MinedPair>& pairs) { return static_cast<int64_t>(pairs.size()); }
 
@@ -40,13 +40,12 @@ std::vector<MinedPair> LongPairs(const std::vector<MinedPair>& pairs, const Scor
   return kept;
 }
 
-// What reaches the wanted precision of teachers. Where that is much less than what was learned from
-// before, or nothing, the best by margin, and some more than before: first tables are learned from
-// poor pairs, and find better ones.
+// What reaches the wanted precision of teachers. Where nothing does, the best by margin, and some
+// more than before: first tables are learned from poor pairs, and find better ones.
 Threshold TeachingThreshold(const Neighbours& near, const std::vector<MinedPair>& mutual,
                             int64_t before, const MineOptions& options) {
   Threshold found = ChooseThreshold(near, mutual, options.k, options.teaching);
-  if (mutual.empty() || (found.found && found.pairs >= kKeptTeachers * before)) return found;
+  if (mutual.empty() || found.found) return found;
   std::vector<float> margins;
   for (const MinedPair& p : mutual) margins.push_back(p.margin);
   std::sort(margins.begin(), margins.end(), std::greater<>());
@@ -88,7 +87,8 @@ absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector
   double right = 0;  // of mining.pairs, as estimated
   int still = 0;     // iterations without growth, one after the other
   for (int i = 0; i < options.most_iterations && !teachers.empty(); ++i) {
-    const Neighbours near = ScorePairs(x_list, y_list, grams, teachers, scores);
+    mining.candidates = ScorePairs(x_list, y_list, grams, teachers, scores);
+    const Neighbours& near = mining.candidates;
     MineIteration now;
     now.mutual = MutualPairs(near, MarginKind::kDifference, options.k);
     now.threshold = ChooseThreshold(near, now.mutual, options.k, options.precision);

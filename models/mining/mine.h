@@ -13,9 +13,8 @@
 // iteration that does not find 2 % more right pairs, as estimated, keeps what one before mined; one
 // where no margin reaches the precision takes it back. Two iterations without growth are the last.
 //
-// Tables learn from pairs of a softer precision. Where these are much fewer than what was learned
-// from before, they learn from the best by margin, 1.3 times as many as before: first tables are
-// poor and find better pairs.
+// Tables learn from pairs of a softer precision. Where no margin reaches it, they learn from the best
+// by margin, 1.3 times as many as before: first tables are poor and find better pairs.
 //
 // The same sentences give the same bits, for any number of threads. Errors: InvalidArgument for
 // text that is not UTF-8.
@@ -27,6 +26,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/mining/margin.h"
+#include "models/mining/nearest.h"
 #include "models/mining/threshold.h"
 
 namespace pipelab {
@@ -50,6 +50,8 @@ struct Mining {
   std::vector<MinedPair> pairs;        // the last iteration's, sorted by x
   std::vector<MinedPair> grams_alone;  // what grams find without learning: every mutual pair
   std::vector<MineIteration> iterations;
+  // With the scores of the last iteration; empty where there was none.
+  Neighbours candidates = {NeighbourLists(0, 1), NeighbourLists(0, 1)};
 };
 
 absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector<std::string>& y,

@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/data/mining_pool.h"
+#include "models/mining/dual_scores.h"
 #include "models/mining/sentence.h"
 #include "models/mining/sparse_rows.h"
 #include "models/mining/word_table.h"
@@ -25,6 +26,7 @@ namespace {
 
 using testing::DoubleNear;
 using testing::ElementsAre;
+using testing::FloatEq;
 using testing::HasSubstr;
 
 std::string Word(absl::string_view language, uint64_t word) {
@@ -161,13 +163,62 @@ TEST(MutualPairs, MarginIsItsClosedForm) {
   EXPECT_EQ(hidden[0].x, 1);
 }
 
+// Two by two, by hand: a is the target's length, b twice that of the source it is given.
+TEST(DualScores, AreTheirClosedForm) {
+  Neighbours near = {NeighbourLists(2, 3), NeighbourLists(2, 3)};
+  OfferScores(0, 0, {0.9f, 0.3f}, &near.of_x, &near.of_y);
+  OfferScores(1, 0, {0.5f, 0.4f}, &near.of_x, &near.of_y);
+  const auto all = [](const TextPair&) { return true; };
+  const auto forward =
+      [](const std::vector<TextPair>& pairs) -> absl::StatusOr<std::vector<double>> {
+    std::vector<double> nats;
+    for (const TextPair& p : pairs) nats.push_back(static_cast<double>(p.target.size()));
+    return nats;
+  };
+  const auto backward =
+      [](const std::vector<TextPair>& pairs) -> absl::StatusOr<std::vector<double>> {
+    std::vector<double> nats;
+    for (const TextPair& p : pairs) nats.push_back(2.0 * static_cast<double>(p.source.size()));
+    return nats;
+  };
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Neighbours scored, DualScores({"x", "xx"}, {"y", "yyyy"}, near,
+                                                                   1, all, forward, backward));
+  ASSERT_EQ(scored.of_x.Of(0).size(), 2u);
+  EXPECT_EQ(scored.of_x.Of(0)[0].index, 0);
+  EXPECT_FLOAT_EQ(scored.of_x.Of(0)[0].score, -(1 + 1.5f));
+  EXPECT_FLOAT_EQ(scored.of_x.Of(0)[1].score, -(4 + 6.0f));
+  EXPECT_FLOAT_EQ(scored.of_y.Of(1)[0].score, -(4 + 6.0f));
+  EXPECT_FLOAT_EQ(scored.of_y.Of(1)[1].score, -(4 + 6.0f));
+  // With k = 0 the best of each side are scored: (0, 0), (1, 0) and (1, 1), not (0, 1).
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Neighbours few, DualScores({"x", "xx"}, {"y", "yyyy"}, near, 0,
+                                                                all, forward, backward));
+  EXPECT_EQ(few.of_x.Of(0)[0].index, 0);
+  EXPECT_EQ(few.of_y.Of(1)[0].index, 1);
+  const auto is_short = [](const TextPair& p) { return p.target.size() < 2; };
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Neighbours fitting,
+      DualScores({"x", "xx"}, {"y", "yyyy"}, near, 1, is_short, forward, backward));
+  EXPECT_EQ(fitting.of_x.Of(0).size(), 1u);
+  EXPECT_TRUE(fitting.of_y.Of(1).empty());
+}
+
 TEST(EstimatedPrecision, CountsOrphans) {
   std::vector<MinedPair> pairs;
   for (int i = 0; i < 100; ++i) pairs.push_back({i, i, static_cast<float>(i)});
-  // None of 100 orphans: Wilson's upper end for one standard error is 1 / 101. 50 of 200 sentences
-  // are mined, so 150 that are not times 1 / 100 are wrong.
-  EXPECT_NEAR(EstimatedPrecision(pairs, {}, 200, 50), 1 - 150.0 / 100 / 50, 1e-9);
+  // None of 50 orphans: Wilson's upper end for one standard error is 1 / 51. 50 of 200 sentences
+  // are mined, so 150 that are not times 1 / 50 are wrong.
+  EXPECT_NEAR(EstimatedPrecision(pairs, {}, 200, 50), 1 - 150.0 / 50 / 50, 1e-9);
   EXPECT_LT(EstimatedPrecision(pairs, std::vector<float>(40, 60.0f), 200, 50), 0.1);
+}
+
+// Two sentences a side, k = 1. Without its partner the first x takes y's second by margin
+// 0.7 - (0 + 0.4) / 2 = 0.5, more than its own pair's.
+TEST(OrphanMargins, AreAtMostThePairsOwn) {
+  Neighbours near = {NeighbourLists(2, 3), NeighbourLists(2, 3)};
+  OfferScores(0, 0, {0.9f, 0.7f}, &near.of_x, &near.of_y);
+  OfferScores(1, 0, {0.1f, 0.4f}, &near.of_x, &near.of_y);
+  EXPECT_THAT(OrphanMargins(near, {{0, 0, 0.3f}}, 1), ElementsAre(0.3f));
+  EXPECT_THAT(OrphanMargins(near, {{0, 0, 0.8f}}, 1), ElementsAre(FloatEq(0.5f)));
 }
 
 TEST(SparseProduct, IsTheInnerProduct) {

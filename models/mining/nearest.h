@@ -45,7 +45,7 @@ class NeighbourLists {
   absl::Span<const float> least() const { return least_; }
 
  private:
-  const int k_;
+  int k_;
   std::vector<Neighbour> lists_;
   std::vector<int> filled_;
   std::vector<float> least_;

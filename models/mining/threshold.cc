@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/container/flat_hash_map.h"
+
 namespace pipelab {
 namespace {
 
@@ -20,11 +22,11 @@ int64_t CountAtLeast(const std::vector<float>& ascending, float margin) {
   return ascending.end() - std::lower_bound(ascending.begin(), ascending.end(), margin);
 }
 
-// Of `mined` of `pairs`, those with `margin` or more.
-double PrecisionOf(int64_t mined, const std::vector<MinedPair>& pairs,
-                   const std::vector<float>& orphans, int64_t sentences, float margin) {
-  const double wrong = WilsonUpper(static_cast<double>(CountAtLeast(orphans, margin)),
-                                   static_cast<double>(pairs.size()));
+// Of the `mined` pairs with `margin` or more.
+double PrecisionOf(int64_t mined, const std::vector<float>& orphans, int64_t sentences,
+                   float margin) {
+  const double wrong =
+      WilsonUpper(static_cast<double>(CountAtLeast(orphans, margin)), static_cast<double>(mined));
   if (mined == 0 || wrong >= 1) return 0;
   return std::max(0.0, 1 - wrong * static_cast<double>(sentences - mined) /
                                ((1 - wrong) * static_cast<double>(mined)));
@@ -36,13 +38,15 @@ std::vector<float> OrphanMargins(const Neighbours& near, const std::vector<Mined
                                  int k) {
   std::vector<float> margins;
   for (int part = 0; part < kParts; ++part) {
-    std::vector<bool> hidden(near.of_y.rows(), false), orphan(near.of_x.rows(), false);
+    std::vector<bool> hidden(near.of_y.rows(), false);
+    absl::flat_hash_map<int32_t, float> orphan;  // with the margin of its own pair
     for (size_t p = part; p < pairs.size(); p += kParts) {
       hidden[pairs[p].y] = true;
-      orphan[pairs[p].x] = true;
+      orphan[pairs[p].x] = pairs[p].margin;
     }
     for (const MinedPair& p : MutualPairs(near, MarginKind::kDifference, k, hidden)) {
-      if (orphan[p.x]) margins.push_back(p.margin);
+      const auto own = orphan.find(p.x);
+      if (own != orphan.end()) margins.push_back(std::min(own->second, p.margin));
     }
   }
   std::sort(margins.begin(), margins.end());
@@ -52,7 +56,7 @@ std::vector<float> OrphanMargins(const Neighbours& near, const std::vector<Mined
 double EstimatedPrecision(const std::vector<MinedPair>& pairs, const std::vector<float>& orphans,
                           int64_t sentences, float margin) {
   const auto mined = static_cast<int64_t>(AtLeast(pairs, margin).size());
-  return PrecisionOf(mined, pairs, orphans, sentences, margin);
+  return PrecisionOf(mined, orphans, sentences, margin);
 }
 
 Threshold ChooseThreshold(const Neighbours& near, const std::vector<MinedPair>& pairs, int k,
@@ -67,7 +71,7 @@ Threshold ChooseThreshold(const Neighbours& near, const std::vector<MinedPair>& 
   for (auto mined = std::max(kLeastPairs, sentences / kLeastShare);
        mined <= static_cast<int64_t>(margins.size()); ++mined) {
     const float margin = margins[margins.size() - mined];
-    const double estimate = PrecisionOf(mined, pairs, orphans, sentences, margin);
+    const double estimate = PrecisionOf(mined, orphans, sentences, margin);
     if (estimate >= precision) best = {true, margin, estimate, mined};
   }
   return best;

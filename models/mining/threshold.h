@@ -4,12 +4,13 @@
 //   if (t.found) kept = AtLeast(pairs, t.margin);
 //
 // Sentences whose partners are taken away have no right partner any more, so each pair that they
-// are mined with is wrong. Every pair loses its partner once, a fifth of all at a time. The share
-// of such orphans that are mined with a margin of t or more estimates how often a sentence without
-// a partner is mined; with the number of sentences that no pair at t has, it gives the wrong pairs
-// at t, and so the precision. The share is taken at the upper end of a confidence interval (Wilson,
-// "Probable inference, the law of succession, and statistical inference", 1927; one standard
-// error), so that a few orphans prove nothing.
+// are mined with is wrong. Every pair loses its partner once, a fifth of all at a time. Of the pairs
+// at t, the share whose orphan is mined at t too estimates how often a sentence without a partner is
+// mined there; with the number of sentences that no pair at t has, it gives the wrong pairs at t,
+// and so the precision. Pairs below t do not count: they are mostly wrong already, and what is left
+// to their orphans is a second choice among wrong ones, which is below t as well. The share is taken
+// at the upper end of a confidence interval (Wilson, "Probable inference, the law of succession, and
+// statistical inference", 1927; one standard error), so that a few orphans prove nothing.
 #ifndef PIPELAB_MODELS_MINING_THRESHOLD_H_
 #define PIPELAB_MODELS_MINING_THRESHOLD_H_
 
@@ -28,7 +29,7 @@ struct Threshold {
   int64_t pairs = 0;     // with that margin or more
 };
 
-// The margins that orphans are mined with, one an orphan; those mined with nobody are left out.
+// Of each orphan that is mined, the margin up to which both it and its own pair are, ascending.
 std::vector<float> OrphanMargins(const Neighbours& near, const std::vector<MinedPair>& pairs,
                                  int k);
 

@@ -1,0 +1,14 @@
+// Entry point for libFuzzer (how to run it: tools/build_defs/fuzz.bzl), and for the seeded test
+// beside it.
+#include <cstddef>
+#include <cstdint>
+
+#include "models/data/manuals.h"
+#include "models/data/mining_pool.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
+  (void)pipelab::ParseManualPage(bytes, "fuzz");
+  (void)pipelab::ParseMiningTruth(bytes, "fuzz");
+  return 0;
+}
