@@ -163,7 +163,7 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
       schedule.num_micro_batches * static_cast<int>(study.micro_batch_size);
   trained.result.must_be_bit_equal = KeepsMicroBatchOrder(schedule) &&
                                      SumsInLayerOrder(trained.graph, training->partition()) &&
-                                     !study.split().divides();
+                                     !study.split().divides() && !study.lowering.slice_exchange;
   AllowForDivision(study.graph, study.split(), study.devices.activations() == DataType::kBFloat16,
                    &trained.result);
   trained.result.slices = training->slices();

@@ -172,6 +172,16 @@ absl::Status MakeSmallGpt(RunInput* study) {
   study->data = std::move(data.train);
   GptConfig config;
   config.layers = absl::GetFlag(FLAGS_layers);
+  // Passes that exchange attention need as many blocks in each stage; ends have one layer more.
+  const int stages = schedule.num_stages();
+  if (study->lowering.slice_exchange && config.layers == 0) config.layers = stages;
+  if (study->lowering.slice_exchange && config.layers % stages == 0) {
+    study->stage_of_layer.push_back(0);
+    for (int layer = 0; layer < 2 * static_cast<int>(config.layers); ++layer) {
+      study->stage_of_layer.push_back(layer / 2 / static_cast<int>(config.layers / stages));
+    }
+    study->stage_of_layer.push_back(stages - 1);
+  }
   // The graph has two layers a block, and two more: one for each stage.
   if (config.layers == 0) config.layers = std::max(2, (schedule.num_stages() - 1) / 2);
   config.hidden = 32;

@@ -239,6 +239,9 @@ TensorShare ShareOf(const LayerSpec& layer, int64_t samples, TokenSlice slice,
     share.costs = CostsOf(layer, samples, slice);
     share.operations = layer.operations(samples, slice);
   }
+  if (slice.exchanges() && layer.split.context_collectives) {
+    share.context = layer.split.context_collectives(samples, slice, split);
+  }
   return share;
 }
 

@@ -100,7 +100,7 @@ struct TensorCollectives {
 struct TensorShare : TensorCollectives {
   LayerCosts costs;
   LayerOperations operations;
-  TensorCollectives context;  // among the devices with the other tokens
+  TensorCollectives context;  // among the devices with the other tokens, or with other slices
 };
 
 // Which devices can compute a layer that have a part of each sample's tokens: none; those that have
@@ -117,7 +117,8 @@ struct LayerSplit {
   Of<TensorCollectives> collectives;
   std::vector<TensorDimension> dimensions;
   ContextUse context = ContextUse::kNone;
-  Of<TensorCollectives> context_collectives = nullptr;  // null: none
+  // Also what a pass of a slice exchanges with those of others (TokenSlice::exchanges). Null: none.
+  Of<TensorCollectives> context_collectives = nullptr;
   // In place of all that: every device computes the layer whole and needs nothing of the others. A
   // model says so of cheap layers; silence is a refusal (CheckTensorParallel).
   bool whole = false;

@@ -17,6 +17,10 @@ namespace pipelab {
 // Tokens [first, first + count) of each sample. The default: whole samples, without slices.
 struct TokenSlice {
   int64_t first = 0, count = 0;
+  // What costs of a pass depend on that takes part in SlimPipe's context exchange, of slices of
+  // equal lengths (pipelines/ir/slice_exchange.h): of the earlier chunks of `count` tokens, how many
+  // it gives to each of some devices, or receives of each. Both are views, and one is empty.
+  absl::Span<const int64_t> given = {}, received = {};
 
   bool whole() const { return count == 0; }
   // How many of a sample's `tokens` it has. Of one of `parts` devices that divide each slice:
@@ -25,6 +29,7 @@ struct TokenSlice {
     return whole() ? tokens : count / parts;
   }
   int64_t end() const { return first + count; }
+  bool exchanges() const { return !given.empty() || !received.empty(); }
 
   friend bool operator==(const TokenSlice& a, const TokenSlice& b) {
     return a.first == b.first && a.count == b.count;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/layers/exchanged_attention.h"
 #include "models/layers/makers.h"
 #include "models/layers/tensor_peers.h"
 
@@ -128,6 +129,8 @@ Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash
     AttendCached(ctx, qkv_MQ, mix_MW, lse_SHT);
   } else if (context_.parts()) {
     context_.Forward(ctx, qkv_MQ, std::move(keys_NK), mix_MW, lse_SHT);
+  } else if (ctx.exchange != nullptr) {
+    ExchangedAttention(ctx, context_.heads(), tokens_).Forward(qkv_MQ, mix_MW, lse_SHT);
   } else {
     b.attention().Forward(ShapeFor(ctx), qkv_MQ, mix_MW, lse_SHT);
   }

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/layers/exchanged_attention.h"
 #include "models/layers/gpt_attention.h"
 #include "models/layers/tensor_peers.h"
 
@@ -89,10 +90,16 @@ Tensor GptAttention::SliceGradient(const LayerContext& ctx, Tensor dmix_MW,
                                    std::vector<Tensor>* kept) const {
   std::vector<Tensor>& shared = ctx.sequence->tensors;
   if (ctx.slice.end() == tokens_) shared.push_back(AllocateLike(ctx, shared[kSequence]));
-  ctx.backend->attention().Gradient(ShapeFor(ctx), dmix_MW, shared[kSequence], (*kept)[kMix],
-                                    (*kept)[kLse], shared[kDsequence]);
   const int64_t m = dmix_MW.dim(0);
-  dmix_MW = (*kept)[kLse] = Tensor();
+  if (ctx.exchange != nullptr) {
+    ExchangedAttention(ctx, context_.heads(), tokens_)
+        .Gradient(std::move(dmix_MW), shared[kSequence], (*kept)[kMix], std::move((*kept)[kLse]),
+                  shared[kDsequence]);
+  } else {
+    ctx.backend->attention().Gradient(ShapeFor(ctx), dmix_MW, shared[kSequence], (*kept)[kMix],
+                                      (*kept)[kLse], shared[kDsequence]);
+    dmix_MW = (*kept)[kLse] = Tensor();
+  }
   Tensor dqkv_MQ = ctx.backend->Allocate({m, qkv_width_});
   CopySlice(ctx, Copying::kOut, dqkv_MQ, shared[kDsequence]);
   if (ctx.slice.first == 0) shared.clear();

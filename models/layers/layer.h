@@ -61,8 +61,9 @@ struct CachedPass {
 };
 
 struct LayerStash;
-class TensorPeers;  // tensor_peers.h
-class GraphPeers;   // graph_peers.h
+class ChunkExchange;  // chunk_exchange.h
+class TensorPeers;    // tensor_peers.h
+class GraphPeers;     // graph_peers.h
 
 struct LayerContext {
   Backend* backend = nullptr;
@@ -82,6 +83,8 @@ struct LayerContext {
   TensorPeers* peers = nullptr;  // that compute the layer with this device; null: it does alone
   // That have the other tokens of the same samples (LayerSpec::context); null: all are here.
   TensorPeers* context = nullptr;
+  // With which passes of other stages the slice's one exchanges attention; null: with none.
+  ChunkExchange* exchange = nullptr;
   // That have other shares of the layers' experts, in the order of shares; null: all are here.
   TensorPeers* experts = nullptr;
   // The micro-batch's blocks of a graph, the first of which the first layer computes: a layer on a

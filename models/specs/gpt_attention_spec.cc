@@ -8,6 +8,7 @@
 #include "models/graph/cost_math.h"
 #include "models/specs/context_attention_spec.h"
 #include "models/specs/own_operations.h"
+#include "models/specs/slice_attention_spec.h"
 
 namespace pipelab {
 namespace {
@@ -32,11 +33,13 @@ struct Sizes {
     return {samples, tokens,   heads,           2 * k, w,    causal,
             window,  key_tile, /*apart=*/false, split, width};
   }
+  SliceAttention OfSlice(TokenSlice slice) const {
+    return {samples, slice, heads, w, 2 * k, window, key_tile, width};
+  }
 };
 
 Flops ScoreFlops(const Sizes& s, TokenSlice slice) {  // all heads together
-  const int64_t pairs = slice.whole() ? s.Context().Pairs()
-                                      : CausalAttentionPairs(slice.first, slice.count, s.window);
+  const int64_t pairs = slice.whole() ? s.Context().Pairs() : s.OfSlice(slice).Pairs();
   return MatmulFlops(s.samples, pairs, s.w);
 }
 
@@ -111,8 +114,7 @@ LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
   const Bytes sequence = s.width(s.samples * s.tokens * s.qkv());
   const Bytes starts = slice.first == 0 ? sequence : none;
   const Bytes ends = slice.end() == s.tokens ? sequence : none;
-  const Bytes scratch =
-      FloatBytes(AttentionWorkspaceFloats(slice.count, slice.end(), s.window, s.key_tile));
+  const SliceAttentionMemory core = s.OfSlice(slice).Memory();
   LayerCosts costs;
   AddFlops(s, slice, &costs);
   costs.output = own;
@@ -122,18 +124,19 @@ LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
   // The slice's q, k, v beside the norm's output, which was gathered beside the own rows; beside
   // the samples'; then as for whole samples.
   const auto forward_peak = [&](Bytes room) {
-    return statistics + std::max(mc + std::max(qkv, sums),
-                                 room + std::max(qkv, lse + mw + std::max(scratch, mc + sums)));
+    return statistics +
+           std::max(mc + std::max(qkv, sums),
+                    room + std::max(qkv, lse + mw + std::max(core.forward, mc + sums)));
   };
   costs.forward_peak = forward_peak(starts);
   costs.recompute_peak = forward_peak(none);
-  // The branch's gradient, where it is gathered; the kernel; the slice's part of the gradient
-  // beside the samples'; the norm's gradient and dx, or its sums.
+  // The branch's gradient, where it is gathered; the kernel, and what other devices' come to; the
+  // slice's part of the gradient beside the samples'; the norm's gradient and dx, or its sums.
   const Bytes branch = s.dropout || rows.scattered() ? mc : none;
   const Bytes level = branch + ends, part = level + qkv - lse;
   costs.backward_input_peak =
-      std::max({branch + (s.dropout ? sums : none), level + mw + scratch * 2, part,
-                part - starts * 2 + mc + own});
+      std::max({branch + (s.dropout ? sums : none), level + mw + core.backward,
+                level - lse + core.backward_end, part, part - starts * 2 + mc + own});
   costs.backward_peak = costs.backward_input_peak;
   costs.backward_weight_peak = Bytes(0);
   costs.carried = ends - starts;
@@ -146,9 +149,10 @@ LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
   const int64_t count = slice.CountOf(s.tokens), m = rows.all, own = rows.own * s.c;
   const ContextAttention context = s.Context();
   // Keys and values are those of the earlier slices too, in a causal mask.
-  const int64_t seen = s.causal ? slice.first + count : s.tokens;
-  const int64_t most = s.window == 0 ? seen : count + s.window - 1;
-  const int64_t keys = s.samples * (context.parts() ? context.KeysRead() : std::min(seen, most));
+  const int64_t most = s.window == 0 ? s.tokens : count + s.window - 1;
+  const int64_t keys = s.samples * (context.parts() ? context.KeysRead()
+                                    : slice.whole() ? std::min(s.tokens, most)
+                                                    : s.OfSlice(slice).KeysRead());
   const Flops scores = ScoreFlops(s, slice);
   LayerOperations ops;
   const bool norm = s.statistics > 0;
@@ -169,6 +173,7 @@ LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
     ops.backward_input.push_back(ElementwiseOperation(2 * m * (s.w + s.k)));
   }
   if (context.parts()) context.AddOperations(&ops);
+  if (slice.exchanges()) s.OfSlice(slice).AddOperations(&ops);
   AddMatmul(m, s.c, s.w, &ops);
   if (s.residual) AddElementwise(3 * own, 0, &ops);
   AddOwnNormAndResidual(own, &ops, s.residual, norm);
@@ -284,9 +289,10 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
       }
       return all;
     };
-    l->split.context_collectives = [part, bytes](int64_t samples, TokenSlice,
+    l->split.context_collectives = [part, bytes](int64_t samples, TokenSlice slice,
                                                  TensorParallel split) {
-      return part(samples, split, bytes).Context().Collectives();
+      const Sizes sizes = part(samples, split, bytes);
+      return slice.exchanges() ? sizes.OfSlice(slice).Messages() : sizes.Context().Collectives();
     };
     SetWholeCosts(l);
     if (whole_samples) l->slice_costs = nullptr;

@@ -5,7 +5,10 @@
 namespace pipelab {
 
 Nanoseconds CostTable::Compute(const Action& action) const {
-  const StageCost& cost = StageOf(action.stage, PartOf(action));
+  return Compute(action, StageOf(action.stage, PartOf(action)));
+}
+
+Nanoseconds CostTable::Compute(const Action& action, const StageCost& cost) const {
   switch (action.kind) {
     case ActionKind::kForward:
       return cost.forward;

@@ -121,6 +121,13 @@ struct CostTable {
   // [slice] Where the schedule has token slices, of which a later one has more attention to
   // compute. Empty: a slice costs 1 / num_slices of the whole micro-batch, in time and in bytes.
   std::vector<SliceCosts> slices;
+  // Of passes that exchange attention (Program::exchanges), in the place of their slice's: each once,
+  // and [exchange] which of these it is (exchange_costs.h).
+  struct Exchanges {
+    std::vector<StageCost> costs;
+    std::vector<int32_t> of_pass;
+  };
+  Exchanges exchanges;
   // `slices` are those of passes: [micro-batch] (Schedule::carried). An edge that carries has the
   // bytes of the pass that makes its tensor.
   bool of_passes = false;
@@ -167,8 +174,14 @@ struct CostTable {
   // Replay: [device][instruction] measured durations; empty where stage costs rule.
   std::vector<std::vector<Nanoseconds>> instruction_time;
 
-  // Of an action; a slice's is 1 / SliceParts of it.
+  // Of an action; a slice's is 1 / SliceParts of it. And of one whose stage costs so much.
   Nanoseconds Compute(const Action& action) const;
+  Nanoseconds Compute(const Action& action, const StageCost& cost) const;
+  // Of a compute, with what it exchanges.
+  const StageCost& CostOf(const Instruction& i) const {
+    if (i.arg >= 0 && !exchanges.of_pass.empty()) return exchanges.costs[exchanges.of_pass[i.arg]];
+    return StageOf(i.action.stage, PartOf(i.action));
+  }
   const StageCost& StageOf(int stage, int slice) const {
     return slices.empty() ? stages[stage] : slices[slice].stages[stage];
   }

@@ -54,7 +54,8 @@ struct Machine {
 struct TensorGroup {
   TensorParallel split;
   PathCost hop;  // of its ring: RingStep(cluster, {split.degree, 1}) of cluster/rank_network.h
-  // Of the ring of devices with the other tokens, {split.context, split.degree}.
+  // Of the ring of devices with the other tokens, {split.context, split.degree}; or between the
+  // farthest of those that exchange attention between slices (exchange_costs.h).
   PathCost context_hop = {};
   // Of an all-to-all of the devices that divide experts, by what one has for all of them.
   PathCost expert_path = {};
@@ -65,11 +66,6 @@ struct TensorGroup {
   double merged = 0;
   bool merges = false;  // LayerTimes::merged_saving is wanted
   bool delayed_weights = false;
-
-  // Devices of the pipeline that spread the attention of the slices that they have at a time
-  // (slice_exchange.h), and the way between the farthest of them; 1: each computes its own.
-  int slice_devices = 1;
-  PathCost slice_path = {};
 
   // Of one pass's collectives, one after the other and beside nothing else, but hops, of which what
   // is left counts when they run beside their parts of the pass's `attention`.

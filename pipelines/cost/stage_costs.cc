@@ -9,7 +9,6 @@
 #include "models/graph/context_parallel.h"
 #include "models/graph/expert_parallel.h"
 #include "models/graph/model_slices.h"
-#include "pipelines/cost/slice_exchange.h"
 #include "pipelines/cost/stage_bytes.h"
 #include "pipelines/cost/stage_plan.h"
 #include "tools/base/status_macros.h"
@@ -293,6 +292,13 @@ void StageCostOptions::TakeSizes(const Schedule& schedule) {
   }
 }
 
+absl::StatusOr<StageCost> ComputeStageCost(const ModelGraph& graph, const ModelPartition& partition,
+                                           int stage, int64_t micro_batch_size, TokenSlice slice,
+                                           const StageCostOptions& options) {
+  return CostOf(graph, partition, stage, DeviceSamples(options, stage, micro_batch_size), slice,
+                options);
+}
+
 absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
                                             const ModelPartition& partition,
                                             int64_t micro_batch_size,
@@ -330,9 +336,8 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
   const auto costs_of = [&](TokenSlice slice) -> absl::StatusOr<SliceCosts> {
     SliceCosts costs;
     for (int s = 0; s < partition.num_stages(); ++s) {
-      const int64_t samples = DeviceSamples(options, s, micro_batch_size);
-      PIPELAB_ASSIGN_OR_RETURN(StageCost cost,
-                               CostOf(graph, partition, s, samples, slice, options));
+      PIPELAB_ASSIGN_OR_RETURN(
+          StageCost cost, ComputeStageCost(graph, partition, s, micro_batch_size, slice, options));
       costs.stages.push_back(cost);
     }
     for (int layer : partition.edge_layer) {
@@ -350,10 +355,6 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
   for (const TokenSlice& slice : slices) {
     PIPELAB_ASSIGN_OR_RETURN(SliceCosts costs, costs_of(slice));
     table.slices.push_back(std::move(costs));
-  }
-  if (options.tensor.slice_devices > 1 && !slices.empty()) {
-    const int64_t tokens = DeviceSamples(options, 0, micro_batch_size) * slices[0].count;
-    SpreadAttention(graph, partition.layers, tokens, NumberBytes(options), options.tensor, &table);
   }
   for (const LayerSpec& layer : graph.layers) {
     for (const ParameterSpec& p : layer.parameters) {

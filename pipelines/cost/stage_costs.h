@@ -82,6 +82,11 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
                                             int64_t micro_batch_size,
                                             const StageCostOptions& options);
 
+// Of one stage and a slice, without the checks of sizes.
+absl::StatusOr<StageCost> ComputeStageCost(const ModelGraph& graph, const ModelPartition& partition,
+                                           int stage, int64_t micro_batch_size, TokenSlice slice,
+                                           const StageCostOptions& options);
+
 // With the model's own bytes a number.
 StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& partition, int stage,
                                int64_t samples, TokenSlice slice = TokenSlice(),

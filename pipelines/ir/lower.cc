@@ -14,6 +14,7 @@
 #include "pipelines/ir/global_order.h"
 #include "pipelines/ir/message_calls.h"
 #include "pipelines/ir/program.h"
+#include "pipelines/ir/slice_exchange.h"
 #include "pipelines/ir/stage_io.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/ir/weight_ring.h"
@@ -382,6 +383,22 @@ absl::Status CheckOptions(const Schedule& s, const LoweringOptions& options) {
   return absl::OkStatus();
 }
 
+// Passes are in a list's order of computes.
+absl::Status AddExchanges(Program* program) {
+  PIPELAB_ASSIGN_OR_RETURN(SliceExchangePlan plan, PlanSliceExchange(program->schedule));
+  for (size_t d = 0; d < program->instructions.size(); ++d) {
+    const std::vector<Action>& order = program->schedule.order[d];
+    size_t position = 0;
+    for (Instruction& i : program->instructions[d]) {
+      if (i.op != OpCode::kCompute) continue;
+      while (order[position] != i.action) ++position;
+      i.arg = plan.of_action[d][position++];
+    }
+  }
+  program->exchanges = std::move(plan.passes);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Program> Lower(Schedule schedule, const LoweringOptions& given) {
@@ -407,6 +424,7 @@ absl::StatusOr<Program> Lower(Schedule schedule, const LoweringOptions& given) {
   if (ring.has_value()) lowering.VisitInTurns(*ring);
   Program program = std::move(lowering).Finish();
   program.expert_copies = options.expert_copies;
+  if (options.slice_exchange) PIPELAB_RETURN_IF_ERROR(AddExchanges(&program));
   PIPELAB_RETURN_IF_ERROR(GroupMessages(options.calls, &program));
   return program;
 }

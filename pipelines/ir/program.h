@@ -8,7 +8,8 @@
 // Semantics of a device's instruction list, in order:
 //  * kReceive posts a receive and does not wait. Its memory is charged to the device from here on.
 //  * kWait waits for one posted receive; the compute that needs it follows.
-//  * kCompute runs one action. A forward hands its outputs to kSend (other devices) or keeps them
+//  * kCompute runs one action, which may compute a part of another's attention, or have others compute
+//    a part of its own (Program::exchanges): these passes meet in each attention layer. A forward hands its outputs to kSend (other devices) or keeps them
 //    for the local consumer; it keeps what its backward needs (only its inputs when the stage
 //    recomputes). A backward (B, or W after I) frees that.
 //  * kSend hands over one message, without waiting for the receiver. The device no longer pays for
@@ -51,6 +52,7 @@
 #include "absl/types/optional.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/ir/sharding.h"
+#include "pipelines/ir/slice_exchange.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -94,7 +96,7 @@ struct Instruction {
   Action action;
   // send, receive, wait: message; reduce*: reduction; gather*, release: gather; norm*: 0;
   // release of weights that came by a hop: its message; synchronise: the call's number on its
-  // device; offload, reload, host wait: the copy's; fill: its own
+  // device; offload, reload, host wait: the copy's; fill: its own; compute: its exchange, or -1
   int32_t arg = -1;
 };
 
@@ -179,6 +181,7 @@ struct Program {
   std::vector<Gather> gathers;
   absl::optional<NormSum> norm;
   std::vector<Fill> fills;
+  std::vector<PassExchange> exchanges;  // of attention between slices; empty: each pass has its own
   MessageCalls calls = MessageCalls::kNone;
   Sharding sharding = Sharding::kReplicated;
   // Devices of a group that divide what is sharded (SharingSets); 0: all of them, and where only
@@ -218,6 +221,8 @@ struct LoweringOptions {
   int64_t norm_values = 0;
   int norm_rounds = 1;    // NormSum::rounds
   int expert_copies = 1;  // Program::expert_copies
+  // Passes of token slices spread their attention (PlanSliceExchange).
+  bool slice_exchange = false;
   // Not kNone: the schedule is 1F1B's or interleaved 1F1B's, or that of their slices, and
   // collectives are at the end.
   MessageCalls calls = MessageCalls::kNone;

@@ -14,6 +14,7 @@
 #include "pipelines/runtime/device_plan.h"
 #include "pipelines/runtime/device_runner.h"
 #include "pipelines/runtime/progress_watch.h"
+#include "pipelines/runtime/slice_exchanger.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -94,10 +95,10 @@ class ThreadedExecutor : public Executor {
         start_.wait(lock, [&] { return stop_ || generation_ >= step; });
         if (generation_ < step) return;
       }
-      const Bytes sent = SentTo(device.setup.copies), in_context = SentTo(device.setup.context);
+      const Bytes sent = SentTo(device.setup.copies), in_context = SentInContext(device.setup);
       absl::Status status = device.runner->Run(&device.step);
       device.step.trace.collective_bytes += SentTo(device.setup.copies) - sent;
-      device.step.trace.tensor_bytes += SentTo(device.setup.context) - in_context;
+      device.step.trace.tensor_bytes += SentInContext(device.setup) - in_context;
       if (!status.ok()) Report(device, std::move(status));
       std::lock_guard<std::mutex> lock(mutex_);
       device.running = false;
@@ -111,6 +112,16 @@ class ThreadedExecutor : public Executor {
     return sent;
   }
 
+  static Bytes SentInContext(const DeviceSetup& setup) {
+    const Bytes exchanged = setup.exchange == nullptr ? Bytes(0) : setup.exchange->traffic();
+    return SentTo(setup.context) + exchanged;
+  }
+
+  static void Abort(const DeviceSetup& setup, const absl::Status& why) {
+    setup.communicator->Abort(why);
+    if (setup.exchange != nullptr) setup.exchange->Abort(why);
+  }
+
   // Keeps the first error, real ones before echoes of another device's, and frees the others.
   void Report(Device& device, absl::Status status) {
     absl::Status first;
@@ -120,7 +131,7 @@ class ThreadedExecutor : public Executor {
       if (kept.ok()) kept = std::move(status);
       first = FirstError();
     }
-    device.setup.communicator->Abort(std::move(first));
+    Abort(device.setup, first);
     done_.notify_one();
   }
 
@@ -138,7 +149,7 @@ class ThreadedExecutor : public Executor {
       found = watch_.Look(DeviceStates(), absl::Now());
       if (found.what == ProgressWatch::kFine) continue;
       stuck = absl::DeadlineExceededError(Describe(found));
-      for (auto& device : devices_) device->setup.communicator->Abort(stuck);
+      for (auto& device : devices_) Abort(device->setup, stuck);
     }
     const auto grace = ToChrono(std::min({options_.wait_limit, options_.action_limit, kGrace}));
     done_.wait_for(lock, grace, [&] { return running_ == 0; });

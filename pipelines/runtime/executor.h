@@ -41,7 +41,8 @@
 
 namespace pipelab {
 
-class FillRunner;  // fill_runner.h
+class FillRunner;      // fill_runner.h
+class SliceExchanger;  // slice_exchanger.h
 
 // What a device brings: its arena, its communicator, and a module for each (replica, stage) that it
 // holds.
@@ -58,6 +59,9 @@ struct DeviceSetup {
   // Those whose other tokens its modules attend to, or that have other experts. What they send
   // counts as the group's.
   std::vector<CommunicatorPeers*> context = {};
+  // With which its modules exchange attention between slices; null: they do not. What it sends counts
+  // as the group's. It is freed with the communicator.
+  SliceExchanger* exchange = nullptr;
   // Other jobs for the program's fills; null: none.
   FillRunner* fill = nullptr;
 };

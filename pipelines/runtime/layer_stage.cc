@@ -157,6 +157,12 @@ LayerContext LayerStage::ContextFor(int64_t step, const Action& a) const {
   return ctx;
 }
 
+LayerContext LayerStage::ContextOfPass(int64_t step, const Action& a) const {
+  LayerContext ctx = ContextFor(step, a);
+  if (options_.exchange != nullptr) ctx.exchange = options_.exchange->Of(a);
+  return ctx;
+}
+
 BatchView LayerStage::DataOf(int place, const BatchSource* data, const LayerContext& ctx) const {
   if (ctx.cached != nullptr) return CachedData(specs_[place], *ctx.cached, &backend_->arena());
   if (data == nullptr) return BatchView();  // then no layer reads any: Create checked
@@ -180,7 +186,7 @@ absl::Status LayerStage::FinishWork() const {
        {options_.peers, options_.copies, options_.context, options_.experts}) {
     if (peers != nullptr) PIPELAB_RETURN_IF_ERROR(peers->status());
   }
-  return absl::OkStatus();
+  return options_.exchange == nullptr ? absl::OkStatus() : options_.exchange->status();
 }
 
 void LayerStage::SumOverRows() {

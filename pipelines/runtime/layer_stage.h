@@ -47,6 +47,7 @@
 #include "models/layers/tensor_peers.h"
 #include "pipelines/cost/model_partition.h"  // IWYU pragma: export
 #include "pipelines/cost/stage_plan.h"
+#include "pipelines/runtime/slice_exchanger.h"
 #include "pipelines/runtime/stage_module.h"
 #include "pipelines/runtime/stage_parameters.h"
 #include "pipelines/runtime/stage_statistics.h"
@@ -86,6 +87,9 @@ struct LayerStageOptions {
   // The devices with the other tokens of the same samples, this one too; the graph is then the
   // device's (LayerSpec::context). Null: none.
   TensorPeers* context = nullptr;
+  // With which its passes exchange attention with those of other stages; null: they do not. It must
+  // outlive the stage.
+  SliceExchanger* exchange = nullptr;
   // The devices that divide its layers' experts, this one too, in the order of their shares
   // (MemberLayer). Null: none.
   TensorPeers* experts = nullptr;
@@ -222,6 +226,8 @@ class LayerStage : public StageModule {
                             const std::vector<EdgeShape>& edges,
                             const std::vector<bool>& expected = {}) const;
   LayerContext ContextFor(int64_t step, const Action& a) const;
+  // Of a forward or backward of the schedule, with what it exchanges.
+  LayerContext ContextOfPass(int64_t step, const Action& a) const;
   // Layers compute with this version from here on.
   void Bind(int version);
   // Gives layers the tensors that are there now.

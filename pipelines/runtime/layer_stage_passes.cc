@@ -79,7 +79,7 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Forward(const Action& a, std::ve
   mb.values = std::move(inputs);
   mb.values.resize(plan_.values.size());
   mb.stashes.resize(layers_.size());
-  LayerContext ctx = ContextFor(mb.step, a);
+  LayerContext ctx = ContextOfPass(mb.step, a);
   double loss = 0;
   ctx.loss_sum = &loss;
   Bind(a.version);
@@ -203,7 +203,7 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Backward(const Action& a,
   if (later != in_flight_.end() && later->second.phase != Phase::kInputDone) {
     return Refuse(a, "comes before the backward of the next slice, which has gradients for it");
   }
-  const LayerContext ctx = ContextFor(mb->step, a);
+  const LayerContext ctx = ContextOfPass(mb->step, a);
   std::vector<LayerStash>* sequences = SequencesOf(a);
   Bind(a.version);
   if (a.kind == ActionKind::kBackward) PrepareGradients();

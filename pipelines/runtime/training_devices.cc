@@ -82,7 +82,37 @@ absl::Status TrainingDevices::MakeDevices() {
     setups_[i].modules.assign(schedule.placement.num_replicas(),
                               std::vector<StageModule*>(schedule.num_stages(), nullptr));
   }
+  PIPELAB_RETURN_IF_ERROR(MakeExchangers(computes));
   return options_.fill_works ? MakeFills(computes) : absl::OkStatus();
+}
+
+absl::Status TrainingDevices::MakeExchangers(const std::vector<ComputeDevice>& computes) {
+  if (plan_.program.exchanges.empty()) return absl::OkStatus();
+  if (processes_ != nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("slice_exchange: the devices are in ", processes_->size(), " processes over ",
+                     options_.transport->name(), ", and must be threads of one"));
+  }
+  const int group = static_cast<int>(plan_.split.degree);
+  auto communicators =
+      MakeInProcessCommunicators(static_cast<int>(devices_.size()), InProcessOf(computes));
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    const int device = static_cast<int>(i) / group, t = static_cast<int>(i) % group;
+    devices_[i]->exchange = std::make_unique<SliceExchanger>(
+        plan_.program, device, std::move(communicators[i]),
+        [&](int other) { return RankOf(other, t); }, options_.wait_limit);
+    setups_[i].exchange = devices_[i]->exchange.get();
+  }
+  return absl::OkStatus();
+}
+
+InProcessOptions TrainingDevices::InProcessOf(const std::vector<ComputeDevice>& computes) const {
+  InProcessOptions in_process;
+  in_process.rendezvous = options_.rendezvous;
+  for (const ComputeDevice& on : computes) {
+    if (on.memory != nullptr) in_process.devices.push_back(on.memory);
+  }
+  return in_process;
 }
 
 absl::Status TrainingDevices::MakeFills(const std::vector<ComputeDevice>& computes) {
@@ -121,11 +151,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> TrainingDevices::Conn
   PIPELAB_RETURN_IF_ERROR(CheckDevicesOfProcesses(ranks, processes));
   PIPELAB_ASSIGN_OR_RETURN(*computes,
                            (options_.devices ? options_.devices : CpuDevices())(ranks / processes));
-  InProcessOptions in_process;
-  in_process.rendezvous = options_.rendezvous;
-  for (const ComputeDevice& on : *computes) {
-    if (on.memory != nullptr) in_process.devices.push_back(on.memory);
-  }
+  const InProcessOptions in_process = InProcessOf(*computes);
   if (processes_ == nullptr) return MakeInProcessCommunicators(ranks, in_process);
   exchange_limit_ = kExchangeLimit + 4 * options_.wait_limit;
   if (in_process.devices.empty()) return options_.transport->Connect(ranks);
@@ -168,6 +194,7 @@ absl::Status TrainingDevices::MakeStage(const ModelGraph& part, int t, int first
     if (device == nullptr) continue;
     LayerStageOptions stage_options = StageOptions(replica, stage, member);
     stage_options.peers = device->peers.get();
+    stage_options.exchange = device->exchange.get();
     if (group.size() > 1 && options_.batch_norm == BatchNormCopies::kSynchronised &&
         StageHasBatchNorm(part, plan_.partition, stage)) {
       stage_options.copies = CopiesOf(device, rank, t, group);

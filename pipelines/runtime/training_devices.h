@@ -26,6 +26,7 @@
 #include "pipelines/runtime/executor.h"
 #include "pipelines/runtime/fill_runner.h"
 #include "pipelines/runtime/layer_stage.h"
+#include "pipelines/runtime/slice_exchanger.h"
 #include "pipelines/runtime/step_loss.h"
 #include "pipelines/runtime/training.h"
 #include "pipelines/runtime/training_plan.h"
@@ -77,6 +78,7 @@ class TrainingDevices {
     std::vector<std::unique_ptr<CommunicatorPeers>> copies;
     // Those of its stages that have the other tokens of the same samples, or the other experts.
     std::vector<std::unique_ptr<CommunicatorPeers>> context;
+    std::unique_ptr<SliceExchanger> exchange;  // null: its passes exchange no attention
     std::vector<std::unique_ptr<LayerStage>> stages;
     std::vector<std::unique_ptr<ChainedStage>> chained;  // around these, where they are a chain
 
@@ -93,6 +95,8 @@ class TrainingDevices {
   absl::Status MakeDevices();
   absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> Connect(
       int ranks, std::vector<ComputeDevice>* computes);
+  absl::Status MakeExchangers(const std::vector<ComputeDevice>& computes);
+  InProcessOptions InProcessOf(const std::vector<ComputeDevice>& computes) const;
   absl::Status MakeStages();
   absl::Status MakeFills(const std::vector<ComputeDevice>& computes);
   absl::Status MakeStage(const ModelGraph& part, int t, int first, int each, int replica,

@@ -47,9 +47,16 @@ InstructionCostTable::InstructionCostTable(const Program& program, const CostTab
     for (int stage = 0; stage < num_stages_; ++stage) {
       const std::vector<int>& group = s.placement.groups[r][stage];
       for (int slice = 0; slice < num_slices_; ++slice) {
-        table_.push_back(CostsOfStage(stage, slice, recomputed[stage], group));
+        table_.push_back(
+            CostsOfStage(costs.StageOf(stage, slice), stage, slice, recomputed[stage], group));
       }
     }
+  }
+  for (size_t i = 0; i < costs.exchanges.of_pass.size(); ++i) {
+    if (costs.exchanges.of_pass[i] < static_cast<int32_t>(exchanges_.size())) continue;
+    const Action& a = program.exchanges[i].action;
+    exchanges_.push_back(CostsOfStage(costs.exchanges.costs[exchanges_.size()], a.stage, a.slice,
+                                      recomputed[a.stage], s.placement.groups[0][a.stage]));
   }
 }
 
@@ -125,9 +132,10 @@ int64_t InstructionCostTable::StatisticsTime(const Action& a, const std::vector<
 }
 
 InstructionCostTable::StageInstructionCosts InstructionCostTable::CostsOfStage(
-    int stage, int slice, bool recomputed, const std::vector<int>& group) const {
+    const StageCost& cost, int stage, int slice, bool recomputed,
+    const std::vector<int>& group) const {
   const Schedule& s = program_.schedule;
-  const StageMemory& m = costs_.StageOf(stage, slice).memory;
+  const StageMemory& m = cost.memory;
   int64_t in = 0, out = 0;            // activations
   int64_t in_back = 0, out_back = 0;  // gradients
   const int64_t size = s.MicroBatchSize(stage);
@@ -158,7 +166,7 @@ InstructionCostTable::StageInstructionCosts InstructionCostTable::CostsOfStage(
     } else {
       a.slice = static_cast<int16_t>(slice);
     }
-    const int64_t time = costs_.Compute(a).value() / slice_parts_ + StatisticsTime(a, group);
+    const int64_t time = costs_.Compute(a, cost).value() / slice_parts_ + StatisticsTime(a, group);
     instruction_costs[static_cast<int>(kind)] = {time, own(peak), kept + messages, 0, kept};
   };
   // `in` of a forward is on the device already (received, or handed over) and is then kept; a

@@ -41,6 +41,9 @@ class InstructionCostTable {
     switch (i.op) {
       case OpCode::kCompute:
       case OpCode::kStep: {
+        if (ABSL_PREDICT_FALSE(i.arg >= 0 && !exchanges_.empty())) {
+          return exchanges_[costs_.exchanges.of_pass[i.arg]][static_cast<int>(i.action.kind)];
+        }
         const InstructionCost& cost = OfAction(i, i.action.kind);
         if (ABSL_PREDICT_FALSE(late_)) return WithLags(cost, i);  // of stages on one device
         return reshard_.any() ? WithReshard(cost, device, i) : cost;
@@ -116,7 +119,7 @@ class InstructionCostTable {
   InstructionCost WithReshard(InstructionCost cost, int device, const Instruction& i) const;
   InstructionCost WithLags(InstructionCost cost, const Instruction& i) const;
   InstructionCost WithCarried(InstructionCost cost, const Action& a) const;
-  StageInstructionCosts CostsOfStage(int stage, int slice, bool recomputed,
+  StageInstructionCosts CostsOfStage(const StageCost& cost, int stage, int slice, bool recomputed,
                                      const std::vector<int>& group) const;
   // Of what the group does together in the action, one after the other.
   int64_t StatisticsTime(const Action& a, const std::vector<int>& group) const;
@@ -137,10 +140,11 @@ class InstructionCostTable {
   bool slices_differ_ = false;
   // Some gradient or input is that of an earlier micro-batch, or replay makes copies.
   bool late_ = false;
-  std::vector<int32_t> carried_to_;           // [micro-batch] Schedule::CarriedTo
-  std::vector<int64_t> message_bytes_;        // [edge, slice where they differ] of all its rows
-  std::vector<int64_t> hop_bytes_;            // [2 stage + gradient] where weights travel
-  std::vector<StageInstructionCosts> table_;  // [(replica * stages + stage) * slices + slice]
+  std::vector<int32_t> carried_to_;               // [micro-batch] Schedule::CarriedTo
+  std::vector<int64_t> message_bytes_;            // [edge, slice where they differ] of all its rows
+  std::vector<int64_t> hop_bytes_;                // [2 stage + gradient] where weights travel
+  std::vector<StageInstructionCosts> table_;      // [(replica * stages + stage) * slices + slice]
+  std::vector<StageInstructionCosts> exchanges_;  // [CostTable::Exchanges::costs]
 };
 
 }  // namespace pipelab

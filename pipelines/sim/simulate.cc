@@ -295,17 +295,25 @@ class Simulation {
     const Nanoseconds most(static_cast<int64_t>((uint64_t{1} << 62) / parts));
     double slowest = 1;
     for (double speed : costs_.device_speed) slowest = std::min(slowest, speed);
+    const auto check = [&](int stage, const StageCost& c) {
+      const Nanoseconds longest =
+          std::max({c.forward, c.backward_input, c.backward_weight, c.recompute, c.step});
+      if (static_cast<double>(longest.value()) / slowest * 2 <= most.value()) {
+        return absl::OkStatus();
+      }
+      return absl::InvalidArgumentError(
+          absl::StrCat("stage ", stage, ": an action of ", ToString(longest),
+                       slowest < 1 ? absl::StrCat(" on a device of speed ", slowest) : "",
+                       " takes longer than the simulator can count"));
+    };
     for (int stage = 0; stage < p_.schedule.num_stages(); ++stage) {
       for (int slice = 0; slice < std::max<int>(1, costs_.slices.size()); ++slice) {
-        const StageCost& c = costs_.StageOf(stage, slice);
-        const Nanoseconds longest =
-            std::max({c.forward, c.backward_input, c.backward_weight, c.recompute, c.step});
-        if (static_cast<double>(longest.value()) / slowest * 2 <= most.value()) continue;
-        return absl::InvalidArgumentError(
-            absl::StrCat("stage ", stage, ": an action of ", ToString(longest),
-                         slowest < 1 ? absl::StrCat(" on a device of speed ", slowest) : "",
-                         " takes longer than the simulator can count"));
+        PIPELAB_RETURN_IF_ERROR(check(stage, costs_.StageOf(stage, slice)));
       }
+    }
+    for (size_t i = 0; i < costs_.exchanges.of_pass.size(); ++i) {
+      PIPELAB_RETURN_IF_ERROR(
+          check(p_.exchanges[i].action.stage, costs_.exchanges.costs[costs_.exchanges.of_pass[i]]));
     }
     for (size_t n = 0; n < p_.fills.size(); ++n) {
       if (p_.fills[n].work <= most) continue;

@@ -35,7 +35,7 @@ void AddTensorTraffic(const Program& program, const CostTable& costs,
   const bool context = std::any_of(
       costs.stages.begin(), costs.stages.end(),
       [](const StageCost& stage) { return stage.tensor_traffic.backward_input > Bytes(0); });
-  if (costs.tensor_parallel == 1 && !context) return;
+  if (costs.tensor_parallel == 1 && !context && costs.exchanges.costs.empty()) return;
   const Schedule& s = program.schedule;
   const int64_t slice_parts = costs.SliceParts(s);
   for (int d = 0; d < s.num_devices(); ++d) {
@@ -54,7 +54,7 @@ void AddTensorTraffic(const Program& program, const CostTable& costs,
         sent += RingTraffic(Bytes(bytes), costs.PartsOfMessage(bytes), /*all_reduce=*/false);
       }
       if (i.op != OpCode::kCompute) continue;
-      const StageCost& stage = costs.StageOf(a.stage, costs.PartOf(a));
+      const StageCost& stage = costs.CostOf(i);
       sent += Bytes(TrafficOf(stage.tensor_traffic, a.kind).value() / slice_parts);
     }
   }

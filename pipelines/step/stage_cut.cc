@@ -143,14 +143,13 @@ absl::StatusOr<std::vector<StageEnd>> StageEnds(const StepModel& model, const St
 TensorGroup TensorGroupOf(const StepModel& model, const StepConfig& c) {
   const TensorParallel split = c.split();
   TensorGroup group = {split, PathCost(), PathCost(), PathCost()};
-  if (c.slice_exchange) group.slice_devices = c.pipeline;
   if (model.cluster == nullptr) return group;
   group.hop = RingStep(*model.cluster, {split.degree, 1});
   group.context_hop = RingStep(*model.cluster, {split.context, split.degree});
   group.overlapped = c.overlap_tensor && c.sequence_parallel;
-  if (group.slice_devices > 1) {
+  if (c.slice_exchange) {
     const RankNetwork ranks(model.cluster, GridOfStep(model, c, c.copies(), Bytes(0)));
-    group.slice_path = ranks.Message(0, c.pipeline - 1);
+    group.context_hop = ranks.Message(0, c.pipeline - 1);
   }
   if (split.experts == 1) return group;
   const RankGrid grid = GridOfStep(model, c, c.copies(), Bytes(0));

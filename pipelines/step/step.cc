@@ -11,6 +11,7 @@
 #include "models/graph/expert_parallel.h"
 #include "models/graph/model_slices.h"
 #include "pipelines/cluster/rank_network.h"
+#include "pipelines/cost/exchange_costs.h"
 #include "pipelines/cost/layer_times.h"
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/schedules/catalog.h"
@@ -52,15 +53,7 @@ absl::Status CheckDevices(const StepModel& model, const StepConfig& c) {
 }
 
 // Of a program of parts that say how large their micro-batches are.
-absl::StatusOr<CostTable> CostsOf(const StepParts& parts) {
-  if (parts.costs != nullptr) {
-    CostTable costs = *parts.costs;
-    for (Bytes& bytes : costs.edge_bytes) bytes = bytes * parts.members;
-    for (SliceCosts& slice : costs.slices) {
-      for (Bytes& bytes : slice.edge_bytes) bytes = bytes * parts.members;
-    }
-    return costs;
-  }
+StageCostOptions CostOptionsOf(const StepParts& parts) {
   const StepModel& model = *parts.model;
   StageCostOptions options;
   options.machine = model.machine();
@@ -71,7 +64,20 @@ absl::StatusOr<CostTable> CostsOf(const StepParts& parts) {
   options.slices = parts.slices;
   options.batch_norm = parts.config.batch_norm;
   options.TakeSizes(parts.schedule);
-  return ComputeStageCosts(model.model->graph, *parts.partition, parts.micro_batch_size, options);
+  return options;
+}
+
+absl::StatusOr<CostTable> CostsOf(const StepParts& parts) {
+  if (parts.costs != nullptr) {
+    CostTable costs = *parts.costs;
+    for (Bytes& bytes : costs.edge_bytes) bytes = bytes * parts.members;
+    for (SliceCosts& slice : costs.slices) {
+      for (Bytes& bytes : slice.edge_bytes) bytes = bytes * parts.members;
+    }
+    return costs;
+  }
+  return ComputeStageCosts(parts.model->model->graph, *parts.partition, parts.micro_batch_size,
+                           CostOptionsOf(parts));
 }
 
 // A chain's edges, which the model does not have, carry nothing.
@@ -133,27 +139,6 @@ absl::Status CheckRebuilds(const Schedule& schedule, const StepConfig& c) {
     if (!recomputed) continue;
     return absl::InvalidArgumentError(absl::StrCat("recompute=blocks: the schedule of ", c.scheme,
                                                    " recomputes whole stages already"));
-  }
-  return absl::OkStatus();
-}
-
-// That all slices are alike but for what they attend to, and devices have them one after the other.
-absl::Status CheckSliceExchange(const StepConfig& c, const Schedule& schedule,
-                                const std::vector<int64_t>& slices) {
-  if (!c.slice_exchange) return absl::OkStatus();
-  const auto error = [&](const auto&... words) {
-    return absl::InvalidArgumentError(absl::StrCat("slice_exchange: ", words...));
-  };
-  if (slices.size() < 2) return error(c.scheme, " has no token slices; take seq1f1b");
-  for (const int64_t length : slices) {
-    if (length == slices[0]) continue;
-    return error("token slices of ", absl::StrJoin(slices, ","),
-                 " tokens: must be equal; take a number of slices that divides the tokens");
-  }
-  for (int stage = 0; stage < schedule.num_stages(); ++stage) {
-    const int device =
-        schedule.placement.groups[0][stage][0] / (schedule.num_devices() / c.pipeline);
-    if (device != stage % c.pipeline) return error(c.scheme, ": its stages are not in turn");
   }
   return absl::OkStatus();
 }
@@ -250,6 +235,7 @@ LoweringOptions LoweringOf(const StepConfig& c) {
   lowering.shards = c.shards;
   lowering.expert_copies = static_cast<int>(c.split().expert_copies());
   lowering.residency = c.residency;
+  lowering.slice_exchange = c.slice_exchange;
   lowering.overlap = c.overlap_data && ShardsGradients(c.sharding);
   lowering.eager_reductions = c.overlap_data;
   lowering.calls = CallsOf(c);
@@ -274,7 +260,14 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
   step.costs.overlap_collectives = c.overlap_data;
   step.costs.divided_messages = c.divided_messages();
   if (lowering.ties.empty()) lowering.ties = StageTies(model.model->graph, *parts.partition);
+  absl::optional<StageCostOptions> exchanges;
+  if (lowering.slice_exchange) exchanges = CostOptionsOf(parts);
   PIPELAB_ASSIGN_OR_RETURN(step.program, Lower(std::move(parts.schedule), lowering));
+  if (exchanges.has_value()) {
+    PIPELAB_RETURN_IF_ERROR(AddExchangeCosts(model.model->graph, *parts.partition,
+                                             parts.micro_batch_size, *exchanges, step.program,
+                                             &step.costs));
+  }
   if (step.program.schedule.merges_passes) PairForwardBackward(&step.program);
   step.program.devices_per_member =
       lowering.shards > 0 && c.shards > 0 ? c.shards / lowering.shards : c.copies() / parts.members;
@@ -311,7 +304,6 @@ absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
   }
   PIPELAB_ASSIGN_OR_RETURN(parts.slices,
                            ChooseSlices(model.model->graph, parts.schedule, {}, c.split()));
-  PIPELAB_RETURN_IF_ERROR(CheckSliceExchange(c, parts.schedule, parts.slices));
   PIPELAB_ASSIGN_OR_RETURN(const StepStages stages,
                            cache->StagesOf(c, parts.schedule.num_stages(), parts.slices));
   parts.partition = stages.partition;

@@ -53,13 +53,11 @@ class StepCache {
   // rows go, and the share of micro-batches whose exchanges run beside others.
   using ExpertKey = std::tuple<int, bool, int, RankOrder, Dispatch, Exchanges, double>;
   using StateKey = std::tuple<int64_t, int64_t, bool>;
-  // Where the devices are that spread slices' attention.
-  using SliceKey = std::tuple<int, int, RankOrder>;
-  // What costs of a unit depend on: tensor-parallel degree, sequence parallelism and overlap, the
-  // exchange between slices, context-parallel degree and exchange, experts, samples, rule of the
-  // cut, state of a parameter, and recomputation where stages cost something else.
-  using SizeKey = std::tuple<int, bool, bool, SliceKey, int, ContextExchange, ExpertKey, int64_t,
-                             CutRule, StateKey, Recompute>;
+  // What costs of a unit depend on: tensor-parallel degree, sequence parallelism and overlap,
+  // context-parallel degree and exchange, experts, samples, rule of the cut, state of a parameter,
+  // and recomputation where stages cost something else.
+  using SizeKey = std::tuple<int, bool, bool, int, ContextExchange, ExpertKey, int64_t, CutRule,
+                             StateKey, Recompute>;
   static SizeKey SizeOf(const StepConfig& c) {
     ExpertKey experts = {1, false, 1, RankOrder(), Dispatch(), Exchanges(), 0};
     if (c.experts > 1) {
@@ -69,7 +67,6 @@ class StepCache {
     return {c.tensor,
             c.sequence_parallel,
             c.overlap_tensor,
-            c.slice_exchange ? SliceKey(c.pipeline, c.data, c.ranks) : SliceKey(),
             c.context,
             c.context_exchange,
             experts,

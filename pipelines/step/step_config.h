@@ -45,7 +45,7 @@
 //                   what only some schemes have (SchemeParams)
 //   slice_exchange  of token slices of equal lengths: the devices of the pipeline spread the
 //                   attention of those that they have at a time evenly (SlimPipe's context
-//                   exchange); simulated, not executed: cost/slice_exchange.h
+//                   exchange); ir/slice_exchange.h
 //   gathers_each    sharded weights are gathered for each micro-batch
 //   tensor_overlap  of sequence parallelism: rows are gathered and scattered beside the products
 //                   that take or make them (Megatron-LM's --tp-comm-overlap): layer_times.h
