@@ -40,6 +40,7 @@ ABSL_FLAG(int, merges, 1000, "merges that make pieces of words of characters, fo
 ABSL_FLAG(int, pieces, 16, "of the longest strings that translators learn and say");
 ABSL_FLAG(std::string, scheme, "1f1b", "scheme that trains translators, on two devices");
 ABSL_FLAG(int, hidden, 128, "width of translators; their feed-forward parts are 4 times as wide");
+ABSL_FLAG(double, dropout, 0.2, "dropout rate of translators");
 ABSL_FLAG(int, steps, 4000, "training steps of translators, of 32 pairs; 0: none is trained");
 ABSL_FLAG(double, learning_rate, 2e-3, "of translators, at the end of the warm-up");
 ABSL_FLAG(uint64_t, seed, 1, "of the split, the order of sentences, and weights");
@@ -66,6 +67,7 @@ TranslationStudyOptions TranslationFromFlags() {
   TranslatorOptions& translator = options.translator;
   translator.hidden = absl::GetFlag(FLAGS_hidden);
   translator.feed_forward = 4 * translator.hidden;
+  translator.dropout = absl::GetFlag(FLAGS_dropout);
   translator.most_pieces = absl::GetFlag(FLAGS_pieces);
   translator.steps = absl::GetFlag(FLAGS_steps);
   translator.scheme = absl::GetFlag(FLAGS_scheme);

@@ -157,7 +157,7 @@ void AddMiningClaims(const std::vector<Mined>& all, Report* report) {
   for (const Mined* m : noisy) loss = std::max(loss, lost(*m));
   AddClaim(report, kNoise, loss, Each(noisy, lost), !noisy.empty() && loss <= kMostNoiseLoss,
            "0.10 at most",
-           "no margin reaches a precision of 0.90 among so many sentences without a partner, and "
+           "no margin reaches the wanted precision among so many sentences without a partner, and "
            "nothing "
            "is mined");
 }

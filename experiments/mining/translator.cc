@@ -31,6 +31,7 @@ TransformerConfig ConfigOf(const TranslatorOptions& options, const TranslationOp
   config.source_tokens = lengths.source_length;
   config.target_tokens = lengths.target_length;
   config.vocabulary = vocabulary;
+  config.dropout = options.dropout;
   config.shared_embedding = true;
   return config;
 }

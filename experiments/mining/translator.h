@@ -33,6 +33,7 @@ namespace pipelab {
 
 struct TranslatorOptions {
   int64_t layers = 2, hidden = 128, heads = 4, feed_forward = 512;  // as TransformerConfig
+  double dropout = 0.2;
   int64_t most_pieces = 16;
   int64_t least_count = 2;  // of a piece in the pairs, to be known
   int64_t steps = 1000;

@@ -33,6 +33,7 @@ TranslatorOptions Small(int64_t steps) {
   options.layers = 1;
   options.hidden = options.feed_forward = 32;
   options.heads = 2;
+  options.dropout = 0;
   options.most_pieces = 16;
   options.least_count = 1;
   options.steps = steps;

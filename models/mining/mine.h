@@ -32,7 +32,7 @@
 namespace pipelab {
 
 struct MineOptions {
-  double precision = 0.90;  // wanted of what is kept
+  double precision = 0.87;  // wanted of what is kept
   double teaching = 0.75;   // wanted of what tables are learned from
   int k = 4;                // others that a margin compares with
   int most_iterations = 14;

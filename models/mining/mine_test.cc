@@ -69,7 +69,10 @@ double RightShare(const std::vector<MinedPair>& pairs, const MiningTruth& truth,
 
 TEST(Mine, LearnsTheDictionaryOfMadeUpLanguages) {
   const MiningTask task = MakeMiningTask(MadeUpText(600), {});
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Mining mining, Mine(task.pool.source, task.pool.target));
+  MineOptions options;
+  options.precision = 0.90;  // with so few words the estimate is 0.05 to 0.07 too high
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Mining mining,
+                               Mine(task.pool.source, task.pool.target, options));
   EXPECT_GE(RightShare(mining.pairs, task.truth, task.truth.size()), 0.95);
   EXPECT_GE(RightShare(mining.pairs, task.truth, mining.pairs.size()), 0.85);
   // Grams alone know the third with numbers.
