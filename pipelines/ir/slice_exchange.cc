@@ -45,7 +45,8 @@ absl::StatusOr<std::vector<Seat>> SeatsOf(const Schedule& s) {
     }
   }
   for (int stage = 0; stage < s.num_stages(); ++stage) {
-    if (groups[stage] != groups[stage % places] || groups[stage].size() != groups[0].size()) {
+    if (groups[stage] != groups[stage % std::max(places, 1)] ||
+        groups[stage].size() != groups[0].size()) {
       return error(": its stages are not in turn on the devices");
     }
   }
