@@ -107,7 +107,7 @@ constexpr Scheme kCatalog[] = {
      "1F1B; passes of vocabulary parts on all devices, where the stage graph has them",
      "Yeung et al., MLSys 2025", 1, &MakeVocab1F1B, false, kStageGraph, &CheckVocabulary},
     {"vocab_interlaced",
-     "1F1B in step: all devices stop for each micro-batch's vocabulary, where the graph has parts",
+     "all devices stop for the passes of vocabulary parts, where the stage graph has them",
      "nnScaler, Lin et al., OSDI 2024", 1, &MakeVocabInterlaced, false, kStageGraph,
      &CheckVocabulary},
     {"vocab_v_half", "V-Half; passes of vocabulary parts, where the stage graph has them",
