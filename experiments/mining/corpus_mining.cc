@@ -153,7 +153,6 @@ int main(int argc, char** argv) {
   info.quick = {{"noise_languages", "fr"}, {"dual_languages", ""}, {"steps", "0"}};
   info.quick_leaves_out =
       "the noise study of one language of two, and the training of Transformers: of translators "
-      "the "
-      "dictionaries are left";
+      "the dictionaries are left";
   return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
 }

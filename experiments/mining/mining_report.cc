@@ -113,6 +113,14 @@ void AddClaim(Report* report, const Wanted& wanted, double value, const std::str
   report->AddClaim(std::move(c));
 }
 
+void AddNotMade(const std::vector<Wanted>& all, const std::string& reason, Report* report) {
+  for (const Wanted& wanted : all) {
+    Claim c = OwnClaim(wanted.id, wanted.text);
+    NotMade(&c, reason);
+    report->AddClaim(std::move(c));
+  }
+}
+
 void AddScoreColumns(Table* t) {
   for (const char* share : {"precision", "recall", "f1"}) {
     t->AddColumn({share, share, "", "", Origin::kMeasured, 3});
@@ -158,16 +166,11 @@ void AddMiningClaims(const std::vector<Mined>& all, Report* report) {
   AddClaim(report, kNoise, loss, Each(noisy, lost), !noisy.empty() && loss <= kMostNoiseLoss,
            "0.10 at most",
            "no margin reaches the wanted precision among so many sentences without a partner, and "
-           "nothing "
-           "is mined");
+           "nothing is mined");
 }
 
 void NoMiningClaims(const std::string& reason, Report* report) {
-  for (const Wanted& wanted : {kF1, kPrecision, kFall, kNoise, kNothing}) {
-    Claim c = OwnClaim(wanted.id, wanted.text);
-    NotMade(&c, reason);
-    report->AddClaim(std::move(c));
-  }
+  AddNotMade({kF1, kPrecision, kFall, kNoise, kNothing}, reason, report);
 }
 
 std::string MiningExamples(const std::vector<Mined>& all) {

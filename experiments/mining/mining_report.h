@@ -19,6 +19,7 @@ struct Wanted {
 
 void AddClaim(Report* report, const Wanted& wanted, double value, const std::string& text, bool met,
               const std::string& accepted, const std::string& reason);
+void AddNotMade(const std::vector<Wanted>& all, const std::string& reason, Report* report);
 // Columns "precision", "recall" and "f1", and a row of them behind other cells.
 void AddScoreColumns(Table* table);
 void AddScore(Table* table, std::vector<Cell> row, const MiningScore& score);

@@ -24,14 +24,6 @@ constexpr Wanted kWords = {
     "mining.dictionary", "chrF of a dictionary of mined pairs over that of one of the true pairs"};
 constexpr Wanted kDual = {"mining.dual", "F1 gained by dual cross-entropy"};
 
-void NotMadeClaims(const std::vector<Wanted>& all, const std::string& reason, Report* report) {
-  for (const Wanted& wanted : all) {
-    Claim c = OwnClaim(wanted.id, wanted.text);
-    NotMade(&c, reason);
-    report->AddClaim(std::move(c));
-  }
-}
-
 Table QualityTable(const std::vector<TranslationResult>& results) {
   Table t("translation", "Held-out strings, translated from English");
   for (const char* key : {"language", "translator", "pairs"}) t.AddKey(key);
@@ -91,7 +83,7 @@ void AddDualClaim(const std::vector<TranslationResult>& results, Report* report)
   std::vector<TranslationResult> again;
   std::copy_if(results.begin(), results.end(), std::back_inserter(again),
                [](const TranslationResult& r) { return r.dual; });
-  if (again.empty()) return NotMadeClaims({kDual}, kNoSteps, report);
+  if (again.empty()) return AddNotMade({kDual}, kNoSteps, report);
   const auto [gain, text] = Each(again, [](const TranslationResult& r) {
     return Judge(r.again, r.short_truth).f1() - Judge(r.before, r.short_truth).f1();
   });
@@ -103,7 +95,7 @@ void AddDualClaim(const std::vector<TranslationResult>& results, Report* report)
 void AddTransformerClaims(const std::vector<TranslationResult>& results, Report* report) {
   const bool trained = std::all_of(results.begin(), results.end(),
                                    [](const TranslationResult& r) { return r.trained; });
-  if (!trained) return NotMadeClaims({kRatio, kLearns, kOverDictionary}, kNoSteps, report);
+  if (!trained) return AddNotMade({kRatio, kLearns, kOverDictionary}, kNoSteps, report);
   const auto over = [&](const char* name, const char* pairs) {
     return Each(results, [&](const TranslationResult& r) {
       return Over(r.Row(kTransformer, kMinedPairs), r.Row(name, pairs));
@@ -140,7 +132,7 @@ void AddTranslation(const std::vector<TranslationResult>& results, Report* repor
 }
 
 void NoTranslationClaims(const std::string& reason, Report* report) {
-  NotMadeClaims({kWords, kRatio, kLearns, kOverDictionary, kDual}, reason, report);
+  AddNotMade({kWords, kRatio, kLearns, kOverDictionary, kDual}, reason, report);
 }
 
 std::string TranslationExamples(const std::vector<TranslationResult>& results) {

@@ -1,6 +1,7 @@
 #include "experiments/travel/travel_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -107,11 +108,10 @@ Claim BytesClaim(const std::vector<TravelCell>& cells) {
   return c;
 }
 
-std::vector<TravelCell> CellsOf(const std::vector<TravelCell>& all, int devices) {
+template <typename Wanted>
+std::vector<TravelCell> CellsOf(const std::vector<TravelCell>& all, const Wanted& wanted) {
   std::vector<TravelCell> cells;
-  for (const TravelCell& c : all) {
-    if (c.devices == devices) cells.push_back(c);
-  }
+  std::copy_if(all.begin(), all.end(), std::back_inserter(cells), wanted);
   return cells;
 }
 
@@ -221,16 +221,14 @@ std::vector<Claim> TravelClaims(const std::vector<TravelCell>& all) {
   std::vector<Claim> claims;
   for (const TravelPlace place : {TravelPlace::kNvlink, TravelPlace::kPcie}) {
     const bool nvlink = place == TravelPlace::kNvlink;
-    std::vector<TravelCell> cells = CellsOf(all, 32);
-    cells.erase(std::remove_if(cells.begin(), cells.end(),
-                               [&](const TravelCell& c) { return c.place != place; }),
-                cells.end());
+    const auto wanted = [&](const TravelCell& c) { return c.devices == 32 && c.place == place; };
     claims.push_back(GainClaim(
-        cells, nvlink ? "travel.weipipe_nvlink" : "travel.weipipe_pcie",
+        CellsOf(all, wanted), nvlink ? "travel.weipipe_nvlink" : "travel.weipipe_pcie",
         absl::StrCat("throughput over the best activation pipeline, ", TravelPlaceName(place)),
         kWeiPipeSource, "read", nvlink ? 30.9 : 82, wei, activations));
   }
-  const std::vector<TravelCell> nodes = CellsOf(all, 24);
+  const std::vector<TravelCell> nodes =
+      CellsOf(all, [](const TravelCell& c) { return c.devices == 24; });
   claims.push_back(GainClaim(nodes, "travel.tawpipe_weipipe", "TawPipe's throughput over WeiPipe's",
                              kTawPipeSource, "read-2nd", 11.8, {kTawPipe}, {kWeiPipe}));
   claims.push_back(GainClaim(nodes, "travel.tawpipe_1f1b", "TawPipe's throughput over 1F1B's",

@@ -11,14 +11,14 @@ class Missing(Exception):
     """One line that says what this machine lacks."""
 
 
-def _Output(*command):
+def Output(*command):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def Needed(binary):
     """Name -> path of each library that `binary` needs, directly or not; raises Missing."""
     paths = {}
-    for line in _Output("ldd", binary).splitlines():
+    for line in Output("ldd", binary).splitlines():
         words = line.split()
         if "not found" in line:
             raise Missing(f"{binary}: needs {words[0]}, which this machine lacks")
@@ -29,7 +29,7 @@ def Needed(binary):
 
 def Named(binary):
     """The names of the libraries that `binary` itself asks for."""
-    return set(re.findall(r"NEEDED +(\S+)", _Output("objdump", "-p", binary)))
+    return set(re.findall(r"NEEDED +(\S+)", Output("objdump", "-p", binary)))
 
 
 def Owner(library):

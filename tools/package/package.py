@@ -20,6 +20,7 @@ import tarfile
 import tempfile
 
 import libraries
+from libraries import Output
 
 SUMMARY = "Pipeline-parallel training schemes compared end to end"
 # Libraries of Abseil that the headers of the surface use, by the names of their .pc files.
@@ -30,10 +31,6 @@ ABSEIL = ["flat_hash_map", "flat_hash_set", "memory", "optional", "span", "statu
 def Fail(message, code=2):
     print(message, file=sys.stderr)
     sys.exit(code)
-
-
-def Output(*command):
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 class Package:
