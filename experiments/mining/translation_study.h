@@ -2,7 +2,7 @@
 // the same pool, and beside copying and a dictionary of words; and the pairs mined again with the
 // translators' scores.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(const std::vector<TextPair> pairs, LoadCatalogues(folders, "fr", {}));
+//   PIPELAB_ASSIGN_OR_RETURN(const std::vector<TextPair> pairs, LoadCatalogues(folders, "fr"));
 //   PIPELAB_ASSIGN_OR_RETURN(results.emplace_back(), StudyTranslation(pairs, "fr", options));
 //   AddTranslation(results, &report);                 // tables and claims
 //
