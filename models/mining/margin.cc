@@ -16,16 +16,7 @@ struct Best {
     }
   }
 
-  float MeanOfOthers(int32_t index) const {
-    float sum = 0;
-    int others = 0;
-    for (const Neighbour& n : kept) {
-      if (n.index == index || others == k) continue;
-      sum += n.score;
-      ++others;
-    }
-    return others == 0 ? 0 : sum / static_cast<float>(others);
-  }
+  float MeanWithout(int32_t index) const { return MeanOfOthers(kept, index, k); }
 
   int k;
   std::vector<Neighbour> kept;
@@ -33,6 +24,7 @@ struct Best {
 
 float Margin(MarginKind kind, float score, float others) {
   if (kind == MarginKind::kDifference) return score - others;
+  if (kind == MarginKind::kHalf) return score - others / 2;
   return others <= 0 ? 0 : score / others;
 }
 
@@ -49,6 +41,17 @@ struct Choice {
 
 }  // namespace
 
+float MeanOfOthers(absl::Span<const Neighbour> list, int32_t index, int k) {
+  float sum = 0;
+  int others = 0;
+  for (const Neighbour& n : list) {
+    if (n.index == index || others == k) continue;
+    sum += n.score;
+    ++others;
+  }
+  return others == 0 ? 0 : sum / static_cast<float>(others);
+}
+
 std::vector<MinedPair> MutualPairs(const Neighbours& near, MarginKind kind, int k,
                                    const std::vector<bool>& hidden) {
   std::vector<Best> of_x, of_y;
@@ -57,7 +60,7 @@ std::vector<MinedPair> MutualPairs(const Neighbours& near, MarginKind kind, int 
   for (int64_t y = 0; y < near.of_y.rows(); ++y) of_y.emplace_back(near.of_y.Of(y), none, k);
   std::vector<Choice> best_of_x(of_x.size()), best_of_y(of_y.size());
   const auto offer = [&](int32_t x, int32_t y, float score) {
-    const float others = (of_x[x].MeanOfOthers(y) + of_y[y].MeanOfOthers(x)) / 2;
+    const float others = (of_x[x].MeanWithout(y) + of_y[y].MeanWithout(x)) / 2;
     const float margin = Margin(kind, score, others);
     best_of_x[x].Offer(y, margin);
     best_of_y[y].Offer(x, margin);

@@ -7,17 +7,19 @@
 // itself left out of the means):
 //   ratio       score(x, y) / ((a(x) + b(y)) / 2)         for cosines
 //   difference  score(x, y) - (a(x) + b(y)) / 2           for scores of any scale
+//   half        score(x, y) - (a(x) + b(y)) / 4           for log odds, which mean something alone
 #ifndef PIPELAB_MODELS_MINING_MARGIN_H_
 #define PIPELAB_MODELS_MINING_MARGIN_H_
 
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "models/mining/nearest.h"
 
 namespace pipelab {
 
-enum class MarginKind : uint8_t { kRatio, kDifference };
+enum class MarginKind : uint8_t { kRatio, kDifference, kHalf };
 
 struct MinedPair {
   int32_t x, y;  // places in the two lists
@@ -31,6 +33,9 @@ struct MinedPair {
 // empty: none) are as if they were not there.
 std::vector<MinedPair> MutualPairs(const Neighbours& near, MarginKind kind, int k,
                                    const std::vector<bool>& hidden = {});
+
+// Of the k first of a list that are not `index`; 0 where there is none.
+float MeanOfOthers(absl::Span<const Neighbour> list, int32_t index, int k);
 
 std::vector<MinedPair> AtLeast(const std::vector<MinedPair>& pairs, float margin);
 

@@ -8,6 +8,7 @@
 #include "kernels/tensor/arena.h"
 #include "models/mining/gram_vectors.h"
 #include "models/mining/nearest.h"
+#include "models/mining/pair_classifier.h"
 #include "models/mining/pair_scores.h"
 #include "models/mining/sentence.h"
 #include "tools/base/status_macros.h"
@@ -40,19 +41,29 @@ std::vector<MinedPair> LongPairs(const std::vector<MinedPair>& pairs, const Scor
   return kept;
 }
 
-// What reaches the wanted precision of teachers. Where nothing does, the best by margin, and some
-// more than before: first tables are learned from poor pairs, and find better ones.
-Threshold TeachingThreshold(const Neighbours& near, const std::vector<MinedPair>& mutual,
-                            int64_t before, const MineOptions& options) {
-  Threshold found = ChooseThreshold(near, mutual, options.k, options.teaching);
-  if (mutual.empty() || found.found) return found;
+// The margin of the best pairs, and of some more than the `before` that taught last: first tables
+// are learned from poor pairs, and find better ones.
+float MarginOfMore(const std::vector<MinedPair>& mutual, int64_t before) {
   std::vector<float> margins;
   for (const MinedPair& p : mutual) margins.push_back(p.margin);
   std::sort(margins.begin(), margins.end(), std::greater<>());
-  found.found = true;
-  found.pairs = std::min(static_cast<int64_t>(kGrowth * before), Size(mutual));
-  found.margin = margins[found.pairs - 1];
-  return found;
+  return margins[std::min(static_cast<int64_t>(kGrowth * before), Size(mutual)) - 1];
+}
+
+// What reaches the wanted precision of teachers; where nothing does, the best.
+std::vector<MinedPair> Teachers(const std::vector<MinedPair>& mutual, const Threshold& softer,
+                                int64_t before) {
+  if (mutual.empty()) return {};
+  return AtLeast(mutual, softer.found ? softer.margin : MarginOfMore(mutual, before));
+}
+
+// The best by tables' scores, scored anew by what is learned from those mined with these scores.
+Neighbours Candidates(const PairScorer& scorer, int64_t teachers, const MineOptions& options) {
+  const Neighbours near = scorer.Best();
+  const std::vector<MinedPair> mutual = MutualPairs(near, MarginKind::kDifference, options.k);
+  const Threshold softer =
+      ChooseThreshold(near, mutual, MarginKind::kDifference, options.k, options.teaching);
+  return ClassifyPairs(scorer, near, Teachers(mutual, softer, teachers));
 }
 
 // What two iterations found, a pair once: from one alone, tables swing between two answers.
@@ -87,15 +98,20 @@ absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector
   double right = 0;  // of mining.pairs, as estimated
   int still = 0;     // iterations without growth, one after the other
   for (int i = 0; i < options.most_iterations && !teachers.empty(); ++i) {
-    mining.candidates = ScorePairs(x_list, y_list, grams, teachers, scores);
+    mining.candidates =
+        Candidates(PairScorer(x_list, y_list, grams, teachers, scores), Size(teachers), options);
     const Neighbours& near = mining.candidates;
     MineIteration now;
-    now.mutual = MutualPairs(near, MarginKind::kDifference, options.k);
-    now.threshold = ChooseThreshold(near, now.mutual, options.k, options.precision);
+    now.mutual = MutualPairs(near, MarginKind::kHalf, options.k);
+    const auto choose = [&](double precision) {
+      return ChooseThreshold(near, now.mutual, MarginKind::kHalf, options.k, precision);
+    };
+    const Threshold softer = choose(options.teaching);
+    now.threshold = choose(options.precision);
     const double now_right = now.threshold.precision * static_cast<double>(now.threshold.pairs);
     const bool better = now_right > right * (1 + options.settled);
     if (right > 0) still = better ? 0 : still + 1;
-    if (!now.threshold.found) {
+    if (!softer.found) {
       right = 0;
       mining.pairs.clear();
     }
@@ -104,12 +120,10 @@ absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector
       mining.pairs = AtLeast(now.mutual, now.threshold.margin);
     }
     now.pairs = mining.pairs;
-    mining.iterations.push_back(std::move(now));
-    const MineIteration& last = mining.iterations.back();
-    const Threshold softer = TeachingThreshold(near, last.mutual, Size(teachers), options);
-    if (still == 2 || !softer.found) break;
     const std::vector<MinedPair> before = std::move(learned);
-    learned = AtLeast(last.mutual, softer.margin);
+    learned = Teachers(now.mutual, softer, Size(teachers));
+    mining.iterations.push_back(std::move(now));
+    if (still == 2) break;
     teachers = Either(learned, before);
   }
   return mining;

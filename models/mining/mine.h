@@ -8,10 +8,11 @@
 // of sentences of 5 words and more.
 //
 // Each iteration learns word tables from what the two before found, scores all sentences with all
-// (pair_scores.h) and takes the pairs that choose each other (margin.h). What is kept has a margin
-// from which an estimate, made without truth, promises the wanted precision (threshold.h). An
-// iteration that does not find 2 % more right pairs, as estimated, keeps what one before mined; one
-// where no margin reaches the precision takes it back. Two iterations without growth are the last.
+// (pair_scores.h), scores the best again by several signs (pair_classifier.h), and takes the pairs
+// that choose each other (margin.h). What is kept has a margin from which an estimate, made without
+// truth, promises the wanted precision (threshold.h). An iteration that does not find 2 % more right
+// pairs, as estimated, keeps what one before mined; one where no margin even reaches the precision
+// of teachers takes it back. Two iterations without growth are the last.
 //
 // Tables learn from pairs of a softer precision. Where no margin reaches it, they learn from the best
 // by margin, 1.3 times as many as before: first tables are poor and find better pairs.
@@ -33,7 +34,7 @@ namespace pipelab {
 
 struct MineOptions {
   double precision = 0.87;  // wanted of what is kept
-  double teaching = 0.75;   // wanted of what tables are learned from
+  double teaching = 0.80;   // wanted of what tables are learned from
   int k = 4;                // others that a margin compares with
   int most_iterations = 14;
   double settled = 0.02;  // it ends where the right pairs grow by less than this share

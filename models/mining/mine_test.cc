@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "models/data/mining_pool.h"
 #include "models/mining/dual_scores.h"
+#include "models/mining/pair_classifier.h"
 #include "models/mining/sentence.h"
 #include "models/mining/sparse_rows.h"
 #include "models/mining/word_table.h"
@@ -205,13 +206,76 @@ TEST(DualScores, AreTheirClosedForm) {
   EXPECT_TRUE(fitting.of_y.Of(1).empty());
 }
 
-TEST(EstimatedPrecision, CountsOrphans) {
+// Of 400 x, the first 200 have their partner with 1. The first 100 and, where `like`, the last 200 are near to
+// another y, too. The first `copied` have a copy of their partner with 0.9.
+Neighbours MadeUpNeighbours(bool like, int copied) {
+  constexpr int kSentences = 400;
+  Neighbours near = {NeighbourLists(kSentences, 4), NeighbourLists(2 * kSentences, 4)};
+  const auto offer = [&](int x, int y, float score) {
+    near.of_x.Offer(x, {y, score});
+    near.of_y.Offer(y, {x, score});
+  };
+  for (int x = 0; x < kSentences; ++x) {
+    if (x < 200) offer(x, x, 1);
+    if (x < 100 || (like && x >= 200)) offer(x, x ^ 1, 0.5f);
+    if (x < copied) offer(x, kSentences + x, 0.9f);
+  }
+  return near;
+}
+
+std::vector<MinedPair> FirstPairs(int count) {
   std::vector<MinedPair> pairs;
-  for (int i = 0; i < 100; ++i) pairs.push_back({i, i, static_cast<float>(i)});
-  // None of 50 orphans: Wilson's upper end for one standard error is 1 / 51. 50 of 200 sentences
-  // are mined, so 150 that are not times 1 / 50 are wrong.
-  EXPECT_NEAR(EstimatedPrecision(pairs, {}, 200, 50), 1 - 150.0 / 50 / 50, 1e-9);
-  EXPECT_LT(EstimatedPrecision(pairs, std::vector<float>(40, 60.0f), 200, 50), 0.1);
+  for (int i = 0; i < count; ++i) pairs.push_back({i, i, 0.5f - static_cast<float>(i) * 1e-3f});
+  return pairs;
+}
+
+// None of 50 orphans: Wilson's upper end for one standard error is 1 / 51. 50 of 400 sentences are
+// mined, so 350 that are not times 1 / 50 are wrong.
+TEST(EstimatePrecision, IsItsClosedFormWithoutOrphans) {
+  const auto estimates =
+      EstimatePrecision(MadeUpNeighbours(false, 0), FirstPairs(200), MarginKind::kDifference, 1);
+  ASSERT_EQ(estimates.size(), 200u);
+  EXPECT_EQ(estimates[49].pairs, 50);
+  EXPECT_FLOAT_EQ(estimates[49].margin, 0.5f - 0.049f);
+  EXPECT_NEAR(estimates[49].precision, 1 - 350.0 / 50 / 50, 1e-9);
+}
+
+// All orphans that are mined are of sentences with others like them, a third of 100. So 200 other
+// sentences give some 60 wrong pairs where they are like that, too, and a few where none is.
+TEST(EstimatePrecision, CountsOrphansOfSentencesLikeTheOthers) {
+  const auto estimate = [](bool like) {
+    return EstimatePrecision(MadeUpNeighbours(like, 30), FirstPairs(200), MarginKind::kDifference,
+                             1)[199]
+        .precision;
+  };
+  EXPECT_LT(estimate(true), 0.7);
+  EXPECT_GT(estimate(false), 0.95);
+}
+
+// At the weights the slope of the log likelihood with the prior is 0.
+TEST(FitLogistic, IsWhereTheSlopeIsZero) {
+  const CounterRng rng(1, "signs");
+  std::vector<PairSigns> rows(200);
+  std::vector<bool> right;
+  for (uint64_t i = 0; i < rows.size(); ++i) {
+    for (int a = 0; a < PairSigns::kCount; ++a) {
+      rows[i].values[a] = rng.Uniform(PairSigns::kCount * i + a) - 0.5;
+    }
+    right.push_back(rows[i].values[0] + 0.3 * rows[i].values[1] > 0.2);
+  }
+  const std::vector<double> weights = FitLogistic(rows, right);
+  ASSERT_EQ(weights.size(), static_cast<size_t>(PairSigns::kCount + 1));
+  EXPECT_GT(weights[1], weights[2]);
+  for (int a = 0; a <= PairSigns::kCount; ++a) {
+    double slope = a == 0 ? 0 : -weights[a];
+    for (size_t i = 0; i < rows.size(); ++i) {
+      double sum = weights[0];
+      for (int b = 0; b < PairSigns::kCount; ++b) sum += weights[b + 1] * rows[i].values[b];
+      slope +=
+          ((right[i] ? 1 : 0) - 1 / (1 + std::exp(-sum))) * (a == 0 ? 1 : rows[i].values[a - 1]);
+    }
+    EXPECT_NEAR(slope, 0, 1e-6) << a;
+  }
 }
 
 // Two sentences a side, k = 1. Without its partner the first x takes y's second by margin
@@ -220,8 +284,11 @@ TEST(OrphanMargins, AreAtMostThePairsOwn) {
   Neighbours near = {NeighbourLists(2, 3), NeighbourLists(2, 3)};
   OfferScores(0, 0, {0.9f, 0.7f}, &near.of_x, &near.of_y);
   OfferScores(1, 0, {0.1f, 0.4f}, &near.of_x, &near.of_y);
-  EXPECT_THAT(OrphanMargins(near, {{0, 0, 0.3f}}, 1), ElementsAre(0.3f));
-  EXPECT_THAT(OrphanMargins(near, {{0, 0, 0.8f}}, 1), ElementsAre(FloatEq(0.5f)));
+  const auto margins = [&](float own) {
+    return OrphanMargins(near, {{0, 0, own}}, MarginKind::kDifference, 1);
+  };
+  EXPECT_THAT(margins(0.3f), ElementsAre(0.3f));
+  EXPECT_THAT(margins(0.8f), ElementsAre(FloatEq(0.5f)));
 }
 
 TEST(SparseProduct, IsTheInnerProduct) {

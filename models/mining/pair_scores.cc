@@ -57,53 +57,52 @@ void Append(const SparseRow& entries, int64_t first, float scale, SparseRow* row
 }
 
 WordTable TableOf(const ScoredList& source, const ScoredList& target,
-                  const std::vector<MinedPair>& pairs, int part, bool x_is_source, int iterations) {
+                  const std::vector<MinedPair>& pairs, int part, bool x_is_source,
+                  const ScoreOptions& options) {
   std::vector<WordPair> taught;
   for (const MinedPair& p : pairs) {
     if (p.x % kParts == part) continue;
     taught.push_back(
         {&source.words[x_is_source ? p.x : p.y], &target.words[x_is_source ? p.y : p.x]});
   }
-  return TrainWordTable(taught, static_cast<int32_t>(source.word_share.size()), iterations);
+  return TrainWordTable(taught, static_cast<int32_t>(source.word_share.size()), options.iterations,
+                        options.unseen);
 }
 
-// The terms that are products, as rows whose inner product is their sum: grams, then gains of words
-// of y with shares of words of y, then the same with x's words.
-class ScoreRows {
- public:
-  ScoreRows(const ScoredList& x, const ScoredList& y, const GramVectors& grams,
-            const std::vector<MinedPair>& pairs, int part, int iterations)
-      : x_(x),
-        y_(y),
-        grams_(grams),
-        y_of_x_(TableOf(x, y, pairs, part, true, iterations)),
-        x_of_y_(TableOf(y, x, pairs, part, false, iterations)) {}
-
-  SparseRow OfX(int64_t i) const {
-    SparseRow row;
-    Append(grams_.x[i], 0, kGramWeight, &row);
-    Append(Gains(x_.words[i], y_of_x_, y_), kGramDims, 1, &row);
-    Append(Shares(x_.words[i]), x_words(), 1, &row);
-    return row;
+float Inner(const SparseRow& a, const SparseRow& b) {
+  float sum = 0;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    if (a[i].column == b[j].column) {
+      sum += a[i++].value * b[j++].value;
+    } else {
+      (a[i].column < b[j].column ? i : j)++;
+    }
   }
-  SparseRow OfY(int64_t j) const {
-    SparseRow row;
-    Append(grams_.y[j], 0, 1, &row);
-    Append(Shares(y_.words[j]), kGramDims, 1, &row);
-    Append(Gains(y_.words[j], x_of_y_, x_), x_words(), 1, &row);
-    return row;
-  }
-  int32_t columns() const {
-    return static_cast<int32_t>(x_words() + static_cast<int64_t>(x_.word_share.size()));
+  return sum;
+}
+
+// What the words of one sentence gain from the other one.
+struct Explained {
+  Explained(const WordIds& words, const SparseRow& gains, const ScoredList& list) {
+    double all = 0, known = 0;
+    for (const int32_t word : words) {
+      const auto at =
+          std::lower_bound(gains.begin(), gains.end(), word,
+                           [](const SparseEntry& e, int32_t column) { return e.column < column; });
+      const double own = at != gains.end() && at->column == word ? at->value : 0;
+      const double information = -std::log(list.word_share[word] + kAddedCount * list.word);
+      gain += own;
+      all += information;
+      known += std::min(own, information);
+    }
+    gain /= static_cast<double>(words.size()) + kAddedWords;
+    if (all > 0) share = known / all;
+    rest = all - known;
   }
 
- private:
-  int64_t x_words() const { return kGramDims + static_cast<int64_t>(y_.word_share.size()); }
-
-  const ScoredList& x_;
-  const ScoredList& y_;
-  const GramVectors& grams_;
-  const WordTable y_of_x_, x_of_y_;
+  double gain = 0;   // the mean, less for a short sentence
+  double share = 0;  // of its information
+  double rest = 0;   // nats that are not explained
 };
 
 std::vector<double> LogLengths(const ScoredList& list, double mean) {
@@ -141,39 +140,128 @@ ScoredList MakeScoredList(const std::vector<Sentence>& sentences) {
   return list;
 }
 
-Neighbours ScorePairs(const ScoredList& x, const ScoredList& y, const GramVectors& grams,
-                      const std::vector<MinedPair>& pairs, const ScoreOptions& options) {
-  const auto m = static_cast<int64_t>(x.words.size()), n = static_cast<int64_t>(y.words.size());
-  const std::vector<double> x_length = LogLengths(x, MeanLength(x));
-  const std::vector<double> y_length = LogLengths(y, MeanLength(y));
-  const Neighbours none = {NeighbourLists(m, options.neighbours),
-                           NeighbourLists(n, options.neighbours)};
-  std::vector<Neighbours> found(options.threads, none);
+// A part of x with its tables. The terms that are products, as rows whose inner product is their sum: grams, then gains of words
+// of y with shares of words of y, then the same with x's words.
+class PairScorer::Part {
+ public:
+  Part(const ScoredList& x, const ScoredList& y, const GramVectors& grams,
+       const std::vector<MinedPair>& pairs, int part, const ScoreOptions& options)
+      : x_(x),
+        y_(y),
+        grams_(grams),
+        y_of_x_(TableOf(x, y, pairs, part, true, options)),
+        x_of_y_(TableOf(y, x, pairs, part, false, options)) {}
+
+  SparseRow GainsOfX(int64_t i) const { return Gains(x_.words[i], y_of_x_, y_); }
+  SparseRow GainsOfY(int64_t j) const { return Gains(y_.words[j], x_of_y_, x_); }
+
+  SparseRow OfX(int64_t i) const {
+    SparseRow row;
+    Append(grams_.x[i], 0, kGramWeight, &row);
+    Append(GainsOfX(i), kGramDims, 1, &row);
+    Append(Shares(x_.words[i]), x_words(), 1, &row);
+    return row;
+  }
+  SparseRow OfY(int64_t j) const {
+    SparseRow row;
+    Append(grams_.y[j], 0, 1, &row);
+    Append(Shares(y_.words[j]), kGramDims, 1, &row);
+    Append(GainsOfY(j), x_words(), 1, &row);
+    return row;
+  }
+  int32_t columns() const {
+    return static_cast<int32_t>(x_words() + static_cast<int64_t>(x_.word_share.size()));
+  }
+
+ private:
+  int64_t x_words() const { return kGramDims + static_cast<int64_t>(y_.word_share.size()); }
+
+  const ScoredList& x_;
+  const ScoredList& y_;
+  const GramVectors& grams_;
+  const WordTable y_of_x_, x_of_y_;
+};
+
+PairScorer::PairScorer(const ScoredList& x, const ScoredList& y, const GramVectors& grams,
+                       const std::vector<MinedPair>& pairs, const ScoreOptions& options)
+    : x_(x),
+      y_(y),
+      grams_(grams),
+      options_(options),
+      x_length_(LogLengths(x, MeanLength(x))),
+      y_length_(LogLengths(y, MeanLength(y))) {
   for (int part = 0; part < kParts; ++part) {
-    const ScoreRows rows(x, y, grams, pairs, part, options.iterations);
+    parts_.push_back(std::make_unique<Part>(x, y, grams, pairs, part, options));
+  }
+}
+
+PairScorer::~PairScorer() = default;
+
+Neighbours PairScorer::Best() const {
+  const auto m = static_cast<int64_t>(x_.words.size()), n = static_cast<int64_t>(y_.words.size());
+  const Neighbours none = {NeighbourLists(m, options_.neighbours),
+                           NeighbourLists(n, options_.neighbours)};
+  std::vector<Neighbours> found(options_.threads, none);
+  for (int part = 0; part < kParts; ++part) {
+    const Part& rows = *parts_[part];
     std::vector<SparseRow> y_rows;
     for (int64_t j = 0; j < n; ++j) y_rows.push_back(rows.OfY(j));
     const SparseProduct product(y_rows, rows.columns());
     const auto score = [&](int thread) {
       std::vector<float> scores(n);
-      for (int64_t i = part + kParts * thread; i < m; i += kParts * options.threads) {
+      for (int64_t i = part + kParts * thread; i < m; i += kParts * options_.threads) {
         product.Scores(rows.OfX(i), absl::MakeSpan(scores));
         for (int64_t j = 0; j < n; ++j) {
-          scores[j] -= static_cast<float>(kLengthWeight * std::abs(x_length[i] - y_length[j]));
+          scores[j] -= static_cast<float>(kLengthWeight * std::abs(x_length_[i] - y_length_[j]));
         }
         OfferScores(i, 0, scores, &found[thread].of_x, &found[thread].of_y);
       }
     };
     std::vector<std::thread> helpers;
-    for (int t = 1; t < options.threads; ++t) helpers.emplace_back(score, t);
+    for (int t = 1; t < options_.threads; ++t) helpers.emplace_back(score, t);
     score(0);
     for (std::thread& helper : helpers) helper.join();
   }
-  for (int t = 1; t < options.threads; ++t) {
+  for (int t = 1; t < options_.threads; ++t) {
     found[0].of_x.Merge(found[t].of_x);
     found[0].of_y.Merge(found[t].of_y);
   }
   return found[0];
+}
+
+std::vector<PairSigns> PairScorer::Signs(
+    const std::vector<std::pair<int32_t, int32_t>>& places) const {
+  std::vector<PairSigns> signs(places.size());
+  for (int part = 0; part < kParts; ++part) {
+    std::vector<SparseRow> y_gains;
+    for (int64_t j = 0; j < static_cast<int64_t>(y_.words.size()); ++j) {
+      y_gains.push_back(parts_[part]->GainsOfY(j));
+    }
+    SparseRow x_gains;
+    int32_t last = -1;  // of which these are
+    for (size_t p = 0; p < places.size(); ++p) {
+      const auto [i, j] = places[p];
+      if (i % kParts != part) continue;
+      if (i != last) x_gains = parts_[part]->GainsOfX(i);
+      last = i;
+      const Explained y(y_.words[j], x_gains, y_), x(x_.words[i], y_gains[j], x_);
+      const double apart = std::abs(x_length_[i] - y_length_[j]);
+      signs[p].values = {y.gain,
+                         x.gain,
+                         y.gain * x.gain,
+                         Inner(grams_.x[i], grams_.y[j]),
+                         apart,
+                         apart * apart,
+                         y.share,
+                         x.share,
+                         std::min(x.share, y.share),
+                         std::log1p(y.rest),
+                         std::log1p(x.rest),
+                         std::log1p(static_cast<double>(y_.words[j].size())),
+                         std::log1p(static_cast<double>(x_.words[i].size()))};
+    }
+  }
+  return signs;
 }
 
 }  // namespace pipelab

@@ -1,6 +1,8 @@
 // How well each sentence of one list translates each of another, by words and by grams.
 //
-//   const Neighbours near = ScorePairs(texts, pairs, options);
+//   const PairScorer scorer(x_list, y_list, grams, pairs, options);
+//   const Neighbours near = scorer.Best();
+//   for (const PairSigns& s : scorer.Signs({{x, y}, ...})) ...        // see pair_classifier.h
 //
 // score(x, y) = the sum over words t of y of log((1 - e) p(t | x) / (e p(t)) + 1), divided by the
 // words of y and 8 more, the same the other way, 3 times the cosine of grams, and less 0.3 times
@@ -39,11 +41,41 @@ ScoredList MakeScoredList(const std::vector<Sentence>& sentences);
 struct ScoreOptions {
   int neighbours = 16;  // the length of the lists
   int iterations = 5;   // of expectation maximisation
+  double unseen = 2;    // as TrainWordTable
   int threads = 1;      // the same bits for any number
 };
 
-Neighbours ScorePairs(const ScoredList& x, const ScoredList& y, const GramVectors& grams,
-                      const std::vector<MinedPair>& pairs, const ScoreOptions& options);
+// What speaks for a pair or against it. A word's information is -log of its share (above), and as
+// much of it is explained as the word gains, at most all.
+struct PairSigns {
+  static constexpr int kCount = 13;
+  // Gains of y's words and of x's, as in the score, and their product; the cosine of grams; how far
+  // the lengths' logarithms are apart, and its square; the explained share of y's information, of
+  // x's, and the lesser of both; log(1 + nats) of y's and x's that are not explained; log(1 + words)
+  // of both.
+  std::array<double, kCount> values;
+};
+
+// Lists and grams must outlive it.
+class PairScorer {
+ public:
+  PairScorer(const ScoredList& x, const ScoredList& y, const GramVectors& grams,
+             const std::vector<MinedPair>& pairs, const ScoreOptions& options);
+  ~PairScorer();
+
+  // All with all: the best of each sentence.
+  Neighbours Best() const;
+  std::vector<PairSigns> Signs(const std::vector<std::pair<int32_t, int32_t>>& places) const;
+
+ private:
+  class Part;
+  const ScoredList& x_;
+  const ScoredList& y_;
+  const GramVectors& grams_;
+  const ScoreOptions options_;
+  std::vector<double> x_length_, y_length_;  // logarithms, over the mean
+  std::vector<std::unique_ptr<Part>> parts_;
+};
 
 }  // namespace pipelab
 

@@ -1,7 +1,10 @@
 #include "models/mining/threshold.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "absl/container/flat_hash_map.h"
 
@@ -9,70 +12,130 @@ namespace pipelab {
 namespace {
 
 constexpr int kParts = 5;
+constexpr int kStrata = 6;
+constexpr double kBorrowed = 10;  // pairs of the mean share, in each stratum
 constexpr int64_t kLeastPairs = 10;
 constexpr int64_t kLeastShare = 10;  // one pair in so many sentences
+constexpr float kNone = -std::numeric_limits<float>::infinity();
 
 double WilsonUpper(double count, double of) {
-  if (of == 0) return 1;
   const double share = count / of;
   return (share + 0.5 / of + std::sqrt((share * (1 - share) + 0.25 / of) / of)) / (1 + 1 / of);
 }
 
-int64_t CountAtLeast(const std::vector<float>& ascending, float margin) {
-  return ascending.end() - std::lower_bound(ascending.begin(), ascending.end(), margin);
+struct Stratum {
+  double mined = 0, orphans = 0, others = 0;  // others: sentences of x that no pair has
+};
+
+// What the wrong pairs are by strata, where `others` sentences are in no pair.
+double WrongPairs(const std::array<Stratum, kStrata>& strata, double others) {
+  Stratum all;
+  for (const Stratum& s : strata) {
+    all.mined += s.mined;
+    all.orphans += s.orphans;
+    all.others += s.others;
+  }
+  if (all.others == 0) return 0;
+  const double upper = WilsonUpper(all.orphans, all.mined);
+  // Half an orphan more, spread over all pairs: a share that is 0 everywhere is alike everywhere.
+  const double mean = (all.orphans + 0.5) / all.mined;
+  double wrong = 0;
+  for (const Stratum& s : strata) {
+    const double orphans = s.orphans + 0.5 * s.mined / all.mined;
+    const double share = upper * (orphans + kBorrowed * mean) / (s.mined + kBorrowed) / mean;
+    if (share >= 1) return std::numeric_limits<double>::infinity();
+    wrong += share / (1 - share) * s.others * others / all.others;
+  }
+  return wrong;
 }
 
-// Of the `mined` pairs with `margin` or more.
-double PrecisionOf(int64_t mined, const std::vector<float>& orphans, int64_t sentences,
-                   float margin) {
-  const double wrong =
-      WilsonUpper(static_cast<double>(CountAtLeast(orphans, margin)), static_cast<double>(mined));
-  if (mined == 0 || wrong >= 1) return 0;
-  return std::max(0.0, 1 - wrong * static_cast<double>(sentences - mined) /
-                               ((1 - wrong) * static_cast<double>(mined)));
-}
+// The stratum of a sentence by what it is near to, of those of equal size.
+class Strata {
+ public:
+  explicit Strata(std::vector<float> nearness) {
+    std::sort(nearness.begin(), nearness.end());
+    for (size_t s = 1; s < kStrata && !nearness.empty(); ++s) {
+      cuts_.push_back(nearness[nearness.size() * s / kStrata]);
+    }
+  }
+  int Of(float nearness) const {
+    return static_cast<int>(std::upper_bound(cuts_.begin(), cuts_.end(), nearness) - cuts_.begin());
+  }
+
+ private:
+  std::vector<float> cuts_;
+};
 
 }  // namespace
 
 std::vector<float> OrphanMargins(const Neighbours& near, const std::vector<MinedPair>& pairs,
-                                 int k) {
-  std::vector<float> margins;
+                                 MarginKind kind, int k) {
+  std::vector<float> margins(pairs.size(), kNone);
   for (int part = 0; part < kParts; ++part) {
     std::vector<bool> hidden(near.of_y.rows(), false);
-    absl::flat_hash_map<int32_t, float> orphan;  // with the margin of its own pair
+    absl::flat_hash_map<int32_t, size_t> pair_of;  // by its x
     for (size_t p = part; p < pairs.size(); p += kParts) {
       hidden[pairs[p].y] = true;
-      orphan[pairs[p].x] = pairs[p].margin;
+      pair_of[pairs[p].x] = p;
     }
-    for (const MinedPair& p : MutualPairs(near, MarginKind::kDifference, k, hidden)) {
-      const auto own = orphan.find(p.x);
-      if (own != orphan.end()) margins.push_back(std::min(own->second, p.margin));
+    for (const MinedPair& orphan : MutualPairs(near, kind, k, hidden)) {
+      const auto own = pair_of.find(orphan.x);
+      if (own == pair_of.end()) continue;
+      margins[own->second] = std::min(pairs[own->second].margin, orphan.margin);
     }
   }
-  std::sort(margins.begin(), margins.end());
   return margins;
 }
 
-double EstimatedPrecision(const std::vector<MinedPair>& pairs, const std::vector<float>& orphans,
-                          int64_t sentences, float margin) {
-  const auto mined = static_cast<int64_t>(AtLeast(pairs, margin).size());
-  return PrecisionOf(mined, orphans, sentences, margin);
+std::vector<Threshold> EstimatePrecision(const Neighbours& near,
+                                         const std::vector<MinedPair>& pairs, MarginKind kind,
+                                         int k) {
+  const std::vector<float> orphans = OrphanMargins(near, pairs, kind, k);
+  // Of x's sentences: near to what, with the partner of `pairs` and without.
+  std::vector<float> whole, without;
+  for (int64_t x = 0; x < near.of_x.rows(); ++x) {
+    whole.push_back(MeanOfOthers(near.of_x.Of(x), /*index=*/-1, k));
+  }
+  without = whole;
+  for (const MinedPair& p : pairs) without[p.x] = MeanOfOthers(near.of_x.Of(p.x), p.y, k);
+  const Strata by(without);
+  std::array<Stratum, kStrata> strata = {};
+  for (const float nearness : whole) ++strata[by.Of(nearness)].others;
+
+  std::vector<size_t> best(pairs.size()), best_orphans;
+  std::iota(best.begin(), best.end(), 0);
+  best_orphans = best;
+  const auto sort = [](std::vector<size_t>* order, const auto& margin) {
+    std::stable_sort(order->begin(), order->end(),
+                     [&](size_t a, size_t b) { return margin(a) > margin(b); });
+  };
+  sort(&best, [&](size_t p) { return pairs[p].margin; });
+  sort(&best_orphans, [&](size_t p) { return orphans[p]; });
+  const auto sentences = static_cast<double>(std::min(near.of_x.rows(), near.of_y.rows()));
+  std::vector<Threshold> estimates;
+  size_t next = 0;  // of best_orphans
+  for (const size_t p : best) {
+    const MinedPair& pair = pairs[p];
+    --strata[by.Of(whole[pair.x])].others;
+    ++strata[by.Of(without[pair.x])].mined;
+    for (; next < pairs.size() && orphans[best_orphans[next]] >= pair.margin; ++next) {
+      ++strata[by.Of(without[pairs[best_orphans[next]].x])].orphans;
+    }
+    const auto mined = static_cast<double>(estimates.size() + 1);
+    const double wrong = WrongPairs(strata, sentences - mined);
+    estimates.push_back({true, pair.margin, std::max(0.0, 1 - wrong / mined),
+                         static_cast<int64_t>(estimates.size() + 1)});
+  }
+  return estimates;
 }
 
-Threshold ChooseThreshold(const Neighbours& near, const std::vector<MinedPair>& pairs, int k,
-                          double precision) {
-  const std::vector<float> orphans = OrphanMargins(near, pairs, k);
+Threshold ChooseThreshold(const Neighbours& near, const std::vector<MinedPair>& pairs,
+                          MarginKind kind, int k, double precision) {
   const int64_t sentences = std::min(near.of_x.rows(), near.of_y.rows());
-  std::vector<float> margins;
-  for (const MinedPair& p : pairs) margins.push_back(p.margin);
-  std::sort(margins.begin(), margins.end());
+  const int64_t least = std::max(kLeastPairs, sentences / kLeastShare);
   Threshold best;
-  // Down from the highest margin; the lowest that reaches the precision is what is left at the end.
-  for (auto mined = std::max(kLeastPairs, sentences / kLeastShare);
-       mined <= static_cast<int64_t>(margins.size()); ++mined) {
-    const float margin = margins[margins.size() - mined];
-    const double estimate = PrecisionOf(mined, orphans, sentences, margin);
-    if (estimate >= precision) best = {true, margin, estimate, mined};
+  for (const Threshold& t : EstimatePrecision(near, pairs, kind, k)) {
+    if (t.pairs >= least && t.precision >= precision) best = t;
   }
   return best;
 }

@@ -1,6 +1,6 @@
 // The margin from which mined pairs are kept, chosen without knowing a true pair.
 //
-//   const Threshold t = ChooseThreshold(near, pairs, /*k=*/4, /*precision=*/0.9);
+//   const Threshold t = ChooseThreshold(near, pairs, MarginKind::kHalf, /*k=*/4, /*precision=*/0.9);
 //   if (t.found) kept = AtLeast(pairs, t.margin);
 //
 // Sentences whose partners are taken away have no right partner any more, so each pair that they
@@ -8,9 +8,15 @@
 // at t, the share whose orphan is mined at t too estimates how often a sentence without a partner is
 // mined there; with the number of sentences that no pair at t has, it gives the wrong pairs at t,
 // and so the precision. Pairs below t do not count: they are mostly wrong already, and what is left
-// to their orphans is a second choice among wrong ones, which is below t as well. The share is taken
-// at the upper end of a confidence interval (Wilson, "Probable inference, the law of succession, and
-// statistical inference", 1927; one standard error), so that a few orphans prove nothing.
+// to their orphans is a second choice among wrong ones, which is below t as well.
+//
+// Sentences that have others like them are mined with a wrong one more often, and a pool's noise may
+// have fewer of these than what is mined. So the share is taken by strata of equal size, by the mean
+// score of a sentence's k best that are not its partner, and each stratum's share is of the
+// sentences there (post-stratification; Holt and Smith, JRSS A 1979). A stratum of few pairs borrows
+// from all. The whole is taken at the upper end of a confidence interval (Wilson, "Probable
+// inference, the law of succession, and statistical inference", 1927; one standard error), so that
+// a few orphans prove nothing.
 #ifndef PIPELAB_MODELS_MINING_THRESHOLD_H_
 #define PIPELAB_MODELS_MINING_THRESHOLD_H_
 
@@ -29,19 +35,21 @@ struct Threshold {
   int64_t pairs = 0;     // with that margin or more
 };
 
-// Of each orphan that is mined, the margin up to which both it and its own pair are, ascending.
+// By pair, the margin up to which both it and its orphan are mined; minus infinity where the orphan
+// is not.
 std::vector<float> OrphanMargins(const Neighbours& near, const std::vector<MinedPair>& pairs,
-                                 int k);
+                                 MarginKind kind, int k);
 
-// What the precision of pairs with `margin` or more is. `orphans` are of `pairs`, `sentences` those
-// of the shorter list.
-double EstimatedPrecision(const std::vector<MinedPair>& pairs, const std::vector<float>& orphans,
-                          int64_t sentences, float margin);
+// The estimate for each number of pairs from 1, those with the highest margins. `pairs` are
+// MutualPairs(near, kind, k).
+std::vector<Threshold> EstimatePrecision(const Neighbours& near,
+                                         const std::vector<MinedPair>& pairs, MarginKind kind,
+                                         int k);
 
-// Of `pairs` = MutualPairs(near, kDifference, k). At least 10 pairs, and a tenth of the
-// sentences of the shorter list, or none is found: a few pairs prove little.
-Threshold ChooseThreshold(const Neighbours& near, const std::vector<MinedPair>& pairs, int k,
-                          double precision);
+// The last of these that reaches the precision. At least 10 pairs, and a tenth of the sentences of
+// the shorter list, or none is found: a few pairs prove little.
+Threshold ChooseThreshold(const Neighbours& near, const std::vector<MinedPair>& pairs,
+                          MarginKind kind, int k, double precision);
 
 }  // namespace pipelab
 

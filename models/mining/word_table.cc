@@ -59,10 +59,11 @@ double Expect(const std::vector<WordPair>& pairs, const Cells& cells,
   return log_likelihood;
 }
 
-// Counts as shares of their source word's.
+// Counts as shares of their source word's, which is `unseen` more where it is not the null word.
 std::vector<double> Maximise(const Cells& cells, const std::vector<double>& counts,
-                             int32_t source_words) {
-  std::vector<double> totals(source_words + 1, 0), table(counts.size());
+                             int32_t source_words, double unseen) {
+  std::vector<double> totals(source_words + 1, unseen), table(counts.size());
+  totals[source_words] = 0;
   for (size_t c = 0; c < counts.size(); ++c) totals[cells.words[c].first] += counts[c];
   for (size_t c = 0; c < counts.size(); ++c) table[c] = counts[c] / totals[cells.words[c].first];
   return table;
@@ -74,19 +75,20 @@ absl::Span<const WordProbability> WordTable::Of(int32_t source_word) const {
   return translations_[source_word];
 }
 
-WordTable TrainWordTable(const std::vector<WordPair>& pairs, int32_t source_words, int iterations) {
+WordTable TrainWordTable(const std::vector<WordPair>& pairs, int32_t source_words, int iterations,
+                         double unseen) {
   const Cells cells = NumberCells(pairs, source_words);
   double target_words = 0;
   for (const WordPair& pair : pairs) target_words += static_cast<double>(pair.target->size());
   WordTable trained;
   // Each word's translations begin equally likely.
   std::vector<double> table =
-      Maximise(cells, std::vector<double>(cells.words.size(), 1.0), source_words);
+      Maximise(cells, std::vector<double>(cells.words.size(), 1.0), source_words, 0);
   for (int i = 0; i < iterations; ++i) {
     std::vector<double> counts(cells.words.size(), 0.0);
     const double log_likelihood = Expect(pairs, cells, table, &counts);
     trained.log_likelihoods_.push_back(log_likelihood / std::max(1.0, target_words));
-    table = Maximise(cells, counts, source_words);
+    table = Maximise(cells, counts, source_words, unseen);
   }
   trained.translations_.resize(source_words);
   for (size_t c = 0; c < table.size(); ++c) {

@@ -9,6 +9,10 @@
 // likely: p(t | s) = (t(t | null) + sum over words v of s of t(t | v)) / (length of s + 1). Words
 // are ids from 0; a sentence has a word as often as it says it. The likelihood never falls from one
 // iteration to the next.
+//
+// Rare words explain whatever no other word of a sentence explains (Moore, "Improving IBM
+// word-alignment model 1", ACL 2004). So each source word counts as said `unseen` times more, with
+// a translation that no sentence has. Then it is the likelihood with these that never falls.
 #ifndef PIPELAB_MODELS_MINING_WORD_TABLE_H_
 #define PIPELAB_MODELS_MINING_WORD_TABLE_H_
 
@@ -41,13 +45,14 @@ class WordTable {
   const std::vector<double>& log_likelihoods() const { return log_likelihoods_; }
 
  private:
-  friend WordTable TrainWordTable(const std::vector<WordPair>&, int32_t, int);
+  friend WordTable TrainWordTable(const std::vector<WordPair>&, int32_t, int, double);
   std::vector<std::vector<WordProbability>> translations_;
   std::vector<double> log_likelihoods_;
 };
 
 // Source words are in [0, source_words) (CHECKed).
-WordTable TrainWordTable(const std::vector<WordPair>& pairs, int32_t source_words, int iterations);
+WordTable TrainWordTable(const std::vector<WordPair>& pairs, int32_t source_words, int iterations,
+                         double unseen = 0);
 
 }  // namespace pipelab
 
