@@ -33,7 +33,7 @@ ABSL_FLAG(std::vector<std::string>, noise_languages, std::vector<std::string>({"
 ABSL_FLAG(std::vector<std::string>, translation_languages,
           std::vector<std::string>({"fr", "de", "ro"}),
           "locales of the catalogues that translators are trained for");
-ABSL_FLAG(std::vector<std::string>, dual_languages, std::vector<std::string>({"fr", "de", "ro"}),
+ABSL_FLAG(std::vector<std::string>, dual_languages, std::vector<std::string>({"ro"}),
           "of them, those that are mined again by dual cross-entropy");
 ABSL_FLAG(double, wrong, 3, "sentences without a partner for each with one, in the noise study");
 ABSL_FLAG(int, merges, 1000, "merges that make pieces of words of characters, for translators");

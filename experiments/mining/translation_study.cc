@@ -148,8 +148,9 @@ class Study {
                                         EntropiesBy(forward), EntropiesBy(*backward)));
     result_.dual = true;
     result_.again_mutual = MutualPairs(near, MarginKind::kDifference, k);
-    const Threshold threshold = ChooseThreshold(near, result_.again_mutual, MarginKind::kDifference,
-                                                k, options_.mine.precision);
+    const Threshold threshold =
+        ChooseThreshold(EstimatePrecision(near, result_.again_mutual, MarginKind::kDifference, k),
+                        options_.mine.precision);
     if (threshold.found) result_.again = AtLeast(result_.again_mutual, threshold.margin);
     const auto keep = [&](const auto& pairs, auto* kept) {
       for (const auto& p : pairs) {

@@ -67,6 +67,21 @@ const std::vector<DebianPackage>& MessengerPackages() {
   return packages;
 }
 
+const std::vector<DebianPackage>& OtherCataloguePackages() {
+  static const auto& packages = *new std::vector<DebianPackage>{
+      {"binutils-common", "2.40-2",
+       "ab314134f43a0891a48f69a9bc33d825da748fa5e0ba2bebb7a5c491b026f1a0"},
+      {"claws-mail-i18n", "4.1.1-2",
+       "b00c313c90165e35ec55f61ab5e500ea13563430b7495c89dce3fd47da0d83b9"},
+      {"kmymoney-common", "5.1.3-1",
+       "9c42d420f6f1842b7829c9eefa6ca10a344e3840555930fbf7ccedf0865949dd"},
+      {"libgtk-3-common", "3.24.38-2~deb12u3",
+       "f2642d127d85440acbfc2ed404d3932d8b2fbe8a576ead7f93f35ac1fa999c92"},
+      {"anjuta-common", "2:3.34.0-8",
+       "b8fe5e742290509444ee11298bdb55e4fcfa6c1aa84c9c7a023b8a1c6f5860d4"}};
+  return packages;
+}
+
 absl::StatusOr<std::vector<TextPair>> CatalogueStrings(const std::string& folder,
                                                        absl::string_view locale) {
   const std::string dir =

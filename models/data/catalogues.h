@@ -26,17 +26,18 @@ struct TextPair {
   std::string source, target;  // English, the other language
 };
 
-// Programs for money and photographs (gnucash, darktable, digikam), and for mail and chat (evolution,
-// pidgin).
+// Programs for money and photographs (gnucash, darktable, digikam), for mail and chat (evolution,
+// pidgin), and of other kinds (binutils, claws-mail, kmymoney, gtk, anjuta).
 const std::vector<DebianPackage>& CataloguePackages();
 const std::vector<DebianPackage>& MessengerPackages();
+const std::vector<DebianPackage>& OtherCataloguePackages();
 
 // Every string of one package, in the order of its files; none where it does not have the language.
 absl::StatusOr<std::vector<TextPair>> CatalogueStrings(const std::string& folder,
                                                        absl::string_view locale);
 
-// Strings of three words and more of all packages, without a pair of which either side came before: the alignment is one to one.
-// English strings that differ in marks and case alone count as one.
+// Strings of three words and more of all packages, without a pair of which either side came before:
+// the alignment is one to one. English strings that differ in marks and case alone count as one.
 absl::StatusOr<std::vector<TextPair>> LoadCatalogues(const std::vector<std::string>& folders,
                                                      absl::string_view locale);
 

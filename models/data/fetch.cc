@@ -66,14 +66,12 @@ absl::Status Main() {
                                CameraFramesPackage()));
   PIPELAB_RETURN_IF_ERROR(Show(One(LoadTheoremGraph), MetamathPackage()));
   PIPELAB_RETURN_IF_ERROR(Show(One(LoadWordNetGraph), WordNetPackage()));
-  const std::vector<DebianPackage>& catalogues = CataloguePackages();
-  const std::vector<DebianPackage>& messengers = MessengerPackages();
-  PIPELAB_RETURN_IF_ERROR(Show(
-      [](const std::vector<std::string>& dirs) {
-        return LoadManuals({dirs[0], {dirs.begin() + 1, dirs.begin() + 4}, {dirs[4], dirs[5]}},
-                           "de");
-      },
-      ManualsPackage(), catalogues[0], catalogues[1], catalogues[2], messengers[0], messengers[1]));
+  // It fetches the catalogues, too.
+  const auto manuals = [](const std::vector<std::string>&) -> absl::StatusOr<ParallelText> {
+    PIPELAB_ASSIGN_OR_RETURN(const ManualFolders folders, FetchManuals(DefaultDataCache()));
+    return LoadManuals(folders, "de");
+  };
+  PIPELAB_RETURN_IF_ERROR(Show(manuals, ManualsPackage()));
   return Show(
       [](const std::vector<std::string>& dirs) { return LoadEmoji(dirs[0], dirs[1], dirs[2]); },
       EmojiFontPackage(), UnicodeDataPackage(), CldrPackage());

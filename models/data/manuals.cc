@@ -115,12 +115,16 @@ template <typename Get>
 absl::StatusOr<ManualFolders> Folders(const Get& get) {
   ManualFolders folders;
   PIPELAB_ASSIGN_OR_RETURN(folders.manuals, get(ManualsPackage()));
-  for (const DebianPackage& package : CataloguePackages()) {
-    PIPELAB_ASSIGN_OR_RETURN(folders.catalogues.emplace_back(), get(package));
-  }
-  for (const DebianPackage& package : MessengerPackages()) {
-    PIPELAB_ASSIGN_OR_RETURN(folders.messengers.emplace_back(), get(package));
-  }
+  const auto get_all = [&](const std::vector<DebianPackage>& packages,
+                           std::vector<std::string>* to) -> absl::Status {
+    for (const DebianPackage& package : packages) {
+      PIPELAB_ASSIGN_OR_RETURN(to->emplace_back(), get(package));
+    }
+    return absl::OkStatus();
+  };
+  PIPELAB_RETURN_IF_ERROR(get_all(CataloguePackages(), &folders.catalogues));
+  PIPELAB_RETURN_IF_ERROR(get_all(MessengerPackages(), &folders.messengers));
+  PIPELAB_RETURN_IF_ERROR(get_all(OtherCataloguePackages(), &folders.others));
   return folders;
 }
 
@@ -152,6 +156,7 @@ absl::StatusOr<std::vector<TextBlock>> ParseManualPage(absl::string_view content
 std::vector<std::string> ManualFolders::AllCatalogues() const {
   std::vector<std::string> all = catalogues;
   all.insert(all.end(), messengers.begin(), messengers.end());
+  all.insert(all.end(), others.begin(), others.end());
   return all;
 }
 

@@ -45,7 +45,8 @@ struct ParallelText {
 
 struct ManualFolders {
   std::string manuals;
-  std::vector<std::string> catalogues, messengers;  // as CataloguePackages, MessengerPackages
+  // As CataloguePackages, MessengerPackages, OtherCataloguePackages.
+  std::vector<std::string> catalogues, messengers, others;
 
   std::vector<std::string> AllCatalogues() const;
 };

@@ -19,6 +19,7 @@ namespace {
 constexpr float kFirstRatio = 1.06f;
 constexpr size_t kFirstWords = 5;
 constexpr double kGrowth = 1.3;
+constexpr double kPoor = 0.3, kNear = 0.02;  // of estimated precisions
 
 int64_t Size(const std::vector<MinedPair>& pairs) { return static_cast<int64_t>(pairs.size()); }
 
@@ -50,20 +51,24 @@ float MarginOfMore(const std::vector<MinedPair>& mutual, int64_t before) {
   return margins[std::min(static_cast<int64_t>(kGrowth * before), Size(mutual)) - 1];
 }
 
-// What reaches the wanted precision of teachers; where nothing does, the best.
-std::vector<MinedPair> Teachers(const std::vector<MinedPair>& mutual, const Threshold& softer,
-                                int64_t before) {
+// What reaches the wanted precision of teachers; where nothing does, what is near the best one; and
+// where that is poor, some more than before.
+std::vector<MinedPair> Teachers(const std::vector<MinedPair>& mutual,
+                                const std::vector<Threshold>& estimates, int64_t before,
+                                const MineOptions& options) {
   if (mutual.empty()) return {};
-  return AtLeast(mutual, softer.found ? softer.margin : MarginOfMore(mutual, before));
+  const double best = BestPrecision(estimates);
+  if (best < kPoor) return AtLeast(mutual, MarginOfMore(mutual, before));
+  const double wanted = std::min(options.teaching, best - kNear);
+  return AtLeast(mutual, ChooseThreshold(estimates, wanted).margin);
 }
 
 // The best by tables' scores, scored anew by what is learned from those mined with these scores.
 Neighbours Candidates(const PairScorer& scorer, int64_t teachers, const MineOptions& options) {
   const Neighbours near = scorer.Best();
   const std::vector<MinedPair> mutual = MutualPairs(near, MarginKind::kDifference, options.k);
-  const Threshold softer =
-      ChooseThreshold(near, mutual, MarginKind::kDifference, options.k, options.teaching);
-  return ClassifyPairs(scorer, near, Teachers(mutual, softer, teachers));
+  const auto estimates = EstimatePrecision(near, mutual, MarginKind::kDifference, options.k);
+  return ClassifyPairs(scorer, near, Teachers(mutual, estimates, teachers, options));
 }
 
 // What two iterations found, a pair once: from one alone, tables swing between two answers.
@@ -103,15 +108,12 @@ absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector
     const Neighbours& near = mining.candidates;
     MineIteration now;
     now.mutual = MutualPairs(near, MarginKind::kHalf, options.k);
-    const auto choose = [&](double precision) {
-      return ChooseThreshold(near, now.mutual, MarginKind::kHalf, options.k, precision);
-    };
-    const Threshold softer = choose(options.teaching);
-    now.threshold = choose(options.precision);
+    const auto estimates = EstimatePrecision(near, now.mutual, MarginKind::kHalf, options.k);
+    now.threshold = ChooseThreshold(estimates, options.precision);
     const double now_right = now.threshold.precision * static_cast<double>(now.threshold.pairs);
     const bool better = now_right > right * (1 + options.settled);
     if (right > 0) still = better ? 0 : still + 1;
-    if (!softer.found) {
+    if (BestPrecision(estimates) < options.teaching) {
       right = 0;
       mining.pairs.clear();
     }
@@ -121,7 +123,7 @@ absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector
     }
     now.pairs = mining.pairs;
     const std::vector<MinedPair> before = std::move(learned);
-    learned = Teachers(now.mutual, softer, Size(teachers));
+    learned = Teachers(now.mutual, estimates, Size(teachers), options);
     mining.iterations.push_back(std::move(now));
     if (still == 2) break;
     teachers = Either(learned, before);

@@ -14,8 +14,9 @@
 // pairs, as estimated, keeps what one before mined; one where no margin even reaches the precision
 // of teachers takes it back. Two iterations without growth are the last.
 //
-// Tables learn from pairs of a softer precision. Where no margin reaches it, they learn from the best
-// by margin, 1.3 times as many as before: first tables are poor and find better pairs.
+// Tables learn from pairs of a softer precision. Where no margin reaches that, they learn from those
+// that are within 0.02 of the best estimate. Where the best is below 0.3, they learn from the best by
+// margin, 1.3 times as many as before: first tables are poor and find better pairs.
 //
 // The same sentences give the same bits, for any number of threads. Errors: InvalidArgument for
 // text that is not UTF-8.

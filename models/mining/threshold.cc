@@ -13,9 +13,8 @@ namespace {
 
 constexpr int kParts = 5;
 constexpr int kStrata = 6;
-constexpr double kBorrowed = 10;  // pairs of the mean share, in each stratum
-constexpr int64_t kLeastPairs = 10;
-constexpr int64_t kLeastShare = 10;  // one pair in so many sentences
+constexpr double kBorrowed = 10;                      // pairs of the mean share, in each stratum
+constexpr double kLeastPairs = 10, kLeastShare = 10;  // one pair in so many sentences
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
 double WilsonUpper(double count, double of) {
@@ -112,6 +111,7 @@ std::vector<Threshold> EstimatePrecision(const Neighbours& near,
   sort(&best, [&](size_t p) { return pairs[p].margin; });
   sort(&best_orphans, [&](size_t p) { return orphans[p]; });
   const auto sentences = static_cast<double>(std::min(near.of_x.rows(), near.of_y.rows()));
+  const auto least = static_cast<size_t>(std::max(kLeastPairs, sentences / kLeastShare));
   std::vector<Threshold> estimates;
   size_t next = 0;  // of best_orphans
   for (const size_t p : best) {
@@ -123,19 +123,25 @@ std::vector<Threshold> EstimatePrecision(const Neighbours& near,
     }
     const auto mined = static_cast<double>(estimates.size() + 1);
     const double wrong = WrongPairs(strata, sentences - mined);
-    estimates.push_back({true, pair.margin, std::max(0.0, 1 - wrong / mined),
+    estimates.push_back({estimates.size() + 1 >= least, pair.margin,
+                         std::max(0.0, 1 - wrong / mined),
                          static_cast<int64_t>(estimates.size() + 1)});
   }
   return estimates;
 }
 
-Threshold ChooseThreshold(const Neighbours& near, const std::vector<MinedPair>& pairs,
-                          MarginKind kind, int k, double precision) {
-  const int64_t sentences = std::min(near.of_x.rows(), near.of_y.rows());
-  const int64_t least = std::max(kLeastPairs, sentences / kLeastShare);
-  Threshold best;
-  for (const Threshold& t : EstimatePrecision(near, pairs, kind, k)) {
-    if (t.pairs >= least && t.precision >= precision) best = t;
+Threshold ChooseThreshold(const std::vector<Threshold>& estimates, double precision) {
+  Threshold last;
+  for (const Threshold& t : estimates) {
+    if (t.found && t.precision >= precision) last = t;
+  }
+  return last;
+}
+
+double BestPrecision(const std::vector<Threshold>& estimates) {
+  double best = 0;
+  for (const Threshold& t : estimates) {
+    if (t.found) best = std::max(best, t.precision);
   }
   return best;
 }

@@ -1,6 +1,7 @@
 // The margin from which mined pairs are kept, chosen without knowing a true pair.
 //
-//   const Threshold t = ChooseThreshold(near, pairs, MarginKind::kHalf, /*k=*/4, /*precision=*/0.9);
+//   const auto estimates = EstimatePrecision(near, pairs, MarginKind::kHalf, /*k=*/4);
+//   const Threshold t = ChooseThreshold(estimates, /*precision=*/0.9);
 //   if (t.found) kept = AtLeast(pairs, t.margin);
 //
 // Sentences whose partners are taken away have no right partner any more, so each pair that they
@@ -29,9 +30,9 @@
 namespace pipelab {
 
 struct Threshold {
-  bool found = false;    // whether any margin reaches the precision
-  float margin = 0;      // the least one that does
-  double precision = 0;  // as estimated there
+  bool found = false;    // whether it may be chosen: at least 10 pairs, and one in 10 sentences
+  float margin = 0;      // of the last of the pairs
+  double precision = 0;  // as estimated
   int64_t pairs = 0;     // with that margin or more
 };
 
@@ -41,15 +42,17 @@ std::vector<float> OrphanMargins(const Neighbours& near, const std::vector<Mined
                                  MarginKind kind, int k);
 
 // The estimate for each number of pairs from 1, those with the highest margins. `pairs` are
-// MutualPairs(near, kind, k).
+// MutualPairs(near, kind, k). A few pairs prove little and may not be chosen; a tenth of the
+// sentences of the shorter list may.
 std::vector<Threshold> EstimatePrecision(const Neighbours& near,
                                          const std::vector<MinedPair>& pairs, MarginKind kind,
                                          int k);
 
-// The last of these that reaches the precision. At least 10 pairs, and a tenth of the sentences of
-// the shorter list, or none is found: a few pairs prove little.
-Threshold ChooseThreshold(const Neighbours& near, const std::vector<MinedPair>& pairs,
-                          MarginKind kind, int k, double precision);
+// The last one that reaches the precision; not found where none does.
+Threshold ChooseThreshold(const std::vector<Threshold>& estimates, double precision);
+
+// The highest precision that may be chosen; 0 where there is none.
+double BestPrecision(const std::vector<Threshold>& estimates);
 
 }  // namespace pipelab
 
