@@ -51,12 +51,15 @@ void AllWords(const SynthesisProblem& p, int device, std::vector<Symbol>* word,
     for (const int kind : {kPassF, kPassI, kPassW, kCopyO, kCopyL}) {
       const Symbol symbol = SymbolOf(s, kind);
       const auto done = [&](Symbol x) { return std::count(word->begin(), word->end(), x); };
-      if (!p.Has(symbol) || done(symbol) == p.micro_batches) continue;
+      const auto n = static_cast<int>(done(symbol));
+      if (!p.Has(symbol) || n == p.units()) continue;
       grew = true;
       const int before = kind == kPassI && p.Offloads(s) ? kCopyL
                          : kind == kCopyO                ? kPassF
                                                          : kind - 1;
-      if (kind > 0 && done(symbol) >= done(SymbolOf(s, before))) continue;
+      // A micro-batch's backwards need all its forwards.
+      const int needed = before == kPassF ? n / p.slices * p.slices + p.slices : n + 1;
+      if (kind > 0 && needed > done(SymbolOf(s, before))) continue;
       word->push_back(symbol);
       AllWords(p, device, word, words);
       word->pop_back();
