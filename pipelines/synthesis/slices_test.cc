@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -29,7 +30,7 @@ using testing::HasSubstr;
 // Each slice with times and memory of its own; gradients of keys and values go from slice to slice.
 SynthesisProblem RandomSlices(uint64_t seed, int devices, int micro_batches, int slices,
                               std::vector<int> device_of_stage) {
-  SynthesisProblem p = RandomProblem(seed, devices, micro_batches, device_of_stage);
+  SynthesisProblem p = RandomProblem(seed, devices, micro_batches, std::move(device_of_stage));
   const CounterRng random(seed, "slices");
   const SynthesisProblem whole = p;
   p.slices = slices;
