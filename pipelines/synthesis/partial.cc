@@ -69,7 +69,7 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
       Tails& tails = tails_[d].emplace_back();
       tails.tail = tail;
       for (const Symbol symbol : symbols_of_[d]) {
-        int count = N_;
+        int count = IsCopy(symbol) ? 0 : N_;  // a copy takes its device no time
         while (count > 0 && heads.tail[symbol * N_ + count - 1] < tail) --count;
         tails.counts.push_back(count);
       }

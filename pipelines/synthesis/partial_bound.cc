@@ -108,9 +108,9 @@ int64_t PartialOrders::LowerBound(const State& s, int* device, int64_t* sum) con
     for (const Tails& tails : tails_[d]) {
       int64_t work = 0;
       for (size_t i = 0; i < tails.counts.size(); ++i) {
-        const Symbol symbol = symbols_of_[d][i];  // a copy takes its device no time
+        const Symbol symbol = symbols_of_[d][i];
         const int64_t done = s[counts_ + symbol];
-        if (tails.counts[i] <= done || IsCopy(symbol)) continue;
+        if (tails.counts[i] <= done) continue;
         work += sums_.Length(symbol, tails.counts[i]) - sums_.Length(symbol, done);
       }
       if (work > 0) own = std::max(own, begin + work + tails.tail);

@@ -78,7 +78,9 @@ struct SynthesisProblem {
     return KindOf(symbol) == kPassF ? n % slices : slices - 1 - n % slices;
   }
   // The forward whose micro-batch and slice backward n has, and the backward that forward n has.
-  int MateOf(int n) const { return n + slices - 1 - 2 * (n % slices); }
+  int MateOf(int n) const {
+    return slices == 1 ? n : n + slices - 1 - 2 * (n % slices);  // asked all the time
+  }
   int kinds() const { return split_backward ? 3 : 2; }  // of passes
   int symbols() const { return kSymbolKinds * stages(); }
   bool Offloads(int stage) const { return !offloaded.empty() && offloaded[stage]; }
