@@ -45,8 +45,10 @@ with_slices() {
   grep -q '^slices 2$' mine.txt && grep -q 'best of the catalogue: .*slices=2 (+' stdout || { cat stdout; return 1; }
 }
 
-# The times of a run: a drawn timeline is one.
+# The times of a run: a drawn timeline is one. Its token slices are told apart.
 of_trace() {
+  "$pipelab" show seq1f1b --devices=2 --micro_batches=4 --slices=2 --trace_out=trace.json >/dev/null || return 1
+  prints 'synthesized, looped V=1, 2 slices, whole backwards: passes take' synthesize 1f1b:P=2,M=4 --times=trace.json --memory=2 || return 1
   "$pipelab" show zb_h1 --devices=4 --micro_batches=8 --backward_weight=2 --trace_out=trace.json >/dev/null || return 1
   prints 'gap 0.00 %' synthesize 1f1b:P=4,M=8 --times=trace.json --memory=4
 }
@@ -58,7 +60,7 @@ wrong_inputs() {
   refused 2 '--times=one.json: has 1 stages; the configuration has P x V = 4' synthesize 1f1b:P=4,M=8 --times=one.json || return 1
   refused 2 '--slow_device=4:0.5: must be DEVICE:SPEED' synthesize 1f1b:P=4,M=8 --slow_device=4:0.5 || return 1
   refused 2 "--freedoms=split,all: 'all' is none of" synthesize 1f1b:P=4,M=8 --freedoms=split,all || return 1
-  refused 2 '--schedule_out=mine.csv with --freedoms=slices: CSV says no token slices' synthesize 1f1b:P=4,M=8 --freedoms=slices --schedule_out=mine.csv || return 1
+  refused 2 '--schedule_out=mine.csv: CSV says no token slices' synthesize 1f1b:P=4,M=8 --freedoms=slices --schedule_out=mine.csv || return 1
   refused 2 '--schedule_out=mine: must end with' synthesize 1f1b:P=4,M=8 --schedule_out=mine
 }
 

@@ -58,12 +58,12 @@ absl::Status WriteSchedule(const Schedule& schedule) {
   return WriteOutput("--schedule_out", file, text);
 }
 
-absl::Status CheckScheduleOut(const StepSynthesisOptions& options) {
+absl::Status CheckScheduleOut(int slices) {
   const std::string file = absl::GetFlag(FLAGS_schedule_out);
-  if (absl::EndsWith(file, ".csv") && options.most_slices > 1) {
+  if (absl::EndsWith(file, ".csv") && slices > 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--schedule_out=", file, " with --freedoms=", absl::GetFlag(FLAGS_freedoms),
-                     ": CSV says no token slices; must end with .txt or .json"));
+        absl::StrCat("--schedule_out=", file,
+                     ": CSV says no token slices; with them it must end with .txt or .json"));
   }
   for (const char* ending : {".txt", ".csv", ".json"}) {
     if (file.empty() || absl::EndsWith(file, ending)) return absl::OkStatus();
@@ -123,7 +123,7 @@ absl::Status SetFreedoms(StepSynthesisOptions* options) {
 absl::StatusOr<StepSynthesisOptions> OptionsFromFlags(int devices) {
   StepSynthesisOptions options;
   PIPELAB_RETURN_IF_ERROR(SetFreedoms(&options));
-  PIPELAB_RETURN_IF_ERROR(CheckScheduleOut(options));
+  PIPELAB_RETURN_IF_ERROR(CheckScheduleOut(options.most_slices));
   PIPELAB_ASSIGN_OR_RETURN(options.search.time_limit, TimeLimitFromFlag(absl::Seconds(10)));
   options.search.rounds = 1 << 20;  // the time limit ends it
   options.search.exact_nodes = int64_t{1} << 24;
@@ -259,6 +259,9 @@ absl::Status SynthesizeModel(const StepConfig& config, const StepSynthesisOption
 // Times from a file or from options: the passes are all that there is.
 absl::Status SynthesizeTimes(const StepConfig& config, const StepSynthesisOptions& options) {
   PIPELAB_ASSIGN_OR_RETURN(const GivenProblems given, ProblemsOfTimes(config, options));
+  for (const auto& [placement, problem] : given.problems) {
+    PIPELAB_RETURN_IF_ERROR(CheckScheduleOut(problem.slices));  // those of the file
+  }
   std::vector<std::pair<std::string, Synthesis>> found;
   std::vector<const SynthesisProblem*> problems;
   absl::Status status;
