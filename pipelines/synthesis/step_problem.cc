@@ -178,20 +178,30 @@ std::vector<bool> StagesThatMakeRoom(const SynthesisProblem& none, const Synthes
                                      int more) {
   std::vector<bool> chosen(none.stages(), false);
   if (none.limits.free.empty()) return chosen;
-  int64_t round = 1;  // of the busiest device, per micro-batch
-  for (int d = 0; d < none.devices; ++d) {
-    round = std::max(round, none.Work(d) / none.micro_batches);
-  }
-  std::vector<int64_t> in_flight(none.stages());
-  int64_t back = 0;  // from the end of F to the gradient's arrival
+  const int slices = none.slices;
+  int64_t round = 1;  // of the busiest device, per slice
+  for (int d = 0; d < none.devices; ++d) round = std::max(round, none.Work(d) / none.units());
+  const auto mean = [&](Symbol symbol) {  // of slices
+    int64_t length = 0;
+    for (int slice = 0; slice < slices; ++slice) length += none.Length(symbol, slice);
+    return length / slices;
+  };
+  std::vector<int64_t> in_flight(none.stages());  // slices
+  int64_t back = 0;                               // from the end of F to the gradient's arrival
   for (int s = none.stages() - 1; s >= 0; --s) {
-    back += none.Length(SymbolOf(s, kPassF)) + none.Length(SymbolOf(s, kPassI));
-    const int64_t held = back + (none.split_backward ? none.Length(SymbolOf(s, kPassW)) : 0);
-    in_flight[s] = std::min<int64_t>(none.micro_batches, (held + round - 1) / round + more);
+    back += mean(SymbolOf(s, kPassF)) + mean(SymbolOf(s, kPassI));
+    const int64_t held = back + (none.split_backward ? mean(SymbolOf(s, kPassW)) : 0);
+    // The first that goes back is a micro-batch's last.
+    in_flight[s] = (held + round - 1) / round + slices - 1 + more * slices;
+    in_flight[s] = std::min<int64_t>(none.units(), in_flight[s]);
     if (s > 0) back += 2 * none.Hop(s - 1);
   }
-  const auto kept = [&in_flight](const SynthesisProblem& p, int s) {
-    return in_flight[s] * p.Use(SymbolOf(s, kPassF)).change.value();
+  const auto kept = [&](const SynthesisProblem& p, int s) {
+    int64_t bytes = 0;
+    for (int slice = 0; slice < slices; ++slice) {
+      bytes += p.Use(SymbolOf(s, kPassF), slice).change.value();
+    }
+    return in_flight[s] * bytes / slices;
   };
   for (int d = 0; d < none.devices; ++d) {
     std::vector<int> own;
@@ -200,7 +210,9 @@ std::vector<bool> StagesThatMakeRoom(const SynthesisProblem& none, const Synthes
       if (none.device_of_stage[s] != d) continue;
       own.push_back(s);
       held += kept(none, s);
-      passing = std::max(passing, none.Use(SymbolOf(s, kPassI)).peak.value());
+      for (int slice = 0; slice < slices; ++slice) {
+        passing = std::max(passing, none.Use(SymbolOf(s, kPassI), slice).peak.value());
+      }
     }
     std::stable_sort(own.begin(), own.end(), [&](int a, int b) {
       return kept(none, a) - kept(all, a) > kept(none, b) - kept(all, b);

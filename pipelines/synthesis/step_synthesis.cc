@@ -140,7 +140,6 @@ class StepSynthesizer {
     const size_t placements = problems_.size();
     for (size_t i = 0; i < placements; ++i) {
       const auto [name, none] = problems_[i];
-      if (none.slices > 1) continue;
       if (options_.recompute && config_.recompute == Recompute::kNone) AddRecomputed(name, none);
       const bool keeps =
           std::find(none.recomputed.begin(), none.recomputed.end(), true) == none.recomputed.end();
@@ -153,7 +152,7 @@ class StepSynthesizer {
   void AddRecomputed(const std::string& name, const SynthesisProblem& none) {
     const auto problem = [&](const std::vector<bool>& stages) {
       return ProblemOfStep(cache_, config_, none.device_of_stage, stages, options_.split_backward,
-                           options_.limits);
+                           options_.limits, none.slices);
     };
     const auto all = problem(std::vector<bool>(none.stages(), true));
     if (all.ok()) AddThoseThatMakeRoom(name, "recomputed", none, *all, problem);
