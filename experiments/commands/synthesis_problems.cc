@@ -120,8 +120,8 @@ absl::StatusOr<GivenProblems> ProblemsOfTimes(const StepConfig& config,
     }
   }
   const int P = config.pipeline, V = std::max(1, stages / P);
-  // Activations are counted in as many parts as there are slices at most, and times are multiples of
-  // these where that is in our hands.
+  // Activations are counted in as many parts as there are slices at most, and times are multiples
+  // of these where that is in our hands.
   const SimulatedTimes flags = TimesFromFlags();
   const bool counted = file.empty() ? !flags.has_bytes() : of_file.kept.empty();
   const int least = of_file.slices, most = std::max(least, least > 1 ? 1 : options.most_slices);

@@ -94,7 +94,6 @@ void CheckGraph::AddMemory(int stage) {
     const OrderLimits::Use pass = use(NodeOf(f, n));
     int64_t free = p_.limits.free[d].value() - std::max(pass.peak, pass.change).value();
     if (stays) free -= own[n];
-    if (n > 0 && own[n] < own[n - 1]) inputs = weights = 0;
     const int earlier = n / p_.slices * p_.slices;  // units of the micro-batches before
     for (; inputs < earlier; ++inputs) {
       int64_t held = stays ? own_left[inputs] : 0;

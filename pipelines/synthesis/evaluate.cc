@@ -123,7 +123,8 @@ std::vector<WordPlace> WordEvaluator::CriticalPath(const OrderWords& words) cons
     end = ends[d].back();
     at = places[words[d].back()].back();
   }
-  // Whose result each takes: the unit of the same number, or of a micro-batch's last stage its mate.
+  // Whose result each takes: the unit of the same number, or of a micro-batch's last stage its
+  // mate.
   std::vector<int> before(counts_.size(), -1);
   for (size_t s = 0; s < before.size(); ++s) {
     const Pass& pass = passes_[s * slices_];

@@ -50,8 +50,8 @@ class WaitsOfProblem {
     }
   }
 
-  // What a stage holds at the least, if it has begun n F and i of its I are over: what its F took, and
-  // [i] what I and the W that may be over leave of it.
+  // What a stage holds at the least, if it has begun n F and i of its I are over: what its F took,
+  // and [i] what I and the W that may be over leave of it.
   struct Held {
     int stage;
     std::vector<int64_t> left;  // [i] at the least of i or fewer
@@ -88,7 +88,6 @@ class WaitsOfProblem {
       const OrderLimits::Use use = p_.Use(f, p_.SliceOf(f, n));
       const int64_t free = p_.limits.free[p_.device_of_stage[b]].value() -
                            std::max(use.peak, use.change).value() - (held ? sums.Change(f, n) : 0);
-      if (n > 0 && sums.Change(f, n) < sums.Change(f, n - 1)) inputs = weights = 0;
       const auto beside = [&](int over) {
         int64_t bytes = 0;
         for (const Held& a : earlier) {

@@ -5,11 +5,11 @@
 //   heads.head[symbol * N + n] + length + heads.tail[symbol * N + n] <= any makespan   // N units
 //
 // Three rules, in the order of what must come before what:
-//  * a pass waits for what it takes, and for the unit before it; of an offloading stage, I waits for
-//    L, L for O and O for F;
-//  * memory: a forward waits for the first I (W) of its stage behind which there can be room for it.
-//    At a forward of stage b, an earlier stage a of the device holds the same units and one more,
-//    since a's I comes after b's. What may be at the host counts nothing;
+//  * a pass waits for what it takes, and for the unit before it; of an offloading stage, I waits
+//    for L, L for O and O for F;
+//  * memory: a forward waits for the first I (W) of its stage behind which there can be room for
+//    it. At a forward of stage b, an earlier stage a of the device holds the same units and one
+//    more, since a's I comes after b's. What may be at the host counts nothing;
 //  * one at a time: of passes of its device (copies of its link) that must all be over before it,
 //    any set takes the set's earliest head and all its work.
 // Tails are the heads of the problem run backwards.

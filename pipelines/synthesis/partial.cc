@@ -77,7 +77,8 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
   }
 }
 
-// Of all n-th passes of the symbol with this n % K. `later`: bytes of a micro-batch at later stages.
+// Of all n-th passes of the symbol with this n % K. `later`: bytes of a micro-batch at later
+// stages.
 void PartialOrders::MakePass(Symbol symbol, int n, int64_t later) {
   const int s = StageOf(symbol), kind = KindOf(symbol), slice = p_.SliceOf(symbol, n);
   const OrderLimits::Use use = p_.Use(symbol, slice);

@@ -14,10 +14,10 @@
 //
 // Micro-batches may run in token slices (S; Seq1F1B). There are then M S *units* of each symbol: a
 // stage's forward n is of micro-batch n / S and its slice n % S; its backward n, and the weight
-// gradient, of the same micro-batch and slice S - 1 - n % S, since causal attention looks back. So a
-// micro-batch's first backward waits for its last forward. Slices are not alike, so this order of a
-// stage's units is a rule of the problem: bounds and proofs are about the orders that keep it, as the
-// catalogue's sliced schemes do.
+// gradient, of the same micro-batch and slice S - 1 - n % S, since causal attention looks back. So
+// a micro-batch's first backward waits for its last forward. Slices are not alike, so this order of
+// a stage's units is a rule of the problem: bounds and proofs are about the orders that keep it, as
+// the catalogue's sliced schemes do.
 //
 // An offloading stage has two kinds more. Between F and I each micro-batch goes to the host (O) and
 // comes back (L); where is a part of the order. Copies of a device follow one another on its host
@@ -68,7 +68,8 @@ struct SynthesisProblem {
   // are recomputed, and not of slices.
   std::vector<bool> offloaded;
   // Of a pass, [stage * slices + slice]: memory above what the device holds while it runs, and what
-  // it changes. No limit of time. Of whole backwards, `backward_input` is B's and `backward_weight` is not looked at.
+  // it changes. No limit of time. Of whole backwards, `backward_input` is B's and `backward_weight`
+  // is not looked at.
   OrderLimits limits;
 
   int stages() const { return static_cast<int>(device_of_stage.size()); }
@@ -79,7 +80,7 @@ struct SynthesisProblem {
   }
   // The forward whose micro-batch and slice backward n has, and the backward that forward n has.
   int MateOf(int n) const {
-    return slices == 1 ? n : n + slices - 1 - 2 * (n % slices);  // asked all the time
+    return slices == 1 ? n : n + slices - 1 - 2 * (n % slices);  // often asked
   }
   int kinds() const { return split_backward ? 3 : 2; }  // of passes
   int symbols() const { return kSymbolKinds * stages(); }
@@ -132,14 +133,12 @@ class DeviceRoom {
   std::vector<int> done_;         // [symbol]
 };
 
-// Sums over a symbol's first n passes.
+// Sums over a symbol's first n passes: ns, and bytes.
 class UnitSums {
  public:
   explicit UnitSums(const SynthesisProblem& problem);
   int64_t Length(Symbol symbol, int64_t n) const { return lengths_[symbol * stride_ + n]; }
-  int64_t Change(Symbol symbol, int64_t n) const {
-    return changes_[symbol * stride_ + n];
-  }  // bytes
+  int64_t Change(Symbol symbol, int64_t n) const { return changes_[symbol * stride_ + n]; }
 
  private:
   const int64_t stride_;

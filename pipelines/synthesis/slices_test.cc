@@ -105,8 +105,8 @@ TEST(Slices, OrdersOfBeamsAreReplayedAndBoundsHold) {
   EXPECT_GE(reasons.size(), 2u);
 }
 
-// Seq1F1B's closed form, in its own memory: device r holds P - r + S - 1 slices, the step is that of
-// S M items. With whole backwards nothing is shorter.
+// Seq1F1B's closed form, in its own memory: device r holds P - r + S - 1 slices, the step is that
+// of S M items. With whole backwards nothing is shorter.
 TEST(Slices, Seq1F1BIsReproduced) {
   for (const int slices : {2, 4}) {
     for (const int devices : {2, 4}) {

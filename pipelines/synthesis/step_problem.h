@@ -24,8 +24,8 @@ struct StepLimits {
   std::vector<double> speeds;  // [pipeline device] of its usual speed; empty: 1
 };
 
-// The problem of one placement, with so many token slices of a micro-batch. InvalidArgument where the
-// stages are no chain, or the model takes no slices.
+// The problem of one placement, with so many token slices of a micro-batch. InvalidArgument where
+// the stages are no chain, or the model takes no slices.
 absl::StatusOr<SynthesisProblem> ProblemOfStep(StepCache* cache, const StepConfig& config,
                                                const std::vector<int>& device_of_stage,
                                                const std::vector<bool>& recomputed,
@@ -37,8 +37,8 @@ absl::StatusOr<StepPrediction> PredictOrder(StepCache* cache, const StepConfig& 
                                             const Schedule& schedule,
                                             const std::vector<double>& speeds);
 
-// Stages' times and memory as a problem, of token slices where the costs are. `members`: devices of the costs' program for each of the
-// placement's. `recomputed`: by stage; empty: none is.
+// Stages' times and memory as a problem, of token slices where the costs are. `members`: devices of
+// the costs' program for each of the placement's. `recomputed`: by stage; empty: none is.
 absl::StatusOr<SynthesisProblem> ProblemOfCosts(const CostTable& costs, const StageGraph& stages,
                                                 std::vector<int> device_of_stage, int devices,
                                                 int micro_batches, int members,

@@ -11,9 +11,10 @@
 //
 // The configuration's grid, P and M count; of its scheme only whether it recomputes. A problem is a
 // cut into stages, a placement of them, a number of token slices, and which stages are recomputed;
-// backwards are split or whole. In each, orders are found for the passes alone, and judged by the whole step: messages that share links, sums of gradients,
-// the optimizer. The bound is one of the passes. Memory is the simulator's: where messages in
-// flight take what the problem knew nothing of, it is solved again with less room.
+// backwards are split or whole. In each, orders are found for the passes alone, and judged by the
+// whole step: messages that share links, sums of gradients, the optimizer. The bound is one of the
+// passes. Memory is the simulator's: where messages in flight take what the problem knew nothing
+// of, it is solved again with less room.
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_STEP_SYNTHESIS_H_
 #define PIPELAB_PIPELINES_SYNTHESIS_STEP_SYNTHESIS_H_
 
