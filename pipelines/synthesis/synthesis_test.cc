@@ -132,7 +132,7 @@ TEST(WordEvaluator, ACriticalPathHasNoPauses) {
 // OrderWords that wait for each other have no makespan.
 TEST(WordEvaluator, SeesALock) {
   const SynthesisProblem p = UnitProblem(2, 1, {0, 1, 0, 1});
-  const auto word = [](std::vector<std::pair<int, int>> symbols) {
+  const auto word = [](const std::vector<std::pair<int, int>>& symbols) {
     std::vector<Symbol> own;
     for (const auto& [stage, kind] : symbols) own.push_back(SymbolOf(stage, kind));
     return own;
