@@ -134,6 +134,7 @@ class Propagation {
   Propagation(const SynthesisProblem& p, const Waits& waits, const std::vector<int64_t>& lengths)
       : p_(p), waits_(waits), lengths_(lengths), symbols_(p.symbols()), N_(p.units()) {
     symbols_of_.resize(size_t{2} * p.devices);
+    begun_.resize(symbols_of_.size());
     for (size_t w = 0; w < symbols_; ++w) {
       const auto symbol = static_cast<Symbol>(w);
       if (p.Has(symbol)) symbols_of_[p.ResourceOf(symbol)].push_back(symbol);
@@ -183,20 +184,18 @@ class Propagation {
       int16_t& own = before[w.from / N_];
       own = std::max(own, static_cast<int16_t>(w.from % N_ + 1));
     }
-    head_[node] = std::max(head, OneAtATime(static_cast<Symbol>(node / N_), before));
-  }
-
-  int64_t OneAtATime(Symbol symbol, const int16_t* before) {
-    set_.clear();
-    for (const Symbol other : symbols_of_[p_.ResourceOf(symbol)]) {
-      for (int n = 0; n < before[other]; ++n) {
-        set_.push_back({head_[Node(other, n)], lengths_[Node(other, n)]});
-      }
+    const auto symbol = static_cast<Symbol>(node / N_);
+    std::vector<Begun>& begun = begun_[p_.ResourceOf(symbol)];
+    int64_t end =
+        0;  // of all that is over before, each as early as it may: no set of them ends later
+    for (const Begun& other : begun) {
+      if (other.unit < before[other.symbol]) end = std::max(end, other.head) + other.length;
     }
-    std::sort(set_.begin(), set_.end());
-    int64_t end = 0;  // of the whole set, each as early as it may: no set of them ends later
-    for (const auto& [head, length] : set_) end = std::max(end, head) + length;
-    return end;
+    head_[node] = std::max(head, end);
+    const auto place =
+        std::upper_bound(begun.begin(), begun.end(), head_[node],
+                         [](int64_t own, const Begun& other) { return own < other.head; });
+    begun.insert(place, {head_[node], lengths_[node], symbol, node % N_});
   }
 
   const SynthesisProblem& p_;
@@ -207,7 +206,12 @@ class Propagation {
   std::vector<std::vector<Symbol>> symbols_of_;  // [resource]
   std::vector<int64_t> head_;                    // [node]
   std::vector<int16_t> before_;  // [node][symbol] so many first units are over before it
-  std::vector<std::pair<int64_t, int64_t>> set_;
+  struct Begun {
+    int64_t head, length;
+    Symbol symbol;
+    int unit;
+  };
+  std::vector<std::vector<Begun>> begun_;  // [resource] whose heads are known, the least first
 };
 
 }  // namespace
