@@ -21,6 +21,20 @@ ABSL_FLAG(std::string, times, "",
 namespace pipelab {
 namespace {
 
+// Equal parts, as simulate has them.
+void DivideIntoSlices(int slices, CostTable* costs) {
+  SliceCosts part = {costs->stages, costs->edge_bytes};
+  for (StageCost& stage : part.stages) {
+    for (Nanoseconds* time :
+         {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.recompute}) {
+      *time = Nanoseconds(time->value() / slices);
+    }
+    for (Bytes* bytes : stage.memory.Activations()) *bytes = Bytes(bytes->value() / slices);
+  }
+  for (Bytes& bytes : part.edge_bytes) bytes = Bytes(bytes.value() / slices);
+  costs->slices.assign(slices, part);
+}
+
 // The costs of the file's stages over a chain.
 absl::StatusOr<CostTable> CostsOfFile(const std::string& file, const StageTimes& times,
                                       const Schedule& schedule) {
@@ -30,28 +44,54 @@ absl::StatusOr<CostTable> CostsOfFile(const std::string& file, const StageTimes&
                      " stages; the configuration has P x V = ", schedule.num_stages()));
   }
   CostTable costs = CostTable::Unit(schedule);
-  for (int s = 0; s < times.stages(); ++s) {
-    StageCost& stage = costs.stages[s];
-    stage.forward = stage.recompute = times.forward[s];
-    stage.backward_input = times.backward_input[s];
-    stage.backward_weight = times.backward_weight[s];
+  costs.hop_latency = times.hop;
+  if (times.slices > 1) DivideIntoSlices(times.slices, &costs);
+  for (int part = 0; part < times.stages() * times.slices; ++part) {
+    const int s = part / times.slices;
+    StageCost& stage =
+        times.slices > 1 ? costs.slices[part % times.slices].stages[s] : costs.stages[s];
+    stage.forward = stage.recompute = times.forward[part];
+    stage.backward_input = times.backward_input[part];
+    stage.backward_weight = times.backward_weight[part];
     if (times.kept.empty()) continue;
     stage.memory = StageMemory();
-    stage.memory.kept = stage.memory.forward_peak = times.kept[s];
-    if (!times.kept_for_weight.empty()) stage.memory.kept_for_weight = times.kept_for_weight[s];
-    if (!times.state.empty()) stage.memory.state = times.state[s];
+    stage.memory.kept = stage.memory.forward_peak = times.kept[part];
+    if (!times.kept_for_weight.empty()) stage.memory.kept_for_weight = times.kept_for_weight[part];
+    if (!times.state.empty()) costs.stages[s].memory.state = times.state[s];
   }
-  costs.hop_latency = times.hop;
   return costs;
 }
 
-Schedule EmptyChain(int devices, int micro_batches, const std::vector<int>& device_of_stage) {
+Schedule EmptyChain(int devices, int micro_batches, int slices,
+                    const std::vector<int>& device_of_stage) {
   Schedule schedule;
   schedule.stages = StageGraph::Chain(static_cast<int>(device_of_stage.size()));
   schedule.placement = Placement::Single(device_of_stage, devices, micro_batches);
   schedule.num_micro_batches = micro_batches;
+  schedule.num_slices = slices;
   schedule.order.resize(devices);
   return schedule;
+}
+
+// What a problem is called, and how it is divided.
+struct Cut {
+  std::string name;
+  std::vector<int> device_of_stage;
+  int slices;
+};
+
+// With from `least` to `most` slices.
+std::vector<Cut> CutsOf(int devices, int virtual_stages, bool placement, int least, int most) {
+  std::vector<Cut> cuts;
+  for (int slices = least; slices <= most; slices *= 2) {
+    const std::string in = slices == 1 ? "" : absl::StrCat(", ", slices, " slices");
+    cuts.push_back({absl::StrCat("looped V=", virtual_stages, in),
+                    LoopedDevices(devices, virtual_stages), slices});
+    if (virtual_stages == 1 || !placement) continue;
+    cuts.push_back({absl::StrCat("zigzag V=", virtual_stages, in),
+                    ZigZagDevices(devices, virtual_stages), slices});
+  }
+  return cuts;
 }
 
 }  // namespace
@@ -80,26 +120,27 @@ absl::StatusOr<GivenProblems> ProblemsOfTimes(const StepConfig& config,
     }
   }
   const int P = config.pipeline, V = std::max(1, stages / P);
-  std::vector<std::pair<std::string, std::vector<int>>> placements = {
-      {absl::StrCat("looped V=", V), LoopedDevices(P, V)}};
-  if (V > 1 && options.placement) {
-    placements.push_back({absl::StrCat("zigzag V=", V), ZigZagDevices(P, V)});
-  }
+  // Activations are counted in as many parts as there are slices at most, and times are multiples
+  // of these where that is in our hands.
+  const SimulatedTimes flags = TimesFromFlags();
+  const bool counted = file.empty() ? !flags.has_bytes() : of_file.kept.empty();
+  const int least = of_file.slices, most = std::max(least, least > 1 ? 1 : options.most_slices);
+  const Bytes memory = options.limits.memory * (counted ? most : 1);
   GivenProblems given;
-  for (const auto& [name, devices] : placements) {
-    const Schedule chain = EmptyChain(P, config.micro_batches, devices);
+  for (const auto& [name, devices, slices] : CutsOf(P, V, options.placement, least, most)) {
+    const Schedule chain = EmptyChain(P, config.micro_batches, most, devices);
     CostTable costs;
     if (file.empty()) {
       Program program;
       program.schedule = chain;
-      PIPELAB_ASSIGN_OR_RETURN(const SimulatedCosts paper,
-                               MakeSimulatedCosts(program, TimesFromFlags()));
+      PIPELAB_ASSIGN_OR_RETURN(const SimulatedCosts paper, MakeSimulatedCosts(program, flags));
       costs = paper.costs;
       given.nanoseconds_per_unit = paper.nanoseconds_per_unit;
       given.unit.clear();
     } else {
       PIPELAB_ASSIGN_OR_RETURN(costs, CostsOfFile(file, of_file, chain));
     }
+    if (slices > 1 && costs.slices.empty()) DivideIntoSlices(slices, &costs);
     if (!options.limits.speeds.empty()) costs.device_speed = options.limits.speeds;
     for (const bool split : {true, false}) {
       if (split && (!options.split_backward || of_file.whole_backward)) continue;
@@ -109,8 +150,8 @@ absl::StatusOr<GivenProblems> ProblemsOfTimes(const StepConfig& config,
           ProblemOfCosts(costs, chain.stages, devices, P, config.micro_batches, 1,
                          std::vector<bool>(devices.size(), config.recompute == Recompute::kFull),
                          split));
-      if (options.limits.memory > Bytes(0)) {
-        p.limits.free.assign(P, options.limits.memory);
+      if (memory > Bytes(0)) {
+        p.limits.free.assign(P, memory);
         for (int s = 0; s < p.stages(); ++s) {
           p.limits.free[devices[s]] = p.limits.free[devices[s]] - costs.stages[s].memory.state;
         }

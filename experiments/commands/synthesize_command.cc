@@ -40,8 +40,8 @@ ABSL_FLAG(std::string, schedule_out, "",
 ABSL_FLAG(std::string, freedoms, "split,placement,stages,recompute,offload",
           "what may be chosen besides the order: split (backwards in two parts), placement (stages "
           "on other devices than looped), stages (several a device), recompute (of stages, where "
-          "memory is short; with --model), offload (what stages keep to the host, as well); "
-          "empty: nothing");
+          "memory is short; with --model), offload (what stages keep to the host, as well), slices "
+          "(2 and 4 token slices of a micro-batch, besides); empty: nothing");
 ABSL_FLAG(std::string, slow_device, "",
           "devices of another speed than the rest: 2:0.5 has device 2 at half of it");
 
@@ -58,8 +58,13 @@ absl::Status WriteSchedule(const Schedule& schedule) {
   return WriteOutput("--schedule_out", file, text);
 }
 
-absl::Status CheckScheduleOut() {
+absl::Status CheckScheduleOut(int slices) {
   const std::string file = absl::GetFlag(FLAGS_schedule_out);
+  if (absl::EndsWith(file, ".csv") && slices > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--schedule_out=", file,
+                     ": CSV says no token slices; with them it must end with .txt or .json"));
+  }
   for (const char* ending : {".txt", ".csv", ".json"}) {
     if (file.empty() || absl::EndsWith(file, ending)) return absl::OkStatus();
   }
@@ -91,7 +96,7 @@ absl::StatusOr<std::vector<double>> SpeedsFromFlag(int devices) {
 absl::Status SetFreedoms(StepSynthesisOptions* options) {
   options->split_backward = options->placement = false;
   options->recompute = options->offload = false;
-  options->most_virtual_stages = 1;
+  options->most_virtual_stages = options->most_slices = 1;
   const std::string text = absl::GetFlag(FLAGS_freedoms);
   for (const absl::string_view word : absl::StrSplit(text, ',', absl::SkipEmpty())) {
     if (word == "split") {
@@ -104,10 +109,12 @@ absl::Status SetFreedoms(StepSynthesisOptions* options) {
       options->recompute = true;
     } else if (word == "stages") {
       options->most_virtual_stages = 4;
+    } else if (word == "slices") {
+      options->most_slices = 4;
     } else {
       return absl::InvalidArgumentError(
           absl::StrCat("--freedoms=", text, ": '", word,
-                       "' is none of split, placement, stages, recompute, offload"));
+                       "' is none of split, placement, stages, recompute, offload, slices"));
     }
   }
   return absl::OkStatus();
@@ -115,12 +122,12 @@ absl::Status SetFreedoms(StepSynthesisOptions* options) {
 
 absl::StatusOr<StepSynthesisOptions> OptionsFromFlags(int devices) {
   StepSynthesisOptions options;
-  PIPELAB_RETURN_IF_ERROR(CheckScheduleOut());
+  PIPELAB_RETURN_IF_ERROR(SetFreedoms(&options));
+  PIPELAB_RETURN_IF_ERROR(CheckScheduleOut(options.most_slices));
   PIPELAB_ASSIGN_OR_RETURN(options.search.time_limit, TimeLimitFromFlag(absl::Seconds(10)));
   options.search.rounds = 1 << 20;  // the time limit ends it
   options.search.exact_nodes = int64_t{1} << 24;
   options.search.seed = absl::GetFlag(FLAGS_seed);
-  PIPELAB_RETURN_IF_ERROR(SetFreedoms(&options));
   PIPELAB_ASSIGN_OR_RETURN(options.limits.speeds, SpeedsFromFlag(devices));
   PIPELAB_ASSIGN_OR_RETURN(options.limits.memory, SynthesisMemory());
   return options;
@@ -163,6 +170,7 @@ absl::Status Print(const Found& f, const std::string& table) {
                                         DumpJson({{"schema", kOutputSchema},
                                                   {"placement", f.placement},
                                                   {"device_of_stage", f.problem->device_of_stage},
+                                                  {"slices", f.problem->slices},
                                                   {"unit", f.unit},
                                                   {"passes", units(proof.makespan)},
                                                   {"lower_bound", units(proof.lower_bound())},
@@ -251,6 +259,9 @@ absl::Status SynthesizeModel(const StepConfig& config, const StepSynthesisOption
 // Times from a file or from options: the passes are all that there is.
 absl::Status SynthesizeTimes(const StepConfig& config, const StepSynthesisOptions& options) {
   PIPELAB_ASSIGN_OR_RETURN(const GivenProblems given, ProblemsOfTimes(config, options));
+  for (const auto& [placement, problem] : given.problems) {
+    PIPELAB_RETURN_IF_ERROR(CheckScheduleOut(problem.slices));  // those of the file
+  }
   std::vector<std::pair<std::string, Synthesis>> found;
   std::vector<const SynthesisProblem*> problems;
   absl::Status status;

@@ -59,7 +59,9 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
          {Concatenation::kDirect, Concatenation::kForwardDoubling, Concatenation::kBackwardHalving},
          &all);
   }
-  if (has(kTokenSlices)) Vary(&SchemeParams::slices, {0, 2, 8, 16}, &all);
+  if (has(kTokenSlices) && sizes.slices == 0) {
+    Vary(&SchemeParams::slices, {0, 2, 8, 16}, &all);
+  }
   if (has(kUpdateEvery) && scheme.asynchronous) {  // others learn the same
     std::vector<int> updates = {0};
     if (micro_batches > devices) updates.push_back(micro_batches);

@@ -29,7 +29,7 @@ struct VariantLimits {
 //   groups (kGroupSize) P and 2P micro-batches; not of a stage graph, which is the caller's
 //   replicas            every even number that divides P
 //   concatenation       each, of two replicas
-//   token slices        2, 4, 8, 16
+//   token slices        2, 4, 8, 16, where `sizes` has none
 //   updates             after P micro-batches, and after all
 std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& sizes,
                                    const VariantLimits& limits = {});

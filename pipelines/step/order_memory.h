@@ -13,8 +13,9 @@
 
 namespace pipelab {
 
-// As the simulator counts, but for messages. `recomputed`: by stage; empty: none is. `whole`:
-// backwards are not split, and `backward_input` is all of one.
+// As the simulator counts, but for messages: [stage], or [stage * slices + slice] where the costs
+// are those of token slices. `recomputed`: by stage; empty: none is. `whole`: backwards are not
+// split, and `backward_input` is all of one.
 OrderLimits MemoryOfStages(const StageGraph& stages, const CostTable& costs,
                            const std::vector<bool>& recomputed, bool whole = false);
 

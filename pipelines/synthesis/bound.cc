@@ -18,14 +18,15 @@ void Take(const Bound& bound, Bound* best) {
 
 // The set of passes from some head and tail on that takes the longest.
 Bound LongestSet(const SynthesisProblem& p, const Heads& heads, int resource) {
-  const int M = p.micro_batches;
+  const int N = p.units();
   std::vector<Pass> passes;
   std::vector<int64_t> tails;
   for (int symbol = 0; symbol < p.symbols(); ++symbol) {
     const auto own = static_cast<Symbol>(symbol);
     if (!p.Has(own) || p.ResourceOf(own) != resource) continue;
-    for (int m = 0; m < M; ++m) {
-      passes.push_back({heads.head[symbol * M + m], p.Length(own), heads.tail[symbol * M + m]});
+    for (int n = 0; n < N; ++n) {
+      passes.push_back({heads.head[symbol * N + n], p.Length(own, p.SliceOf(own, n)),
+                        heads.tail[symbol * N + n]});
       tails.push_back(passes.back().tail);
     }
   }
@@ -50,15 +51,15 @@ Bound LongestSet(const SynthesisProblem& p, const Heads& heads, int resource) {
 
 Bound LongestPath(const SynthesisProblem& p, const Heads& heads) {
   Bound best;
-  const int M = p.micro_batches;
+  const int N = p.units();
   for (int s = 0; s < p.stages(); ++s) {
     for (int kind = 0; kind < p.kinds(); ++kind) {
       const Symbol symbol = SymbolOf(s, kind);
-      for (int m = 0; m < M; ++m) {
-        const int64_t head = heads.head[symbol * M + m], tail = heads.tail[symbol * M + m];
-        const int64_t length = p.Length(symbol);
+      for (int n = 0; n < N; ++n) {
+        const int64_t head = heads.head[symbol * N + n], tail = heads.tail[symbol * N + n];
+        const int64_t length = p.Length(symbol, p.SliceOf(symbol, n));
         Take({BoundReason::kPath, head + length + tail, p.device_of_stage[s], head, length, tail,
-              symbol, m},
+              symbol, n},
              &best);
       }
     }
@@ -84,37 +85,57 @@ struct Holding {
   static constexpr int64_t kNoTime = int64_t{1} << 61;
 };
 
+// What I leaves besides what W gives back goes from slice to slice (gradients of keys and values);
+// it is never less than nothing, or there is no bound.
+bool HandsOnNothingBelow(const SynthesisProblem& p, int s) {
+  int64_t handed = 0;
+  for (int slice = p.slices - 1; slice >= 0; --slice) {
+    const auto change = [&](int kind) { return p.Use(SymbolOf(s, kind), slice).change.value(); };
+    handed += change(kPassF) + change(kPassI) + (p.split_backward ? change(kPassW) : 0);
+    if (handed < 0) return false;
+  }
+  return true;
+}
+
 Holding HoldingOf(const SynthesisProblem& p, const Heads& heads, int device) {
   Holding h;
-  const int M = p.micro_batches, last = p.stages() - 1;
-  int64_t around = 0;  // from the end of the stage's F to the begin of its I, recompute apart
+  const int N = p.units(), last = p.stages() - 1;
+  // [slice] From the end of the stage's F to the begin of its I, recompute apart.
+  std::vector<int64_t> around(p.slices, 0);
   for (int s = last; s >= 0; --s) {
     const Symbol f = SymbolOf(s, kPassF), i = SymbolOf(s, kPassI), w = SymbolOf(s, kPassW);
-    const int64_t ahead = p.Rebuild(s);
     const int64_t copies = p.Offloads(s) ? 2 * p.host_copy[s] : 0;
-    const int64_t until_input =
-        p.Length(f) + std::max({around, ahead, copies}) - ahead + p.Length(i);
-    if (p.device_of_stage[s] == device) {
-      const auto kept = static_cast<double>(p.Use(f).change.value());
+    const bool own = p.device_of_stage[s] == device;
+    if (own && !HandsOnNothingBelow(p, s)) return {};
+    int64_t later_slice = 0;  // from the begin of its F to the end of its I
+    for (int slice = p.slices - 1; slice >= 0; --slice) {
+      const int64_t f_length = p.Length(f, slice), i_length = p.Length(i, slice);
+      const int64_t ahead = p.Rebuild(s, slice);
+      const int64_t wait = std::max({around[slice], ahead, copies}) - ahead;
+      const int64_t until_input = f_length + std::max(wait, later_slice) + i_length;
+      later_slice = until_input;
+      if (s > 0) around[slice] = until_input + 2 * p.Hop(s - 1);
+      if (!own) continue;
+      const auto kept = static_cast<double>(p.Use(f, slice).change.value());
       const double left =
-          p.split_backward ? kept + static_cast<double>(p.Use(i).change.value()) : 0;
+          p.split_backward ? -static_cast<double>(p.Use(w, slice).change.value()) : 0;
       if (kept <= 0 || left < 0) return {};
       h.copies |= p.Offloads(s);
-      const int64_t held = p.Offloads(s) ? p.Length(f) + copies + p.Length(i) : until_input;
-      h.bytes_ns += M * (kept * static_cast<double>(held) +
-                         left * static_cast<double>(p.split_backward ? p.Length(w) : 0));
-      const double f_ns = static_cast<double>(std::max<int64_t>(p.Length(f), 1));
-      const double i_ns = static_cast<double>(std::max<int64_t>(p.Length(i), 1));
-      const double w_ns =
-          static_cast<double>(std::max<int64_t>(p.split_backward ? p.Length(w) : 1, 1));
+      const int64_t w_length = p.split_backward ? p.Length(w, slice) : 0;
+      const int64_t held = p.Offloads(s) ? f_length + copies + i_length : until_input;
+      h.bytes_ns += p.micro_batches *
+                    (kept * static_cast<double>(held) + left * static_cast<double>(w_length));
+      const double f_ns = static_cast<double>(std::max<int64_t>(f_length, 1));
+      const double i_ns = static_cast<double>(std::max<int64_t>(i_length, 1));
+      const double w_ns = static_cast<double>(std::max<int64_t>(w_length, 1));
       h.fill = std::max({h.fill, kept / f_ns, (left - kept) / i_ns});
       h.drain = std::max({h.drain, (kept - left) / i_ns, left / w_ns});
       h.largest = std::max({h.largest, kept, left});
-      const Symbol end = p.split_backward ? w : i;
-      h.head = std::min(h.head, heads.head[f * M]);
-      h.tail = std::min(h.tail, heads.tail[end * M + M - 1]);
     }
-    if (s > 0) around = until_input + 2 * p.Hop(s - 1);
+    if (!own) continue;
+    const Symbol end = p.split_backward ? w : i;
+    h.head = std::min(h.head, heads.head[f * N]);
+    h.tail = std::min(h.tail, heads.tail[end * N + N - 1]);
   }
   return h;
 }
@@ -187,9 +208,9 @@ std::string ToText(const Bound& b) {
   const auto ms = [](int64_t ns) { return static_cast<double>(ns) * 1e-6; };
   switch (b.reason) {
     case BoundReason::kPath:
-      return absl::StrFormat("a path through pass %c of stage %d, micro-batch %d: %.6g ms",
-                             "FIW"[KindOf(static_cast<Symbol>(b.symbol))],
-                             StageOf(static_cast<Symbol>(b.symbol)), b.micro_batch, ms(b.value));
+      return absl::StrFormat("a path through pass %c %d of stage %d: %.6g ms",
+                             "FIW"[KindOf(static_cast<Symbol>(b.symbol))], b.unit,
+                             StageOf(static_cast<Symbol>(b.symbol)), ms(b.value));
     case BoundReason::kLoad:
       return absl::StrFormat("device %d's load: not before %.6g ms, %.6g ms of work, then %.6g ms",
                              b.device, ms(b.head), ms(b.work), ms(b.tail));

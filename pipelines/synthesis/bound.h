@@ -33,8 +33,8 @@ struct Bound {
   int64_t head = 0, work = 0, tail = 0;
   // kLoad, kMemory, kLink: `work` is of the device's passes (copies) with at least these heads and
   // tails.
-  // kPath: `symbol` and `micro_batch` say which pass.
-  int symbol = 0, micro_batch = 0;
+  // kPath: `symbol` and `unit` say which pass.
+  int symbol = 0, unit = 0;
 };
 
 // The largest of all. `heads`: with memory, where the caller has them.

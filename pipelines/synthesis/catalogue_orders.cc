@@ -59,14 +59,16 @@ void AddWords(const SynthesisProblem& p, const std::string& name, const OrderWor
 void ForEachSchedule(const SynthesisProblem& p,
                      absl::FunctionRef<void(const std::string&, const Schedule&)> use) {
   if (p.stages() % p.devices != 0) return;
-  constexpr uint32_t kOther = kTokenSlices | kStageGraph | kForwardOnly | kNoGradients;
+  constexpr uint32_t kOther = kStageGraph | kForwardOnly | kNoGradients;
   for (const Scheme& scheme : Catalog()) {
     if (!TrainsAsSerial(scheme) || (scheme.options & kOther) != 0) continue;
+    if (((scheme.options & kTokenSlices) != 0) != (p.slices > 1)) continue;
     const bool own = (scheme.options & kVirtualStages) == 0;
     if (own && scheme.default_virtual_stages != p.stages() / p.devices) continue;
     SchemeParams sizes;
     sizes.devices = p.devices;
     sizes.micro_batches = p.micro_batches;
+    sizes.slices = p.slices > 1 ? p.slices : 0;
     sizes.virtual_stages = own ? 0 : p.stages() / p.devices;
     // Orders of F, I and W alone; where an R belongs is known.
     sizes.recompute = p.RecomputesAll();

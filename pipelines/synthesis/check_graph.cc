@@ -4,19 +4,19 @@
 
 namespace pipelab {
 
-int CheckGraph::NodeOf(Symbol symbol, int m) const {
-  return first_[symbol] < 0 ? -1 : first_[symbol] + m;
+int CheckGraph::NodeOf(Symbol symbol, int n) const {
+  return first_[symbol] < 0 ? -1 : first_[symbol] + n;
 }
 
-void CheckGraph::Join(Symbol from, int m_from, Symbol to, int m_to, int64_t delay) {
-  if (m_from < 0 || m_to >= p_.micro_batches) return;
-  const int a = NodeOf(from, m_from), b = NodeOf(to, m_to);
+void CheckGraph::Join(Symbol from, int n_from, Symbol to, int n_to, int64_t delay) {
+  if (n_from < 0 || n_to >= units_) return;
+  const int a = NodeOf(from, n_from), b = NodeOf(to, n_to);
   before_[b].push_back({a, delay});
   // Run backwards, what follows waits: the delay stays between the two.
   after_[a].push_back({b, delay});
 }
 
-// F before O before L before I.
+// F before O before L before I; of whole micro-batches.
 void CheckGraph::AddCopies(int s) {
   for (int m = 0; m < p_.micro_batches; ++m) {
     for (const int kind : {kCopyO, kCopyL}) {
@@ -28,35 +28,95 @@ void CheckGraph::AddCopies(int s) {
   }
 }
 
-// Of n forwards of the stage that have begun, the last one included, a must have been given back.
-void CheckGraph::AddMemory(int stage) {
-  const int d = p_.device_of_stage[stage];
-  const int64_t free = p_.limits.free[d].value();
-  const OrderLimits::Use f = p_.Use(SymbolOf(stage, kPassF)), i = p_.Use(SymbolOf(stage, kPassI));
-  const int64_t peak = std::max(f.peak, f.change).value();
-  int64_t earlier = 0;  // of one micro-batch, at stages of the device before this one
-  for (int s = 0; s < stage; ++s) {
-    if (p_.device_of_stage[s] != d) continue;
-    if (p_.Offloads(s)) continue;  // they may be at the host
-    earlier += std::max<int64_t>(0, p_.Use(SymbolOf(s, kPassF)).change.value());
-  }
-  const int64_t kept = p_.Offloads(stage) ? 0 : f.change.value();
-  const int64_t until_i = kept + earlier;
-  const int64_t until_w = std::min<int64_t>(kept, f.change.value() + i.change.value());
+// Forwards take a micro-batch's slices from the first on, backwards from the last.
+void CheckGraph::AddPasses(int s) {
+  const Symbol f = SymbolOf(s, kPassF), i = SymbolOf(s, kPassI), w = SymbolOf(s, kPassW);
   for (int m = 0; m < p_.micro_batches; ++m) {
-    // The least number of I (W) that are over when F m begins.
-    int inputs = 0, weights = 0;
-    while (inputs < m && until_i > 0 && (m - inputs) * until_i + earlier + peak > free) ++inputs;
-    while (weights < m && until_w > 0 && (m - weights) * until_w + peak > free) ++weights;
-    Join(SymbolOf(stage, kPassI), inputs - 1, SymbolOf(stage, kPassF), m, 0);
-    if (p_.split_backward) {
-      Join(SymbolOf(stage, kPassW), weights - 1, SymbolOf(stage, kPassF), m, 0);
+    for (int slice = 0; slice < p_.slices; ++slice) {
+      const int forward = m * p_.slices + slice, back = m * p_.slices + p_.slices - 1 - slice;
+      Join(f, forward - 1, f, forward, 0);
+      Join(i, back - 1, i, back, 0);
+      Join(f, forward, i, back, 0);
+      if (s > 0) Join(SymbolOf(s - 1, kPassF), forward, f, forward, p_.Hop(s - 1));
+      if (s + 1 < p_.stages()) {
+        const int64_t rebuilt_before = p_.Rebuild(s, slice);
+        Join(SymbolOf(s + 1, kPassI), back, i, back, p_.Hop(s) - rebuilt_before);
+      }
+      if (!p_.split_backward) continue;
+      Join(w, back - 1, w, back, 0);
+      Join(i, back, w, back, 0);
     }
   }
 }
 
-CheckGraph::CheckGraph(const SynthesisProblem& p, bool memory) : p_(p) {
-  const int M = p.micro_batches;
+// When a forward begins, so many I (W) must be over that what cannot have been given back yet fits.
+void CheckGraph::AddMemory(int stage) {
+  const int d = p_.device_of_stage[stage];
+  const Symbol f = SymbolOf(stage, kPassF), i = SymbolOf(stage, kPassI);
+  const Symbol w = SymbolOf(stage, kPassW);
+  // Bytes of a stage behind so many of a kind's passes.
+  const auto after = [&](int s, int kind) {
+    std::vector<int64_t> bytes = {0};
+    for (int n = 0; n < units_; ++n) {
+      const int node = NodeOf(SymbolOf(s, kind), n);
+      bytes.push_back(bytes.back() + (node < 0 ? 0 : use(node).change.value()));
+    }
+    return bytes;
+  };
+  // The least that so many I leave of what forwards took, with the W that they allow.
+  const auto left_by = [&](int s) {
+    std::vector<int64_t> bytes = after(s, kPassI);
+    const std::vector<int64_t> weights = after(s, kPassW);
+    for (int n = 0; n <= units_; ++n) {
+      bytes[n] += *std::min_element(weights.begin(), weights.begin() + n + 1);
+    }
+    return bytes;
+  };
+  std::vector<std::vector<int64_t>> took, left;  // of stages of the device before this one
+  for (int s = 0; s < stage; ++s) {
+    if (p_.device_of_stage[s] != d || p_.Offloads(s)) continue;  // they may be at the host
+    took.push_back(after(s, kPassF));
+    left.push_back(left_by(s));
+    for (int n = 1; n <= units_; ++n) {
+      left.back()[n] = std::min(left.back()[n], left.back()[n - 1]);
+    }
+    // Where forwards give bytes back, nothing is known.
+    if (std::is_sorted(took.back().begin(), took.back().end())) continue;
+    took.pop_back();
+    left.pop_back();
+  }
+  const bool stays = !p_.Offloads(stage);
+  const std::vector<int64_t> own = after(stage, kPassF), own_left = left_by(stage);
+  const std::vector<int64_t> inputs_take = after(stage, kPassI);
+  const std::vector<int64_t> weights_take = after(stage, kPassW);
+  int inputs = 0, weights = 0;
+  for (int n = 0; n < units_; ++n) {
+    const OrderLimits::Use pass = use(NodeOf(f, n));
+    int64_t free = p_.limits.free[d].value() - std::max(pass.peak, pass.change).value();
+    if (stays) free -= own[n];
+    const int earlier = n / p_.slices * p_.slices;  // units of the micro-batches before
+    for (; inputs < earlier; ++inputs) {
+      int64_t held = stays ? own_left[inputs] : 0;
+      for (size_t a = 0; a < took.size(); ++a) {
+        held += std::max<int64_t>(0, took[a][n + 1] + left[a][inputs]);
+      }
+      if (held <= free) break;
+    }
+    Join(i, inputs - 1, f, n, 0);
+    if (!p_.split_backward || !stays) continue;
+    for (; weights < earlier; ++weights) {
+      int64_t least = inputs_take[n];  // of I that are over: at least as many as W, at most as F
+      for (int over = n; over >= weights && least + weights_take[weights] > free; --over) {
+        least = std::min(least, inputs_take[over]);
+      }
+      if (least + weights_take[weights] <= free) break;
+    }
+    Join(w, weights - 1, f, n, 0);
+  }
+}
+
+CheckGraph::CheckGraph(const SynthesisProblem& p, bool memory)
+    : p_(p), units_(p.micro_batches * p.slices) {
   first_.assign(p.symbols(), -1);
   for (int symbol = 0; symbol < p.symbols(); ++symbol) {
     const int s = symbol / kSymbolKinds, kind = symbol % kSymbolKinds;
@@ -64,25 +124,18 @@ CheckGraph::CheckGraph(const SynthesisProblem& p, bool memory) : p_(p) {
     if (copy ? !p.Offloads(s) : kind >= p.kinds()) continue;
     first_[symbol] = static_cast<int>(device_.size());
     symbol_.push_back(static_cast<Symbol>(symbol));
-    device_.insert(device_.end(), M, p.device_of_stage[s] + (copy ? p.devices : 0));
-    length_.insert(length_.end(), M, copy ? p.host_copy[s] : p.Length(symbol_.back()));
+    device_.insert(device_.end(), units_, p.device_of_stage[s] + (copy ? p.devices : 0));
+    for (int n = 0; n < units_; ++n) {
+      const int place = n % p.slices;
+      slice_.push_back(kind == kPassF ? place : p.slices - 1 - place);
+      length_.push_back(copy ? p.host_copy[s] : p.Length(symbol_.back(), slice_.back()));
+    }
   }
   const int nodes = static_cast<int>(device_.size());
   before_.resize(nodes);
   after_.resize(nodes);
   for (int s = 0; s < p.stages(); ++s) {
-    for (int kind = 0; kind < p.kinds(); ++kind) {
-      for (int m = 0; m < M; ++m) {
-        Join(SymbolOf(s, kind), m - 1, SymbolOf(s, kind), m, 0);
-        if (kind > 0) Join(SymbolOf(s, kind - 1), m, SymbolOf(s, kind), m, 0);
-        if (kind == kPassF && s > 0)
-          Join(SymbolOf(s - 1, kind), m, SymbolOf(s, kind), m, p.Hop(s - 1));
-        if (kind == kPassI && s + 1 < p.stages()) {
-          const int64_t rebuilt_before = p.Rebuild(s);
-          Join(SymbolOf(s + 1, kind), m, SymbolOf(s, kind), m, p.Hop(s) - rebuilt_before);
-        }
-      }
-    }
+    AddPasses(s);
     if (p.Offloads(s)) AddCopies(s);
     if (memory && !p.limits.free.empty()) AddMemory(s);
   }
@@ -147,34 +200,39 @@ CheckedHolding CheckGraph::Holding(int device) const {
   const auto free = static_cast<double>(p_.limits.free[device].value());
   double held = 0, fill = 0, drain = 0, largest = 0;  // bytes x ns, bytes / ns twice, bytes
   result.head = result.tail = int64_t{1} << 61;
-  bool steady = true;  // room is taken and given back by passes alone
-  int64_t back = 0;    // from the end of F to the gradient's arrival
+  bool steady = true;                       // room is taken and given back by passes alone
+  std::vector<int64_t> back(p_.slices, 0);  // from the end of F to the gradient's arrival
   for (int s = p_.stages() - 1; s >= 0; --s) {
-    const int64_t f = p_.Length(SymbolOf(s, kPassF)), i = p_.Length(SymbolOf(s, kPassI));
-    const int64_t w = p_.split_backward ? p_.Length(SymbolOf(s, kPassW)) : 0;
-    const int64_t rebuild = p_.Rebuild(s);
+    const Symbol f = SymbolOf(s, kPassF), i = SymbolOf(s, kPassI), w = SymbolOf(s, kPassW);
     const int64_t copies = p_.Offloads(s) ? 2 * p_.host_copy[s] : 0;
-    const int64_t to_end_of_i = f + std::max<int64_t>(copies, back - rebuild) + i;
-    if (p_.device_of_stage[s] == device) {
-      const auto kept = static_cast<double>(p_.Use(SymbolOf(s, kPassF)).change.value());
-      double left = kept + static_cast<double>(p_.Use(SymbolOf(s, kPassI)).change.value());
-      if (!p_.split_backward) left = 0;
-      if (kept <= 0 || left < 0) return {};
-      const int64_t on_device = p_.Offloads(s) ? f + copies + i : to_end_of_i;
+    int64_t inner = 0;  // the next slice's whole life, which lies within this one's
+    int64_t rest = 0;   // bytes that I gave later slices and this one gives back
+    for (int slice = p_.slices - 1; slice >= 0; --slice) {
+      const int64_t f_time = p_.Length(f, slice), i_time = p_.Length(i, slice);
+      const int64_t w_time = p_.split_backward ? p_.Length(w, slice) : 0;
+      const int64_t gap = std::max({copies, back[slice] - p_.Rebuild(s, slice), inner});
+      inner = f_time + gap + i_time;
+      if (s > 0) back[slice] = inner + 2 * p_.Hop(s - 1);
+      if (p_.device_of_stage[s] != device) continue;
+      const int64_t took = p_.Use(f, slice).change.value();
+      const int64_t late = p_.split_backward ? -p_.Use(w, slice).change.value() : 0;
+      rest += took + p_.Use(i, slice).change.value() - late;
+      if (took <= 0 || late < 0 || rest < 0) return {};
       if (p_.Offloads(s)) steady = false;
+      const auto kept = static_cast<double>(took), left = static_cast<double>(late);
+      const int64_t on_device = p_.Offloads(s) ? f_time + copies + i_time : inner;
       held += p_.micro_batches *
-              (kept * static_cast<double>(on_device) + left * static_cast<double>(w));
+              (kept * static_cast<double>(on_device) + left * static_cast<double>(w_time));
       const auto rate = [](double bytes, int64_t ns) {
         return bytes / static_cast<double>(std::max<int64_t>(1, ns));
       };
-      fill = std::max({fill, rate(kept, f), rate(left - kept, i)});
-      drain = std::max({drain, rate(kept - left, i), rate(left, w)});
+      fill = std::max({fill, rate(kept, f_time), rate(left - kept, i_time)});
+      drain = std::max({drain, rate(kept - left, i_time), rate(left, w_time)});
       largest = std::max({largest, kept, left});
-      const int last = NodeOf(SymbolOf(s, p_.kinds() - 1), p_.micro_batches - 1);
-      result.head = std::min(result.head, head_[NodeOf(SymbolOf(s, kPassF), 0)]);
-      result.tail = std::min(result.tail, tail_[last]);
     }
-    if (s > 0) back = to_end_of_i + 2 * p_.Hop(s - 1);
+    if (p_.device_of_stage[s] != device) continue;
+    result.head = std::min(result.head, head_[NodeOf(f, 0)]);
+    result.tail = std::min(result.tail, tail_[NodeOf(SymbolOf(s, p_.kinds() - 1), units_ - 1)]);
   }
   if (held <= 0 || free <= 0) return {};
   const double rest = free - largest;

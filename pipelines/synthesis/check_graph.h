@@ -26,10 +26,11 @@ class CheckGraph {
 
   int size() const { return static_cast<int>(length_.size()); }
   // -1: there is no such pass.
-  int NodeOf(Symbol symbol, int micro_batch) const;
+  int NodeOf(Symbol symbol, int unit) const;
   // D + device of copies: the link.
   int device(int node) const { return device_[node]; }
-  Symbol symbol(int node) const { return symbol_[node / p_.micro_batches]; }
+  Symbol symbol(int node) const { return symbol_[node / units_]; }
+  OrderLimits::Use use(int node) const { return p_.Use(symbol(node), slice_[node]); }
   int64_t length(int node) const { return length_[node]; }
   int64_t head(int node) const { return head_[node]; }
   int64_t tail(int node) const { return tail_[node]; }
@@ -39,15 +40,17 @@ class CheckGraph {
   CheckedHolding Holding(int device) const;
 
  private:
-  void Join(Symbol from, int m_from, Symbol to, int m_to, int64_t delay);
+  void Join(Symbol from, int n_from, Symbol to, int n_to, int64_t delay);
+  void AddPasses(int stage);
   void AddMemory(int stage);
   void AddCopies(int stage);
   std::vector<int64_t> Earliest(const std::vector<std::vector<Edge>>& before,
                                 const std::vector<int>& order) const;
 
   const SynthesisProblem& p_;
-  std::vector<int> device_, order_, first_;  // first_: [symbol] node of micro-batch 0, or -1
-  std::vector<Symbol> symbol_;               // [node / M]
+  const int units_;                                  // micro-batches x slices
+  std::vector<int> device_, order_, slice_, first_;  // first_: [symbol] node of unit 0, or -1
+  std::vector<Symbol> symbol_;                       // [node / units]
   std::vector<int64_t> length_, head_, tail_;
   std::vector<std::vector<Edge>> before_, after_;
 };

@@ -26,12 +26,22 @@ absl::Status Refused(absl::string_view why) {
 
 CostTable CostsOf(const SynthesisProblem& p, const Schedule& schedule) {
   CostTable costs = CostTable::Unit(schedule);
-  for (int s = 0; s < p.stages(); ++s) {
-    costs.stages[s].forward = Nanoseconds(p.lengths.forward[s]);
-    costs.stages[s].backward_input = Nanoseconds(p.lengths.backward_input[s]);
-    costs.stages[s].backward_weight = Nanoseconds(p.lengths.backward_weight[s]);
-    costs.stages[s].recompute = Nanoseconds(p.lengths.recompute[s]);
-    if (p.Offloads(s)) costs.stages[s].memory.kept = Bytes(p.host_copy[s]);  // a byte a nanosecond
+  for (int slice = 0; slice < p.slices; ++slice) {
+    SliceCosts of_slice = {costs.stages, costs.edge_bytes};
+    for (int s = 0; s < p.stages(); ++s) {
+      StageCost& stage = of_slice.stages[s];
+      const int part = s * p.slices + slice;
+      stage.forward = Nanoseconds(p.lengths.forward[part]);
+      stage.backward_input = Nanoseconds(p.lengths.backward_input[part]);
+      stage.backward_weight = Nanoseconds(p.lengths.backward_weight[part]);
+      stage.recompute = Nanoseconds(p.lengths.recompute[part]);
+      if (p.Offloads(s)) stage.memory.kept = Bytes(p.host_copy[s]);  // a byte a nanosecond
+    }
+    costs.slices.push_back(std::move(of_slice));
+  }
+  if (p.slices == 1) {
+    costs.stages = std::move(costs.slices[0].stages);
+    costs.slices.clear();
   }
   costs.host_bandwidth = BytesPerSecond(1e9);
   costs.network = UnconnectedNetwork(p.devices);
@@ -47,8 +57,10 @@ CostTable CostsOf(const SynthesisProblem& p, const Schedule& schedule) {
 // What the device holds at each place of its word. A copy out holds its room until the next copy.
 absl::Status CheckRoom(const SynthesisProblem& p, int d, const std::vector<Symbol>& word) {
   int64_t level = 0, leaving = 0;
+  std::vector<int> done(p.symbols(), 0);
   for (const Symbol symbol : word) {
     if (StageOf(symbol) >= p.stages()) return Refused("a pass of a stage that is not there");
+    const int place = done[symbol]++ % p.slices;
     const OrderLimits::Use forward = p.Use(SymbolOf(StageOf(symbol), kPassF));
     OrderLimits::Use use;
     const int kind = KindOf(symbol);
@@ -57,7 +69,7 @@ absl::Status CheckRoom(const SynthesisProblem& p, int d, const std::vector<Symbo
       leaving = kind == kCopyO ? forward.change.value() : 0;
       if (kind == kCopyL) use.change = forward.change;
     } else {
-      use = p.Use(symbol);
+      use = p.Use(symbol, kind == kPassF ? place : p.slices - 1 - place);
     }
     const int64_t most = level + std::max(use.peak, use.change).value();
     if (!p.limits.free.empty() && most > p.limits.free[d].value()) {
@@ -113,7 +125,7 @@ absl::Status CheckBound(const SynthesisProblem& p, const Bound& b) {
     return Refused("bound: it is not the sum of its parts");
   }
   if (b.device < 0 || b.device >= p.devices || b.symbol < 0 || b.symbol >= p.symbols() ||
-      b.micro_batch < 0 || b.micro_batch >= p.micro_batches) {
+      b.unit < 0 || b.unit >= p.micro_batches * p.slices) {
     return Refused("bound: of a device or pass that is not there");
   }
   const CheckGraph graph(p, b.reason != BoundReason::kLoad && b.reason != BoundReason::kPath);
@@ -130,7 +142,7 @@ absl::Status CheckBound(const SynthesisProblem& p, const Bound& b) {
     if (graph.device(node) == resource) work += graph.length(node);
   }
   // A path, and a bound of memory that is one, is about a single pass.
-  const int node = graph.NodeOf(static_cast<Symbol>(b.symbol), b.micro_batch);
+  const int node = graph.NodeOf(static_cast<Symbol>(b.symbol), b.unit);
   const bool path = node >= 0 && graph.head(node) >= b.head && graph.tail(node) >= b.tail &&
                     graph.length(node) >= b.work;
   if (b.reason == BoundReason::kPath) return path ? absl::OkStatus() : no("the pass", node);

@@ -67,9 +67,10 @@ class Tree {
 
   // When the next pass of the kind can begin; kOpen: not as things are.
   int64_t BeginOf(const Beginning& b, int d, Symbol symbol) const {
-    const int m = b.done[symbol];
-    if (m == p_.micro_batches) return kOpen;
-    const OrderLimits::Use use = p_.Use(symbol);
+    const int n = b.done[symbol];
+    if (n == p_.micro_batches * p_.slices) return kOpen;
+    const int node = graph_.NodeOf(symbol, n);
+    const OrderLimits::Use use = graph_.use(node);
     const bool waits = IsCopy(symbol) && b.leaving[d] >= 0;
     if (!p_.limits.free.empty() &&
         b.level[d] - (waits ? BytesOf(b.leaving[d]) : 0) + std::max(use.peak, use.change).value() >
@@ -77,7 +78,7 @@ class Tree {
       return kOpen;
     }
     int64_t begin = waits ? std::max(b.free[d], b.end[b.leaving[d]]) : b.free[d];
-    for (const auto& [other, delay] : graph_.before(graph_.NodeOf(symbol, m))) {
+    for (const auto& [other, delay] : graph_.before(node)) {
       if (IsRoom(symbol, other)) continue;  // the level says it
       if (b.end[other] < 0) return kOpen;
       // A copy goes into the link's queue, where what is before it is.
@@ -160,7 +161,7 @@ class Tree {
         Copy(d, node, begin, &next);
       } else {
         next.end[node] = next.free[d] = begin + graph_.length(node);
-        next.level[d] += p_.Use(symbol).change.value();
+        next.level[d] += graph_.use(node).change.value();
       }
       next.until[d] = kOpen;
       next.barred[d].clear();
@@ -169,7 +170,7 @@ class Tree {
       if (!status.ok()) return status;
       waits.barred[d].insert(symbol);
       // In front of what begins after its end it would be in no one's way.
-      if (!IsCopy(symbol) && (p_.limits.free.empty() || p_.Use(symbol).change <= Bytes(0))) {
+      if (!IsCopy(symbol) && (p_.limits.free.empty() || graph_.use(node).change <= Bytes(0))) {
         waits.until[d] = std::min(waits.until[d], begin + graph_.length(node));
       }
     }

@@ -5,43 +5,47 @@
 namespace pipelab {
 
 WordEvaluator::WordEvaluator(const SynthesisProblem& p)
-    : micro_batches_(p.micro_batches),
-      passes_(p.symbols()),
-      arrivals_(passes_.size() * p.micro_batches),
-      counts_(passes_.size()),
+    : units_(p.units()),
+      slices_(p.slices),
+      passes_(p.symbols() * slices_),
+      arrivals_(p.symbols() * units_),
+      counts_(p.symbols()),
       begins_(p.devices),
       at_(p.devices),
       free_(p.devices),
       copies_(p.HasCopies()),
       link_(p.devices),
       out_(p.devices),
-      back_(copies_ ? passes_.size() * p.micro_batches : 0) {
-  for (int s = 0; s < p.stages(); ++s) {
+      back_(copies_ ? arrivals_.size() : 0) {
+  for (int symbol = 0; symbol < p.symbols(); ++symbol) {
+    const auto own = static_cast<Symbol>(symbol);
+    const int s = StageOf(own), kind = KindOf(own);
     const bool last = s + 1 == p.stages();
-    for (int kind = 0; kind < kSymbolKinds; ++kind) {
-      const Symbol symbol = SymbolOf(s, kind);
-      Pass& pass = passes_[symbol];
-      pass.length = p.Has(symbol) ? p.Length(symbol) : 0;
+    for (int n = 0; n < p.slices; ++n) {
+      Pass& pass = passes_[symbol * slices_ + n];
+      const int slice = p.SliceOf(own, n);
+      pass.length = p.Has(own) ? p.Length(own, slice) : 0;
       if (kind == kPassF) {
         pass.next = last ? symbol + 1 : SymbolOf(s + 1, kPassF);
         pass.hop = last ? 0 : p.Hop(s);
+        pass.to = last ? p.MateOf(n) - n : 0;
       } else if (kind == kPassI && s > 0) {
         pass.next = SymbolOf(s - 1, kPassI);
         pass.hop = p.Hop(s - 1);
       }
-      if (kind == kPassI) pass.after_arrival = p.Rebuild(s);
+      if (kind == kPassI) pass.after_arrival = p.Rebuild(s, slice);
       if (pass.next >= 0) pass.device_of_next = p.device_of_stage[StageOf(pass.next)];
     }
   }
-  ready_.reserve(size_t{2} * p.stages() * p.micro_batches + p.devices);
+  ready_.reserve(size_t{2} * p.stages() * p.units() + p.devices);
 }
 
 int64_t WordEvaluator::Makespan(const OrderWords& words) {
   const int devices = static_cast<int>(words.size());
   std::fill(arrivals_.begin(), arrivals_.end(), kNoMakespan);
-  std::fill_n(arrivals_.begin(), micro_batches_, 0);  // the first stage's forwards
-  for (size_t w = kPassW; w < passes_.size(); w += kSymbolKinds) {
-    std::fill_n(arrivals_.begin() + static_cast<int64_t>(w) * micro_batches_, micro_batches_, 0);
+  std::fill_n(arrivals_.begin(), units_, 0);  // the first stage's forwards
+  for (size_t w = kPassW; w < counts_.size(); w += kSymbolKinds) {
+    std::fill_n(arrivals_.begin() + static_cast<int64_t>(w) * units_, units_, 0);
   }
   std::fill(counts_.begin(), counts_.end(), 0);
   std::fill(at_.begin(), at_.end(), 0);
@@ -63,24 +67,24 @@ int64_t WordEvaluator::Makespan(const OrderWords& words) {
     size_t i = at_[d];
     for (; i < words[d].size(); ++i) {
       const Symbol symbol = words[d][i];
-      const Pass& pass = passes_[symbol];
-      const int64_t m = counts_[symbol];
+      const int64_t n = counts_[symbol];
+      const Pass& pass = PassOf(symbol, n);
       if (copies_ && IsCopy(symbol)) {
         free = BeginCopy(d, symbol, free);
         begins_[d][i] = free;
         --left;
         continue;
       }
-      const int64_t arrival = arrivals_[symbol * int64_t{micro_batches_} + m];
+      const int64_t arrival = arrivals_[symbol * units_ + n];
       if (arrival == kNoMakespan) break;
       int64_t begin = std::max(free, arrival - pass.after_arrival);
-      if (copies_) begin = std::max(begin, back_[symbol * int64_t{micro_batches_} + m]);
+      if (copies_) begin = std::max(begin, back_[symbol * units_ + n]);
       begins_[d][i] = begin;
       free = begin + pass.length;
-      counts_[symbol] = static_cast<int32_t>(m) + 1;
+      counts_[symbol] = static_cast<int32_t>(n) + 1;
       --left;
       if (pass.next < 0) continue;
-      arrivals_[pass.next * int64_t{micro_batches_} + m] = free + pass.hop;
+      arrivals_[pass.next * units_ + n + pass.to] = free + pass.hop;
       if (pass.device_of_next != d) ready_.push_back(pass.device_of_next);
     }
     at_[d] = i;
@@ -90,54 +94,55 @@ int64_t WordEvaluator::Makespan(const OrderWords& words) {
 }
 
 int64_t WordEvaluator::BeginCopy(int d, Symbol symbol, int64_t now) {
-  const int64_t m = counts_[symbol]++;
+  const int64_t n = counts_[symbol]++;
   const int64_t begin = std::max(now, out_[d]);
-  link_[d] = std::max(begin, link_[d]) + passes_[symbol].length;
+  link_[d] = std::max(begin, link_[d]) + PassOf(symbol, n).length;
   const int stage = StageOf(symbol);
   if (KindOf(symbol) == kCopyO) {
     out_[d] = link_[d];
   } else {
-    back_[SymbolOf(stage, kPassI) * int64_t{micro_batches_} + m] = link_[d];
+    back_[SymbolOf(stage, kPassI) * units_ + n] = link_[d];
   }
   return begin;
 }
 
 std::vector<WordPlace> WordEvaluator::CriticalPath(const OrderWords& words) const {
-  std::vector<std::vector<int32_t>> places(passes_.size());  // [symbol][micro-batch] index
+  std::vector<std::vector<WordPlace>> places(counts_.size());  // [symbol][unit]
+  std::vector<std::vector<int64_t>> ends(words.size());
+  std::vector<std::vector<int>> units(words.size());
   int64_t end = -1;
   WordPlace at;
   for (size_t d = 0; d < words.size(); ++d) {
     for (size_t i = 0; i < words[d].size(); ++i) {
-      places[words[d][i]].push_back(static_cast<int32_t>(i));
+      auto& own = places[words[d][i]];
+      units[d].push_back(static_cast<int>(own.size()));
+      ends[d].push_back(begins_[d][i] + PassOf(words[d][i], units[d].back()).length);
+      own.push_back({static_cast<int>(d), static_cast<int>(i)});
     }
-    if (words[d].empty() || begins_[d].back() + passes_[words[d].back()].length <= end) continue;
-    end = begins_[d].back() + passes_[words[d].back()].length;
-    at = {static_cast<int>(d), static_cast<int>(words[d].size()) - 1};
+    if (words[d].empty() || ends[d].back() <= end) continue;
+    end = ends[d].back();
+    at = places[words[d].back()].back();
   }
-  std::vector<int> before(passes_.size(), -1), device_of(passes_.size(), -1);
-  for (size_t s = 0; s < passes_.size(); ++s) {
-    if (passes_[s].next >= 0) before[passes_[s].next] = static_cast<int>(s);
-  }
-  for (size_t d = 0; d < words.size(); ++d) {
-    for (const Symbol symbol : words[d]) device_of[symbol] = static_cast<int>(d);
+  // Whose result each takes: the unit of the same number, or of a micro-batch's last stage its
+  // mate.
+  std::vector<int> before(counts_.size(), -1);
+  for (size_t s = 0; s < before.size(); ++s) {
+    const Pass& pass = passes_[s * slices_];
+    if (pass.next >= 0) before[pass.next] = static_cast<int>(s);
   }
   std::vector<WordPlace> path;
   while (true) {
     path.push_back(at);
     const int64_t begin = begins_[at.device][at.index];
     if (begin == 0) break;
-    const auto& word = words[at.device];
-    if (at.index > 0 &&
-        begins_[at.device][at.index - 1] + passes_[word[at.index - 1]].length == begin) {
+    if (at.index > 0 && ends[at.device][at.index - 1] == begin) {
       --at.index;
       continue;
     }
-    const Symbol symbol = word[at.index];
-    const auto m = std::lower_bound(places[symbol].begin(), places[symbol].end(), at.index) -
-                   places[symbol].begin();
-    const int from = before[symbol];
+    const int from = before[words[at.device][at.index]];
     if (from < 0) break;
-    at = {device_of[from], places[from][m]};
+    const int n = units[at.device][at.index];
+    at = places[from][n + PassOf(static_cast<Symbol>(from), n).to];
   }
   std::reverse(path.begin(), path.end());
   return path;

@@ -42,11 +42,16 @@ class WordEvaluator {
     int64_t length = 0, after_arrival = 0;  // it may begin so long before its input is there
     int64_t hop = 0;                        // its result to `next`
     int32_t next = -1, device_of_next = -1;
+    int32_t to = 0;  // which unit of `next` takes it, from its own on
   };
+  // Of the symbol's n-th pass.
+  const Pass& PassOf(Symbol symbol, int64_t n) const {
+    return passes_[symbol * slices_ + (slices_ == 1 ? 0 : n % slices_)];
+  }
 
-  const int micro_batches_;
-  std::vector<Pass> passes_;                  // [symbol]
-  std::vector<int64_t> arrivals_;             // [symbol][micro-batch]
+  const int64_t units_, slices_;
+  std::vector<Pass> passes_;                  // [symbol][n % slices]
+  std::vector<int64_t> arrivals_;             // [symbol][unit]
   std::vector<int32_t> counts_;               // [symbol] begun
   std::vector<std::vector<int64_t>> begins_;  // [device][index]
   std::vector<size_t> at_;
@@ -54,7 +59,7 @@ class WordEvaluator {
   std::vector<int32_t> ready_;
   const bool copies_;
   std::vector<int64_t> link_, out_;  // [device] when its link is free, the last copy out over
-  std::vector<int64_t> back_;        // [symbol][micro-batch] of I: when its copy is there
+  std::vector<int64_t> back_;        // [symbol][unit] of I: when its copy is there
 };
 
 }  // namespace pipelab

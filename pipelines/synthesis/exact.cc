@@ -138,7 +138,7 @@ ExactResult SearchExactly(const SynthesisProblem& p, const Heads& heads,
   for (int symbol = 0; symbol < p.symbols(); ++symbol) {
     const auto own = static_cast<Symbol>(symbol);
     if (!p.Has(own)) continue;
-    positive &= p.Length(own) > 0;
+    for (int slice = 0; slice < p.slices; ++slice) positive &= p.Length(own, slice) > 0;
     ++of_device[p.device_of_stage[StageOf(own)]];
   }
   // A bit for each symbol of a device says what it waited past.
@@ -146,7 +146,7 @@ ExactResult SearchExactly(const SynthesisProblem& p, const Heads& heads,
   const bool many = *std::max_element(of_device.begin(), of_device.end()) > kMostSymbols;
   ExactResult result;
   result.makespan = options.shorter_than;
-  if (!positive || p.micro_batches > 120 || many) return result;
+  if (!positive || p.units() > 120 || many) return result;
   return Search(p, heads, options).Run();
 }
 

@@ -8,72 +8,121 @@
 namespace pipelab {
 namespace {
 
-// Micro-batch m of a symbol waits for m - lag of another, and then `delay`.
+// A pass waits for another, and then `delay`.
 struct Wait {
-  Symbol from;
-  int lag;
+  int from;  // node: symbol * N + unit
   int64_t delay;
 };
-using Waits = std::vector<std::vector<Wait>>;  // [symbol]
+using Waits = std::vector<std::vector<Wait>>;  // [node]
 
-// How many of its micro-batches a stage may hold when a forward of it begins, if each holds `each`
-// of the device and `beside` is taken.
-int MostBefore(Bytes free, Bytes beside, Bytes each, int micro_batches) {
-  if (each <= Bytes(0)) return micro_batches;
-  const int64_t most = (free - beside).value() / each.value();
-  return static_cast<int>(std::clamp<int64_t>(most, 0, micro_batches));
-}
-
-void AddMemory(const SynthesisProblem& p, Waits* waits) {
-  if (p.limits.free.empty()) return;
-  // By one micro-batch in all earlier stages of the device; what may be at the host counts nothing.
-  std::vector<Bytes> held(p.devices);
-  for (int b = 0; b < p.stages(); ++b) {
-    const int d = p.device_of_stage[b];
-    const OrderLimits::Use f = p.Use(SymbolOf(b, kPassF)), i = p.Use(SymbolOf(b, kPassI));
-    const Bytes peak = std::max(f.peak, f.change), free = p.limits.free[d];
-    const Bytes kept = p.Offloads(b) ? Bytes(0) : f.change;
-    const int until_input = MostBefore(free, peak + held[d], kept + held[d], p.micro_batches);
-    (*waits)[SymbolOf(b, kPassF)].push_back({SymbolOf(b, kPassI), until_input + 1, 0});
-    if (p.split_backward) {
-      const Bytes least = std::min(kept, f.change + i.change);
-      const int until_weight = MostBefore(free, peak, least, p.micro_batches);
-      (*waits)[SymbolOf(b, kPassF)].push_back({SymbolOf(b, kPassW), until_weight + 1, 0});
-    }
-    held[d] += std::max(kept, Bytes(0));
+class WaitsOfProblem {
+ public:
+  WaitsOfProblem(const SynthesisProblem& p, bool memory)
+      : p_(p), N_(p.units()), waits_(static_cast<size_t>(p.symbols()) * N_) {
+    for (int s = 0; s < p.stages(); ++s) AddStage(s);
+    if (memory && !p.limits.free.empty()) AddMemory();
   }
-}
+  Waits Take() { return std::move(waits_); }
 
-Waits WaitsOf(const SynthesisProblem& p, bool memory) {
-  Waits waits(p.symbols());
-  for (int s = 0; s < p.stages(); ++s) {
-    for (int kind = 0; kind < kSymbolKinds; ++kind) {
-      const Symbol symbol = SymbolOf(s, kind);
-      if (p.Has(symbol)) waits[symbol].push_back({symbol, 1, 0});
-    }
-    if (p.Offloads(s)) {
-      waits[SymbolOf(s, kCopyO)].push_back({SymbolOf(s, kPassF), 0, 0});
-      waits[SymbolOf(s, kCopyL)].push_back({SymbolOf(s, kCopyO), 0, 0});
-      waits[SymbolOf(s, kPassI)].push_back({SymbolOf(s, kCopyL), 0, 0});
-    }
-    const int64_t ahead = p.Rebuild(s);
-    if (s > 0) waits[SymbolOf(s, kPassF)].push_back({SymbolOf(s - 1, kPassF), 0, p.Hop(s - 1)});
-    waits[SymbolOf(s, kPassI)].push_back({SymbolOf(s, kPassF), 0, 0});
-    if (s + 1 < p.stages()) {
-      waits[SymbolOf(s, kPassI)].push_back({SymbolOf(s + 1, kPassI), 0, p.Hop(s) - ahead});
-    }
-    if (p.split_backward) waits[SymbolOf(s, kPassW)].push_back({SymbolOf(s, kPassI), 0, 0});
+ private:
+  void Add(Symbol symbol, int n, Symbol from, int n_from, int64_t delay = 0) {
+    if (n_from >= 0) waits_[symbol * N_ + n].push_back({from * N_ + n_from, delay});
   }
-  if (memory) AddMemory(p, &waits);
-  return waits;
-}
 
-// The problem run backwards: micro-batch M - 1 - m takes the place of m.
-Waits Reversed(const Waits& waits) {
+  void AddStage(int s) {
+    const Symbol f = SymbolOf(s, kPassF), i = SymbolOf(s, kPassI), w = SymbolOf(s, kPassW);
+    const Symbol out = SymbolOf(s, kCopyO), back = SymbolOf(s, kCopyL);
+    for (int n = 0; n < N_; ++n) {
+      for (const Symbol symbol : {f, i, w, out, back}) {
+        if (p_.Has(symbol)) Add(symbol, n, symbol, n - 1);
+      }
+      if (p_.Offloads(s)) {
+        Add(out, n, f, n);
+        Add(back, n, out, n);
+        Add(i, n, back, n);
+      }
+      if (s > 0) Add(f, n, SymbolOf(s - 1, kPassF), n, p_.Hop(s - 1));
+      Add(i, n, f, p_.MateOf(n));
+      if (s + 1 < p_.stages()) {
+        Add(i, n, SymbolOf(s + 1, kPassI), n, p_.Hop(s) - p_.Rebuild(s, p_.SliceOf(i, n)));
+      }
+      if (p_.split_backward) Add(w, n, i, n);
+    }
+  }
+
+  // What a stage holds at the least, if it has begun n F and i of its I are over: what its F took,
+  // and [i] what I and the W that may be over leave of it.
+  struct Held {
+    int stage;
+    std::vector<int64_t> left;  // [i] at the least of i or fewer
+  };
+
+  void AddMemory() {
+    const UnitSums sums(p_);
+    std::vector<std::vector<Held>> earlier(p_.devices);  // stages of the device before this one
+    for (int b = 0; b < p_.stages(); ++b) {
+      const int d = p_.device_of_stage[b];
+      std::vector<int64_t> left(N_ + 1, 0);
+      int64_t weights = 0;  // the least change by W
+      for (int n = 0; n <= N_ && !p_.Offloads(b); ++n) {
+        if (p_.split_backward) weights = std::min(weights, sums.Change(SymbolOf(b, kPassW), n));
+        left[n] = sums.Change(SymbolOf(b, kPassI), n) + weights;
+      }
+      AddRoom(sums, b, left, earlier[d]);
+      bool grows = !p_.Offloads(b);  // by each F
+      for (int n = 1; n <= N_; ++n) {
+        left[n] = std::min(left[n], left[n - 1]);
+        const Symbol f = SymbolOf(b, kPassF);
+        grows = grows && sums.Change(f, n) >= sums.Change(f, n - 1);
+      }
+      if (grows) earlier[d].push_back({b, std::move(left)});
+    }
+  }
+
+  void AddRoom(const UnitSums& sums, int b, const std::vector<int64_t>& left,
+               const std::vector<Held>& earlier) {
+    const Symbol f = SymbolOf(b, kPassF), i = SymbolOf(b, kPassI), w = SymbolOf(b, kPassW);
+    const bool held = !p_.Offloads(b);
+    int inputs = 0, weights = 0;  // those that must be over
+    for (int n = 0; n < N_; ++n) {
+      const OrderLimits::Use use = p_.Use(f, p_.SliceOf(f, n));
+      const int64_t free = p_.limits.free[p_.device_of_stage[b]].value() -
+                           std::max(use.peak, use.change).value() - (held ? sums.Change(f, n) : 0);
+      const auto beside = [&](int over) {
+        int64_t bytes = 0;
+        for (const Held& a : earlier) {
+          bytes +=
+              std::max<int64_t>(0, sums.Change(SymbolOf(a.stage, kPassF), n + 1) + a.left[over]);
+        }
+        return bytes;
+      };
+      const int most = n - n % p_.slices;  // those of its own micro-batch come behind it
+      while (inputs < most && left[inputs] + beside(inputs) > free) ++inputs;
+      Add(f, n, i, inputs - 1);
+      if (!p_.split_backward || !held) continue;
+      const auto fits = [&](int over) {
+        for (int back = n; back >= over; --back) {
+          if (sums.Change(i, back) + sums.Change(w, over) <= free) return true;
+        }
+        return false;
+      };
+      while (weights < most && !fits(weights)) ++weights;
+      Add(f, n, w, weights - 1);
+    }
+  }
+
+  const SynthesisProblem& p_;
+  const int N_;
+  Waits waits_;
+};
+
+// The problem run backwards: unit N - 1 - n takes the place of n.
+Waits Reversed(const Waits& waits, int N) {
+  const auto mirror = [N](int node) { return node + N - 1 - 2 * (node % N); };
   Waits reversed(waits.size());
   for (size_t to = 0; to < waits.size(); ++to) {
     for (const Wait& w : waits[to]) {
-      reversed[w.from].push_back({static_cast<Symbol>(to), w.lag, w.delay});
+      reversed[mirror(w.from)].push_back({mirror(static_cast<int>(to)), w.delay});
     }
   }
   return reversed;
@@ -81,15 +130,17 @@ Waits Reversed(const Waits& waits) {
 
 class Propagation {
  public:
-  Propagation(const SynthesisProblem& p, const Waits& waits)
-      : p_(p), waits_(waits), symbols_(waits.size()), M_(p.micro_batches) {
+  // `lengths`: [node] ns.
+  Propagation(const SynthesisProblem& p, const Waits& waits, const std::vector<int64_t>& lengths)
+      : p_(p), waits_(waits), lengths_(lengths), symbols_(p.symbols()), N_(p.units()) {
     symbols_of_.resize(size_t{2} * p.devices);
+    begun_.resize(symbols_of_.size());
     for (size_t w = 0; w < symbols_; ++w) {
       const auto symbol = static_cast<Symbol>(w);
       if (p.Has(symbol)) symbols_of_[p.ResourceOf(symbol)].push_back(symbol);
     }
-    head_.assign(symbols_ * M_, -1);
-    before_.resize(symbols_ * M_ * symbols_);
+    head_.assign(symbols_ * N_, -1);
+    before_.resize(symbols_ * N_ * symbols_);
   }
 
   std::vector<int64_t> Run() {
@@ -98,20 +149,18 @@ class Propagation {
     std::vector<std::pair<int, size_t>> stack;  // node, the wait that is looked at
     for (const std::vector<Symbol>& symbols : symbols_of_) {
       for (const Symbol symbol : symbols) {
-        if (head_[Node(symbol, M_ - 1)] < 0) stack.push_back({Node(symbol, M_ - 1), 0});
+        if (head_[Node(symbol, N_ - 1)] < 0) stack.push_back({Node(symbol, N_ - 1), 0});
         while (!stack.empty()) {
           auto& [node, at] = stack.back();
-          const Symbol own = static_cast<Symbol>(node / M_);
-          const int m = node % M_;
-          if (at == waits_[own].size()) {
-            Finish(own, m);
+          if (at == waits_[node].size()) {
+            Finish(node);
             stack.pop_back();
             continue;
           }
-          const Wait& w = waits_[own][at++];
-          if (m >= w.lag && head_[Node(w.from, m - w.lag)] < 0) {
+          const Wait& w = waits_[node][at++];
+          if (head_[w.from] < 0) {
             CHECK_LT(stack.size(), head_.size() + 1) << "waits in a circle";
-            stack.push_back({Node(w.from, m - w.lag), 0});
+            stack.push_back({w.from, 0});
           }
         }
       }
@@ -121,59 +170,68 @@ class Propagation {
   }
 
  private:
-  int Node(Symbol symbol, int m) const { return symbol * M_ + m; }
+  int Node(Symbol symbol, int n) const { return symbol * N_ + n; }
   int16_t* Before(int node) { return &before_[static_cast<size_t>(node) * symbols_]; }
 
   // Whose waits all are known.
-  void Finish(Symbol symbol, int m) {
-    const int node = Node(symbol, m);
+  void Finish(int node) {
     int16_t* before = Before(node);
     int64_t head = 0;
-    for (const Wait& w : waits_[symbol]) {
-      if (m < w.lag) continue;
-      const int from = Node(w.from, m - w.lag);
-      head = std::max(head, head_[from] + p_.Length(w.from) + w.delay);
-      const int16_t* others = Before(from);
+    for (const Wait& w : waits_[node]) {
+      head = std::max(head, head_[w.from] + lengths_[w.from] + w.delay);
+      const int16_t* others = Before(w.from);
       for (size_t o = 0; o < symbols_; ++o) before[o] = std::max(before[o], others[o]);
-      before[w.from] = std::max<int16_t>(before[w.from], static_cast<int16_t>(m - w.lag + 1));
+      int16_t& own = before[w.from / N_];
+      own = std::max(own, static_cast<int16_t>(w.from % N_ + 1));
     }
-    head_[node] = std::max(head, OneAtATime(symbol, before));
-  }
-
-  int64_t OneAtATime(Symbol symbol, const int16_t* before) {
-    set_.clear();
-    for (const Symbol other : symbols_of_[p_.ResourceOf(symbol)]) {
-      const int64_t length = p_.Length(other);
-      for (int m = 0; m < before[other]; ++m) set_.push_back({head_[Node(other, m)], length});
+    const auto symbol = static_cast<Symbol>(node / N_);
+    std::vector<Begun>& begun = begun_[p_.ResourceOf(symbol)];
+    int64_t end =
+        0;  // of all that is over before, each as early as it may: no set of them ends later
+    for (const Begun& other : begun) {
+      if (other.unit < before[other.symbol]) end = std::max(end, other.head) + other.length;
     }
-    std::sort(set_.begin(), set_.end());
-    int64_t end = 0;  // of the whole set, each as early as it may: no set of them ends later
-    for (const auto& [head, length] : set_) end = std::max(end, head) + length;
-    return end;
+    head_[node] = std::max(head, end);
+    const auto place =
+        std::upper_bound(begun.begin(), begun.end(), head_[node],
+                         [](int64_t own, const Begun& other) { return own < other.head; });
+    begun.insert(place, {head_[node], lengths_[node], symbol, node % N_});
   }
 
   const SynthesisProblem& p_;
   const Waits& waits_;
+  const std::vector<int64_t>& lengths_;
   const size_t symbols_;
-  const int M_;
+  const int N_;
   std::vector<std::vector<Symbol>> symbols_of_;  // [resource]
   std::vector<int64_t> head_;                    // [node]
-  std::vector<int16_t> before_;  // [node][symbol] so many first micro-batches are over before it
-  std::vector<std::pair<int64_t, int64_t>> set_;
+  std::vector<int16_t> before_;  // [node][symbol] so many first units are over before it
+  struct Begun {
+    int64_t head, length;
+    Symbol symbol;
+    int unit;
+  };
+  std::vector<std::vector<Begun>> begun_;  // [resource] whose heads are known, the least first
 };
 
 }  // namespace
 
 Heads ComputeHeads(const SynthesisProblem& p, bool memory) {
-  const Waits waits = WaitsOf(p, memory), reversed = Reversed(waits);
-  Heads heads;
-  heads.head = Propagation(p, waits).Run();
-  heads.tail = Propagation(p, reversed).Run();
-  const int M = p.micro_batches;
-  for (size_t w = 0; w < waits.size(); ++w) {
-    std::reverse(heads.tail.begin() + static_cast<int64_t>(w) * M,
-                 heads.tail.begin() + static_cast<int64_t>(w + 1) * M);
+  const int N = p.units();
+  const Waits waits = WaitsOfProblem(p, memory).Take(), reversed = Reversed(waits, N);
+  std::vector<int64_t> lengths(waits.size(), 0);
+  for (size_t node = 0; node < waits.size(); ++node) {
+    const auto symbol = static_cast<Symbol>(node / N);
+    if (p.Has(symbol)) lengths[node] = p.Length(symbol, p.SliceOf(symbol, node % N));
   }
+  const auto mirror = [N](std::vector<int64_t>* of_nodes) {
+    for (auto at = of_nodes->begin(); at != of_nodes->end(); at += N) std::reverse(at, at + N);
+  };
+  Heads heads;
+  heads.head = Propagation(p, waits, lengths).Run();
+  mirror(&lengths);
+  heads.tail = Propagation(p, reversed, lengths).Run();
+  mirror(&heads.tail);
   return heads;
 }
 

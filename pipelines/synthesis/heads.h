@@ -2,14 +2,14 @@
 // in any order of the passes. The ground of every bound.
 //
 //   const Heads heads = ComputeHeads(problem, /*memory=*/true);
-//   heads.head[symbol * M + m] + length + heads.tail[symbol * M + m] <= any makespan
+//   heads.head[symbol * N + n] + length + heads.tail[symbol * N + n] <= any makespan   // N units
 //
 // Three rules, in the order of what must come before what:
-//  * a pass waits for what it takes, and for the micro-batch before it; of an offloading stage, I
-//    waits for L, L for O and O for F;
-//  * memory: where a device holds at most k micro-batches from F to I (to W), forward m + k waits
-//    for I (W) m. At a forward of stage b, an earlier stage a of the device holds the same
-//    micro-batches and one more, since a's I comes after b's. What may be at the host counts nothing;
+//  * a pass waits for what it takes, and for the unit before it; of an offloading stage, I waits
+//    for L, L for O and O for F;
+//  * memory: a forward waits for the first I (W) of its stage behind which there can be room for
+//    it. At a forward of stage b, an earlier stage a of the device holds the same units and one
+//    more, since a's I comes after b's. What may be at the host counts nothing;
 //  * one at a time: of passes of its device (copies of its link) that must all be over before it,
 //    any set takes the set's earliest head and all its work.
 // Tails are the heads of the problem run backwards.
@@ -24,7 +24,7 @@
 namespace pipelab {
 
 struct Heads {
-  // [symbol][micro-batch] ns; 0 of what the problem does not have.
+  // [symbol][unit] ns; 0 of what the problem does not have.
   std::vector<int64_t> head, tail;
 };
 

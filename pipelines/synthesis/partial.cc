@@ -11,56 +11,44 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
     : p_(p),
       heads_(heads),
       options_(options),
+      sums_(p),
       D_(p.devices),
       S_(p.stages()),
-      M_(p.micro_batches),
-      window_(std::min(options.window, p.micro_batches)),
+      K_(p.slices),
+      N_(p.units()),
+      window_(std::min(options.window, p.micro_batches) * p.slices),
       limited_(!p.limits.free.empty()),
       copies_(p.HasCopies()),
       counts_(4 * D_),
       arrivals_(counts_ + p.symbols()),
       links_(arrivals_ + int64_t{3} * S_ * window_),
-      passes_(p.symbols()),
+      passes_(static_cast<size_t>(p.symbols()) * p.slices),
       symbols_of_(D_),
       tails_(D_),
-      leaving_bytes_(S_) {
-  std::vector<int64_t> later(D_), peak(D_);
+      leaving_bytes_(S_),
+      peak_(D_) {
+  std::vector<int64_t> later(D_);
   for (int s = S_ - 1; s >= 0; --s) {
     const int d = p.device_of_stage[s];
     for (int kind = p.kinds() - 1; kind >= 0; --kind) {
-      const Symbol symbol = SymbolOf(s, kind);
-      Pass& pass = passes_[symbol];
-      const OrderLimits::Use use = p.Use(symbol);
-      pass.length = p.Length(symbol);
-      pass.change = use.change.value();
-      pass.need = std::max(use.peak, use.change).value();
-      pass.takes_room = limited_ && pass.change > 0;
-      if (kind == kPassI) pass.ahead = p.Rebuild(s);
-      if (kind == kPassF) {
-        pass.next = s + 1 == S_ ? symbol + 1 : SymbolOf(s + 1, kPassF);
-        pass.hop = s + 1 == S_ ? 0 : p.Hop(s);
-        pass.reserve = later[d];
-        if (!p.Offloads(s)) later[d] += std::max<int64_t>(pass.change, 0);
-        peak[d] = std::max(peak[d], pass.need - pass.change);
-      } else {
-        if (kind == kPassI && s > 0) {
-          pass.next = SymbolOf(s - 1, kPassI);
-          pass.hop = p.Hop(s - 1);
-        }
-        peak[d] = std::max(peak[d], pass.need);
-      }
+      for (int n = 0; n < K_; ++n) MakePass(SymbolOf(s, kind), n, later[d]);
     }
+    if (p.Offloads(s)) continue;
+    const Symbol f = SymbolOf(s, kPassF);
+    for (int n = 0; n < K_; ++n) later[d] += std::max<int64_t>(PassOf(f, n).change, 0);
   }
   for (int s = 0; s < S_; ++s) {
     const int d = p.device_of_stage[s];
-    passes_[SymbolOf(s, kPassF)].reserve += peak[d];
+    passes_[SymbolOf(s, kPassF) * K_].reserve += peak_[d];
     for (int kind = 0; kind < kSymbolKinds; ++kind) {
       const Symbol symbol = SymbolOf(s, kind);
       if (!p.Has(symbol)) continue;
-      passes_[symbol].bit = static_cast<int>(symbols_of_[d].size());
+      for (int n = 0; n < K_; ++n) {
+        passes_[symbol * K_ + n].bit = static_cast<int>(symbols_of_[d].size());
+      }
       symbols_of_[d].push_back(symbol);
     }
-    if (!p.Offloads(s)) continue;
+    if (!p.Offloads(s)) continue;  // of whole micro-batches
     const Pass& forward = passes_[SymbolOf(s, kPassF)];
     Pass &out = passes_[SymbolOf(s, kCopyO)], &back = passes_[SymbolOf(s, kCopyL)];
     leaving_bytes_[s] = forward.change;
@@ -73,7 +61,7 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
   for (int d = 0; d < D_; ++d) {
     std::vector<int64_t> ends = {0};
     for (const Symbol symbol : symbols_of_[d]) {
-      if (!IsCopy(symbol)) ends.push_back(heads.tail[symbol * M_ + M_ - 1]);
+      if (!IsCopy(symbol)) ends.push_back(heads.tail[symbol * N_ + N_ - 1]);
     }
     std::sort(ends.begin(), ends.end());
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
@@ -81,12 +69,40 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
       Tails& tails = tails_[d].emplace_back();
       tails.tail = tail;
       for (const Symbol symbol : symbols_of_[d]) {
-        int count = M_;
-        while (count > 0 && heads.tail[symbol * M_ + count - 1] < tail) --count;
+        int count = IsCopy(symbol) ? 0 : N_;  // a copy takes its device no time
+        while (count > 0 && heads.tail[symbol * N_ + count - 1] < tail) --count;
         tails.counts.push_back(count);
       }
     }
   }
+}
+
+// Of all n-th passes of the symbol with this n % K. `later`: bytes of a micro-batch at later
+// stages.
+void PartialOrders::MakePass(Symbol symbol, int n, int64_t later) {
+  const int s = StageOf(symbol), kind = KindOf(symbol), slice = p_.SliceOf(symbol, n);
+  const OrderLimits::Use use = p_.Use(symbol, slice);
+  Pass& pass = passes_[symbol * K_ + n];
+  pass.length = p_.Length(symbol, slice);
+  pass.change = use.change.value();
+  pass.need = std::max(use.peak, use.change).value();
+  pass.takes_room = limited_ && pass.change > 0;
+  int64_t above = pass.need;
+  if (kind == kPassF) {
+    pass.next = s + 1 == S_ ? symbol + 1 : SymbolOf(s + 1, kPassF);
+    pass.hop = s + 1 == S_ ? 0 : p_.Hop(s);
+    pass.to = IsMirrored(symbol) ? p_.MateOf(n) - n : 0;
+    pass.reserve = later;
+    above -= pass.change;
+  } else if (kind == kPassI) {
+    pass.ahead = p_.Rebuild(s, slice);
+    if (s > 0) {
+      pass.next = SymbolOf(s - 1, kPassI);
+      pass.hop = p_.Hop(s - 1);
+    }
+  }
+  int64_t& peak = peak_[p_.device_of_stage[s]];
+  peak = std::max(peak, above);
 }
 
 PartialOrders::State PartialOrders::Start() const {
@@ -102,36 +118,53 @@ Symbol PartialOrders::ProducerOf(Symbol symbol) const {
 }
 
 int64_t PartialOrders::Arrival(const State& s, Symbol symbol) const {
-  const int64_t m = s[counts_ + symbol];
-  if (m == M_) return kNoMakespan;
+  const int64_t n = s[counts_ + symbol];
+  if (n == N_) return kNoMakespan;
   const int kind = KindOf(symbol), stage = StageOf(symbol);
-  if (kind == kCopyO) return m < s[counts_ + SymbolOf(stage, kPassF)] ? 0 : kNoMakespan;
-  if (kind == kPassW || kind == kCopyL) return m < s[counts_ + symbol - 1] ? 0 : kNoMakespan;
+  if (kind == kCopyO) return n < s[counts_ + SymbolOf(stage, kPassF)] ? 0 : kNoMakespan;
+  if (kind == kPassW || kind == kCopyL) return n < s[counts_ + symbol - 1] ? 0 : kNoMakespan;
   if (kind == kPassF && stage == 0) return 0;
-  const int from = ProducerOf(symbol);
-  if (m >= s[counts_ + from]) return kNoMakespan;
-  if (kind == kPassI && m >= s[counts_ + symbol - 1]) return kNoMakespan;
-  if (kind != kPassI || !p_.Offloads(stage)) return s[Slot(symbol, m)];
+  const int64_t own = kind == kPassI ? p_.MateOf(static_cast<int>(n)) : n;
+  if (kind == kPassI && own >= s[counts_ + symbol - 1]) return kNoMakespan;
+  const Symbol from = ProducerOf(symbol);
+  if (!IsMirrored(from) && n >= s[counts_ + from]) return kNoMakespan;
+  if (kind != kPassI || !p_.Offloads(stage)) return s[Slot(symbol, n)];
   const Symbol back = SymbolOf(stage, kCopyL);
-  if (m >= s[counts_ + back]) return kNoMakespan;
-  return std::max(s[Slot(symbol, m)], s[Slot(back, m)]);
+  if (n >= s[counts_ + back]) return kNoMakespan;
+  return std::max(s[Slot(symbol, n)], s[Slot(back, n)]);
 }
 
-bool PartialOrders::Fits(const State& s, int device, const Pass& pass, bool copy) const {
+bool PartialOrders::Fits(const State& s, int device, Symbol symbol, const Pass& pass) const {
   if (!limited_) return true;
   int64_t level = Level(s, device);
   const int64_t free = p_.limits.free[device].value();
-  if (copy && Leaving(s, device) > 0) level -= leaving_bytes_[Leaving(s, device) - 1];
+  if (IsCopy(symbol) && Leaving(s, device) > 0) level -= leaving_bytes_[Leaving(s, device) - 1];
   if (level + pass.need > free) return false;
   if (!options_.reserve || pass.change <= 0 || level == 0) return true;
+  if (K_ > 1 && KindOf(symbol) == kPassF) return LeavesRoom(s, device, symbol, pass, level);
   return level + pass.change + pass.reserve <= free;
 }
 
+// Slices of a micro-batch may be at later stages already: what it still takes there is left, or it
+// is all that the device holds.
+bool PartialOrders::LeavesRoom(const State& s, int d, Symbol symbol, const Pass& pass,
+                               int64_t level) const {
+  const int64_t first = s[counts_ + symbol] / K_ * K_;
+  int64_t own = 0, rest = 0;
+  for (const Symbol f : symbols_of_[d]) {
+    if (KindOf(f) != kPassF) continue;
+    const int64_t done = std::clamp(s[counts_ + f], first, first + K_);
+    own += sums_.Change(f, done) - sums_.Change(f, first);
+    if (f > symbol) rest += sums_.Change(f, first + K_) - sums_.Change(f, done);
+  }
+  return level == own || level + pass.change + rest + peak_[d] <= p_.limits.free[d].value();
+}
+
 int64_t PartialOrders::BeginOf(const State& s, int d, Symbol symbol) const {
-  const Pass& pass = passes_[symbol];
+  const Pass& pass = PassOf(symbol, s[counts_ + symbol]);
   const int64_t arrival = Arrival(s, symbol);
   const bool copy = IsCopy(symbol);
-  if (arrival == kNoMakespan || !Fits(s, d, pass, copy) || IsFull(s, symbol)) return kNoMakespan;
+  if (arrival == kNoMakespan || !Fits(s, d, symbol, pass) || IsFull(s, symbol)) return kNoMakespan;
   const int64_t begin = std::max(s[d], arrival);
   if (!copy) return begin;
   int64_t least = Leaving(s, d) > 0 ? s[links_ + D_ + d] : 0;
@@ -141,7 +174,7 @@ int64_t PartialOrders::BeginOf(const State& s, int d, Symbol symbol) const {
     const int stage = StageOf(symbol);
     // Of the stage's next I; of those behind it as much later as their work takes.
     const int64_t ahead = s[counts_ + symbol] - s[counts_ + pass.next];
-    const int64_t needed = next_i[stage] + ahead * passes_[pass.next].length;
+    const int64_t needed = next_i[stage] + ahead * passes_[pass.next * K_].length;
     const double early = (1 + options_.lead) * static_cast<double>(pass.copy);
     least = std::max(least, needed - static_cast<int64_t>(early));
   }
@@ -153,8 +186,8 @@ PartialOrders::Outcome PartialOrders::Next(const State& s, Decision* decision) c
   bool done = true;
   for (int d = 0; d < D_; ++d) {
     for (const Symbol symbol : symbols_of_[d]) {
-      const Pass& pass = passes_[symbol];
-      if (s[counts_ + symbol] < M_) done = false;
+      const Pass& pass = passes_[symbol * K_];
+      if (s[counts_ + symbol] < N_) done = false;
       if ((RuledOut(s, d) >> pass.bit & 1) != 0) continue;
       const int64_t begin = BeginOf(s, d, symbol);
       if (begin >= Deadline(s, d)) continue;
@@ -170,7 +203,7 @@ PartialOrders::Outcome PartialOrders::Next(const State& s, Decision* decision) c
   int64_t end = kNoMakespan;
   for (int round = 0; round < 2; ++round) {
     for (const Symbol symbol : symbols_of_[d]) {
-      const Pass& pass = passes_[symbol];
+      const Pass& pass = PassOf(symbol, s[counts_ + symbol]);
       if ((RuledOut(s, d) >> pass.bit & 1) != 0) continue;
       const int64_t begin = BeginOf(s, d, symbol);
       if (round == 0 && begin == decision->begin) {
@@ -182,105 +215,6 @@ PartialOrders::Outcome PartialOrders::Next(const State& s, Decision* decision) c
     }
   }
   return Outcome::kDecision;
-}
-
-void PartialOrders::Apply(int d, Symbol symbol, State* state, Undo* undo) const {
-  State& s = *state;
-  const Pass& pass = passes_[symbol];
-  const int64_t m = s[counts_ + symbol];
-  if (undo != nullptr) {
-    *undo = {s[d], s[D_ + d], s[2 * D_ + d], s[3 * D_ + d], 0, -1, 0, 0, 0};
-    if (copies_) {
-      undo->link = s[links_ + d];
-      undo->out = s[links_ + D_ + d];
-      undo->leaving = s[links_ + 2 * D_ + d];
-    }
-  }
-  if (IsCopy(symbol)) {
-    if (undo != nullptr && pass.next >= 0) {
-      undo->arrival_at = static_cast<int32_t>(Slot(symbol, m));
-      undo->arrival = s[undo->arrival_at];
-    }
-    ApplyCopy(d, symbol, state);
-    return;
-  }
-  const int64_t begin = std::max(s[d], Arrival(s, symbol));
-  s[d] = begin + pass.length;
-  s[D_ + d] += pass.change;
-  s[2 * D_ + d] = 0;
-  s[3 * D_ + d] = kNoMakespan;
-  ++s[counts_ + symbol];
-  if (pass.next < 0) return;
-  const int64_t at = Slot(static_cast<Symbol>(pass.next), m);
-  if (undo != nullptr) {
-    undo->arrival_at = static_cast<int32_t>(at);
-    undo->arrival = s[at];
-  }
-  s[at] = s[d] + pass.hop - passes_[pass.next].ahead;
-}
-
-void PartialOrders::ApplyCopy(int d, Symbol symbol, State* state) const {
-  State& s = *state;
-  const Pass& pass = passes_[symbol];
-  int64_t &link = s[links_ + d], &out = s[links_ + D_ + d], &leaving = s[links_ + 2 * D_ + d];
-  if (leaving > 0) {
-    s[d] = std::max(s[d], out);
-    s[D_ + d] -= leaving_bytes_[leaving - 1];
-  }
-  link = std::max(link, s[d]) + pass.copy;
-  const bool is_out = KindOf(symbol) == kCopyO;
-  out = is_out ? link : 0;
-  leaving = is_out ? StageOf(symbol) + 1 : 0;
-  s[D_ + d] += pass.change;
-  s[2 * D_ + d] = 0;
-  s[3 * D_ + d] = kNoMakespan;
-  const int64_t m = s[counts_ + symbol]++;
-  if (!is_out) s[Slot(symbol, m)] = link;
-}
-
-void PartialOrders::Revert(int d, Symbol symbol, const Undo& undo, State* state) const {
-  State& s = *state;
-  s[d] = undo.free;
-  s[D_ + d] = undo.level;
-  s[2 * D_ + d] = undo.ruled_out;
-  s[3 * D_ + d] = undo.deadline;
-  --s[counts_ + symbol];
-  if (undo.arrival_at >= 0) s[undo.arrival_at] = undo.arrival;
-  if (!copies_) return;
-  s[links_ + d] = undo.link;
-  s[links_ + D_ + d] = undo.out;
-  s[links_ + 2 * D_ + d] = undo.leaving;
-}
-
-void PartialOrders::Delay(const Decision& decision, State* state) const {
-  State& s = *state;
-  const int d = decision.device;
-  for (const Symbol symbol : decision.symbols) {
-    const Pass& pass = passes_[symbol];
-    s[2 * D_ + d] |= int64_t{1} << pass.bit;
-    if (!pass.takes_room) s[3 * D_ + d] = std::min(s[3 * D_ + d], decision.begin + pass.length);
-  }
-}
-
-void PartialOrders::AppendTimes(const State& s, int64_t from, std::vector<int64_t>* times) const {
-  for (int d = 0; d < D_; ++d) times->push_back(std::max(s[d], from));
-  for (int d = 0; d < (copies_ ? 2 * D_ : 0); ++d) {
-    times->push_back(std::max(s[links_ + d], from));
-  }
-  for (int stage = 0; stage < S_; ++stage) {
-    for (const int kind : {kPassF, kPassI}) {
-      const Symbol symbol = SymbolOf(stage, kind);
-      if (kind == kPassF && stage == 0) continue;
-      for (int64_t m = s[counts_ + symbol]; m < s[counts_ + ProducerOf(symbol)]; ++m) {
-        times->push_back(std::max(s[Slot(symbol, m)], from));
-      }
-    }
-    if (!p_.Offloads(stage)) continue;
-    const Symbol back = SymbolOf(stage, kCopyL);
-    for (int64_t m = s[counts_ + back + kPassI - kCopyL]; m < s[counts_ + back]; ++m) {
-      times->push_back(std::max(s[Slot(back, m)], from));
-    }
-  }
 }
 
 }  // namespace pipelab

@@ -31,7 +31,7 @@ namespace pipelab {
 class PartialOrders {
  public:
   struct Options {
-    int window = 16;       // results of a stage that wait for the next one, at most
+    int window = 16;       // micro-batches whose results wait for the next stage, at most
     bool reserve = false;  // room stays for the oldest micro-batch, so that no way ends in a lock
     // A copy back begins so many times its length at most before the copy must be there, as far as
     // the state tells; below 0: no matter.
@@ -72,13 +72,17 @@ class PartialOrders {
   int64_t Arrival(const State& s, Symbol symbol) const;
   // The stage whose copy out the device has not waited for, and 1; 0: none.
   int64_t Leaving(const State& s, int device) const { return s[links_ + 2 * D_ + device]; }
-  // Whether its results that wait for the next stage are as many as the window.
+  // Whether its results that wait for the next stage are as many as the window. The last stage's
+  // wait until all slices of their micro-batch are taken.
   bool IsFull(const State& s, Symbol symbol) const {
-    const int next = passes_[symbol].next;
-    return next >= 0 && s[counts_ + symbol] - s[counts_ + next] >= window_;
+    const int next = passes_[symbol * K_].next;
+    if (next < 0) return false;
+    int64_t taken = s[counts_ + next];
+    if (K_ > 1 && IsMirrored(symbol)) taken -= taken % K_;
+    return s[counts_ + symbol] - taken >= window_;
   }
   // Arrivals of results that nobody has taken, from the time on.
-  void AppendTimes(const State& s, int64_t from, std::vector<int64_t>* times) const;
+  void AppendTimes(const State& s, int64_t from_time, std::vector<int64_t>* times) const;
   const std::vector<Symbol>& SymbolsOf(int device) const { return symbols_of_[device]; }
 
  private:
@@ -86,6 +90,7 @@ class PartialOrders {
     int64_t length = 0, ahead = 0, hop = 0, need = 0, change = 0, reserve = 0;
     int64_t copy = 0;  // on the link; `length` is then 0
     int32_t next = -1;
+    int32_t to = 0;          // which unit of `next` takes its result, from its own on
     int bit = 0;             // of the device's symbols
     bool takes_room = true;  // put in front, it might not fit, or others behind it
   };
@@ -95,17 +100,25 @@ class PartialOrders {
     std::vector<int32_t> counts;  // as symbols_of_
   };
 
+  // The symbol's n-th.
+  const Pass& PassOf(Symbol symbol, int64_t n) const {
+    return passes_[symbol * K_ + (K_ == 1 ? 0 : n % K_)];
+  }
+  // Whether its results go back to the same stage, the last slice's first.
+  bool IsMirrored(Symbol symbol) const { return symbol == SymbolOf(S_ - 1, kPassF); }
   // Of an F and I, whose input arrives, and of an L, whose copy is there.
-  int64_t Slot(Symbol symbol, int64_t m) const {
+  int64_t Slot(Symbol symbol, int64_t n) const {
     const int kind = KindOf(symbol) == kCopyL ? 2 : KindOf(symbol);
-    return arrivals_ + (int64_t{3} * StageOf(symbol) + kind) * window_ + m % window_;
+    return arrivals_ + (int64_t{3} * StageOf(symbol) + kind) * window_ + n % window_;
   }
   int64_t Level(const State& s, int device) const { return s[D_ + device]; }
   int64_t Deadline(const State& s, int device) const { return s[3 * D_ + device]; }
   // When the next of the kind can begin: its arrival, its device and, of a copy, the copy out before
   // it; an L no earlier than `lead` says. kNoMakespan: not as things are.
   int64_t BeginOf(const State& s, int device, Symbol symbol) const;
-  bool Fits(const State& s, int device, const Pass& pass, bool copy) const;
+  bool Fits(const State& s, int device, Symbol symbol, const Pass& pass) const;
+  bool LeavesRoom(const State& s, int device, Symbol symbol, const Pass& pass, int64_t level) const;
+  void MakePass(Symbol symbol, int n, int64_t later);
   void ApplyCopy(int device, Symbol symbol, State* state) const;
   // Of each stage's next F and I the least begin; of all that is left the least makespan.
   int64_t NextBegins(const State& s, std::vector<int64_t>* f, std::vector<int64_t>* i) const;
@@ -116,13 +129,15 @@ class PartialOrders {
   const SynthesisProblem& p_;
   const Heads& heads_;
   const Options options_;
-  const int D_, S_, M_, window_;
+  const UnitSums sums_;
+  const int D_, S_, K_, N_, window_;  // devices, stages, slices, units; units
   const bool limited_, copies_;
-  int64_t counts_, arrivals_, links_;  // where they begin in a state
-  std::vector<Pass> passes_;
+  int64_t counts_, arrivals_, links_;            // where they begin in a state
+  std::vector<Pass> passes_;                     // [symbol][n % slices]
   std::vector<std::vector<Symbol>> symbols_of_;  // [device]
   std::vector<std::vector<Tails>> tails_;        // [device]
   std::vector<int64_t> leaving_bytes_;           // [stage] of a copy
+  std::vector<int64_t> peak_;                    // [device] above what it holds, of any pass
 };
 
 }  // namespace pipelab

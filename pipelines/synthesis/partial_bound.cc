@@ -8,14 +8,14 @@ namespace pipelab {
 
 // When the stage's next I has its copy back, at the least, whose F is over at `forward_end`.
 int64_t PartialOrders::NextBack(const State& s, int stage, int64_t forward_end) const {
-  const int64_t m = s[counts_ + SymbolOf(stage, kPassI)];
+  const int64_t n = s[counts_ + SymbolOf(stage, kPassI)];
   const Symbol back = SymbolOf(stage, kCopyL);
-  if (m < s[counts_ + back]) return s[Slot(back, m)];
+  if (n < s[counts_ + back]) return s[Slot(back, n)];
   const int d = p_.device_of_stage[stage];
-  const bool is_out = m < s[counts_ + SymbolOf(stage, kCopyO)];
-  const bool is_done = m < s[counts_ + SymbolOf(stage, kPassF)];
+  const bool is_out = n < s[counts_ + SymbolOf(stage, kCopyO)];
+  const bool is_done = n < s[counts_ + SymbolOf(stage, kPassF)];
   return std::max({s[links_ + d], s[d], is_done ? 0 : forward_end}) +
-         (is_out ? 1 : 2) * passes_[back].copy;
+         (is_out ? 1 : 2) * PassOf(back, n).copy;
 }
 
 // Copies that are left, one after the other, and the least that comes behind one back.
@@ -23,9 +23,9 @@ int64_t PartialOrders::LinkBound(const State& s, int d) const {
   int64_t work = 0, behind = kNoMakespan;
   for (const Symbol symbol : symbols_of_[d]) {
     if (!IsCopy(symbol)) continue;
-    const int64_t left = M_ - s[counts_ + symbol];
-    work += left * passes_[symbol].copy;
-    if (left > 0) behind = std::min(behind, heads_.tail[symbol * M_ + M_ - 1]);
+    const int64_t left = N_ - s[counts_ + symbol];
+    work += left * passes_[symbol * K_].copy;
+    if (left > 0) behind = std::min(behind, heads_.tail[symbol * N_ + N_ - 1]);
   }
   return work == 0 ? 0 : std::max(s[links_ + d], s[d]) + work + behind;
 }
@@ -37,40 +37,46 @@ int64_t PartialOrders::NextBegins(const State& s, std::vector<int64_t>* f_begins
   next_i.resize(S_);
   int64_t best = 0;
   const auto look = [&](Symbol symbol, int64_t begin) {
-    const int64_t m = s[counts_ + symbol];
-    if (m == M_) return kNoMakespan;
-    begin = std::max({begin, s[p_.device_of_stage[StageOf(symbol)]], heads_.head[symbol * M_ + m]});
-    best = std::max(best, begin + passes_[symbol].length + heads_.tail[symbol * M_ + m]);
+    const int64_t n = s[counts_ + symbol];
+    if (n == N_) return kNoMakespan;
+    begin = std::max({begin, s[p_.device_of_stage[StageOf(symbol)]], heads_.head[symbol * N_ + n]});
+    best = std::max(best, begin + PassOf(symbol, n).length + heads_.tail[symbol * N_ + n]);
     return begin;
   };
   for (int stage = 0; stage < S_; ++stage) {
     const Symbol f = SymbolOf(stage, kPassF);
+    const int64_t n = s[counts_ + f];
     int64_t begin = Arrival(s, f);
-    if (begin == kNoMakespan && stage > 0 && s[counts_ + f] < M_) {
-      const Pass& before = passes_[f - kSymbolKinds];
+    if (begin == kNoMakespan && stage > 0 && n < N_) {
+      const Pass& before = PassOf(f - kSymbolKinds, n);
       begin = next_f[stage - 1] + before.length + before.hop;
     }
     next_f[stage] = look(f, begin);
   }
   for (int stage = S_ - 1; stage >= 0; --stage) {
-    const Symbol i = SymbolOf(stage, kPassI);
-    const int64_t m = s[counts_ + i];
+    const Symbol i = SymbolOf(stage, kPassI), f = SymbolOf(stage, kPassF);
+    const int64_t n = s[counts_ + i], forwards = s[counts_ + f];
     int64_t begin = 0;
-    if (m < M_) {
-      if (m >= s[counts_ + i - 1]) begin = next_f[stage] + passes_[i - 1].length;
+    if (n < N_) {
+      // The forwards up to its own, one after the other.
+      const int64_t own = p_.MateOf(static_cast<int>(n));
+      const bool is_done = own < forwards;
+      int64_t forward_end = 0;
+      if (!is_done) {
+        forward_end = next_f[stage] + sums_.Length(f, own + 1) - sums_.Length(f, forwards);
+      }
+      begin = forward_end;
       if (stage + 1 < S_) {
-        const Pass& after = passes_[i + kSymbolKinds];
-        const int64_t arrival =
-            m < s[counts_ + i + kSymbolKinds]
-                ? s[Slot(i, m)]
-                : next_i[stage + 1] + after.length + after.hop - passes_[i].ahead;
+        const Symbol after = SymbolOf(stage + 1, kPassI);
+        const Pass& pass = PassOf(after, n);
+        const int64_t arrival = n < s[counts_ + after] ? s[Slot(i, n)]
+                                                       : next_i[stage + 1] + pass.length +
+                                                             pass.hop - PassOf(i, n).ahead;
         begin = std::max(begin, arrival);
-      } else if (m < s[counts_ + i - 1]) {
-        begin = s[Slot(i, m)];
+      } else if (is_done) {
+        begin = s[Slot(i, n)];
       }
-      if (p_.Offloads(stage)) {
-        begin = std::max(begin, NextBack(s, stage, next_f[stage] + passes_[i - 1].length));
-      }
+      if (p_.Offloads(stage)) begin = std::max(begin, NextBack(s, stage, forward_end));
     }
     next_i[stage] = look(i, begin);
   }
@@ -84,13 +90,13 @@ int64_t PartialOrders::LowerBound(const State& s, int* device, int64_t* sum) con
   for (int d = 0; d < D_; ++d) {
     int64_t begin = kNoMakespan;
     for (const Symbol symbol : symbols_of_[d]) {
-      if (s[counts_ + symbol] == M_ || IsCopy(symbol)) continue;
+      const int64_t n = s[counts_ + symbol];
+      if (n == N_ || IsCopy(symbol)) continue;
       const int stage = StageOf(symbol);
-      int64_t b = KindOf(symbol) == kPassF   ? next_f[stage]
-                  : KindOf(symbol) == kPassI ? next_i[stage]
-                  : s[counts_ + symbol] < s[counts_ + symbol - 1]
-                      ? s[d]
-                      : next_i[stage] + passes_[symbol - 1].length;
+      int64_t b = KindOf(symbol) == kPassF      ? next_f[stage]
+                  : KindOf(symbol) == kPassI    ? next_i[stage]
+                  : n < s[counts_ + symbol - 1] ? s[d]
+                                                : next_i[stage] + PassOf(symbol - 1, n).length;
       begin = std::min(begin, b);
     }
     if (begin == kNoMakespan) {
@@ -102,9 +108,10 @@ int64_t PartialOrders::LowerBound(const State& s, int* device, int64_t* sum) con
     for (const Tails& tails : tails_[d]) {
       int64_t work = 0;
       for (size_t i = 0; i < tails.counts.size(); ++i) {
-        const Symbol symbol = symbols_of_[d][i];  // a copy takes its device no time
-        const int64_t left = tails.counts[i] - s[counts_ + symbol];
-        if (left > 0) work += left * passes_[symbol].length;
+        const Symbol symbol = symbols_of_[d][i];
+        const int64_t done = s[counts_ + symbol];
+        if (tails.counts[i] <= done) continue;
+        work += sums_.Length(symbol, tails.counts[i]) - sums_.Length(symbol, done);
       }
       if (work > 0) own = std::max(own, begin + work + tails.tail);
     }

@@ -21,10 +21,12 @@ absl::Status CheckTimes(const SynthesisProblem& p) {
                                    std::make_pair("backward_input", &p.lengths.backward_input),
                                    std::make_pair("backward_weight", &p.lengths.backward_weight),
                                    std::make_pair("hop", &p.lengths.hop)}) {
-    if (list->size() != p.device_of_stage.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("synthesis: times of ", list->size(),
-                                                     " stages (", name, "); the problem has ",
-                                                     p.stages()));
+    const int slices = list == &p.lengths.hop ? 1 : p.slices;
+    if (list->size() != p.device_of_stage.size() * slices) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "synthesis: times of ", list->size(), slices > 1 ? " slices of" : "", " stages (", name,
+          "); the problem has ", p.stages(), slices > 1 ? " stages of " : "",
+          slices > 1 ? absl::StrCat(slices, " slices") : ""));
     }
     for (const int64_t time : *list) {
       if (time < 0) {
@@ -55,6 +57,10 @@ absl::Status CheckHops(const SynthesisProblem& p) {
 
 absl::Status CheckCopies(const SynthesisProblem& p) {
   if (p.offloaded.empty()) return absl::OkStatus();
+  if (p.slices > 1 && p.HasCopies()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "synthesis: offloading of ", p.slices, " token slices; only whole micro-batches can be"));
+  }
   if (static_cast<int>(p.host_copy.size()) != p.stages()) {
     return absl::InvalidArgumentError("synthesis: offloading without times of copies");
   }
@@ -77,10 +83,15 @@ absl::Status CheckRoom(const SynthesisProblem& p) {
   if (p.limits.free.empty()) return absl::OkStatus();
   for (int s = 0; s < p.stages(); ++s) {
     Bytes held, most;
-    for (int kind = 0; kind < p.kinds(); ++kind) {
-      const OrderLimits::Use use = p.Use(SymbolOf(s, kind));
+    const auto take = [&](int kind, int n) {
+      const Symbol symbol = SymbolOf(s, kind);
+      const OrderLimits::Use use = p.Use(symbol, p.SliceOf(symbol, n));
       most = std::max(most, held + std::max(use.peak, use.change));
       held += use.change;
+    };
+    for (int n = 0; n < p.slices; ++n) take(kPassF, n);
+    for (int n = 0; n < p.slices; ++n) {
+      for (int kind = kPassI; kind < p.kinds(); ++kind) take(kind, n);
     }
     const Bytes free = p.limits.free[p.device_of_stage[s]];
     if (most <= free) continue;
@@ -104,20 +115,21 @@ bool SynthesisProblem::HasCopies() const {
 
 int64_t SynthesisProblem::Symbols() const {
   const int64_t copies = 2 * std::count(offloaded.begin(), offloaded.end(), true);
-  return (int64_t{kinds()} * stages() + copies) * micro_batches;
+  return (int64_t{kinds()} * stages() + copies) * units();
 }
 
-int64_t SynthesisProblem::Length(Symbol symbol) const {
-  const int s = StageOf(symbol);
-  if (KindOf(symbol) == kPassF) return lengths.forward[s];
-  if (KindOf(symbol) == kPassW) return lengths.backward_weight[s];
+int64_t SynthesisProblem::Length(Symbol symbol, int slice) const {
+  const int s = StageOf(symbol), part = s * slices + slice;
+  if (KindOf(symbol) == kPassF) return lengths.forward[part];
+  if (KindOf(symbol) == kPassW) return lengths.backward_weight[part];
   if (IsCopy(symbol)) return host_copy[s];
-  return Rebuild(s) + lengths.backward_input[s] + (split_backward ? 0 : lengths.backward_weight[s]);
+  return Rebuild(s, slice) + lengths.backward_input[part] +
+         (split_backward ? 0 : lengths.backward_weight[part]);
 }
 
-OrderLimits::Use SynthesisProblem::Use(Symbol symbol) const {
+OrderLimits::Use SynthesisProblem::Use(Symbol symbol, int slice) const {
   if (limits.forward.empty()) return {};
-  const int s = StageOf(symbol);
+  const int s = StageOf(symbol) * slices + slice;
   if (KindOf(symbol) == kPassF) return limits.forward[s];
   if (KindOf(symbol) == kCopyO) return {};
   if (KindOf(symbol) == kCopyL) return {limits.forward[s].change, limits.forward[s].change};
@@ -128,7 +140,11 @@ int64_t SynthesisProblem::Work(int device) const {
   int64_t work = 0;
   for (int s = 0; s < stages(); ++s) {
     if (device_of_stage[s] != device) continue;
-    for (int kind = 0; kind < kinds(); ++kind) work += micro_batches * Length(SymbolOf(s, kind));
+    for (int kind = 0; kind < kinds(); ++kind) {
+      for (int slice = 0; slice < slices; ++slice) {
+        work += micro_batches * Length(SymbolOf(s, kind), slice);
+      }
+    }
   }
   return work;
 }
@@ -161,11 +177,12 @@ std::vector<int> ZigZagDevices(int devices, int virtual_stages) {
 
 absl::Status CheckProblem(const SynthesisProblem& p) {
   const size_t stages = p.device_of_stage.size();
-  if (p.devices < 1 || p.micro_batches < 1 || stages == 0 || stages > kMostStages ||
-      int64_t{3} * p.stages() * p.micro_batches > kMostPasses) {
+  if (p.devices < 1 || p.micro_batches < 1 || p.slices < 1 || stages == 0 || stages > kMostStages ||
+      int64_t{3} * p.stages() * p.micro_batches * p.slices > kMostPasses) {
     return absl::InvalidArgumentError(absl::StrCat(
         "synthesis: ", p.devices, " devices, ", p.micro_batches, " micro-batches, ", stages,
-        " stages; at least one of each, and at most ", kMostPasses, " passes"));
+        " stages", p.slices == 1 ? "" : absl::StrCat(", ", p.slices, " slices"),
+        "; at least one of each, and at most ", kMostPasses, " passes"));
   }
   for (const int device : p.device_of_stage) {
     if (device >= 0 && device < p.devices) continue;
@@ -182,29 +199,46 @@ absl::Status CheckProblem(const SynthesisProblem& p) {
   PIPELAB_RETURN_IF_ERROR(CheckTimes(p));
   PIPELAB_RETURN_IF_ERROR(CheckHops(p));
   const OrderLimits& limits = p.limits;
-  const bool has_uses = limits.forward.size() == stages && limits.backward_input.size() == stages &&
-                        limits.backward_weight.size() == stages;
+  const size_t uses = stages * p.slices;
+  const bool has_uses = limits.forward.size() == uses && limits.backward_input.size() == uses &&
+                        limits.backward_weight.size() == uses;
   if (!limits.free.empty() && (!has_uses || limits.free.size() != static_cast<size_t>(p.devices))) {
     return absl::InvalidArgumentError(
         absl::StrCat("synthesis: memory limits of ", limits.free.size(), " devices and uses of ",
-                     limits.forward.size(), " stages; there are ", p.devices, " and ", stages));
+                     limits.forward.size(), " stages; there are ", p.devices, " and ", uses));
   }
   return CheckRoom(p);
 }
 
 DeviceRoom::DeviceRoom(const SynthesisProblem& p, int device)
-    : p_(p), limited_(!p.limits.free.empty()), free_(limited_ ? p.limits.free[device] : Bytes(0)) {}
+    : p_(p),
+      limited_(!p.limits.free.empty()),
+      free_(limited_ ? p.limits.free[device] : Bytes(0)),
+      done_(p.symbols(), 0) {}
 
 bool DeviceRoom::Take(Symbol symbol) {
   if (IsCopy(symbol)) {
     level_ = level_ - leaving_;
     leaving_ = Bytes(0);
   }
-  const OrderLimits::Use use = p_.Use(symbol);
+  const OrderLimits::Use use = p_.Use(symbol, p_.SliceOf(symbol, done_[symbol]++));
   if (limited_ && level_ + std::max(use.peak, use.change) > free_) return false;
   level_ += use.change;
   if (KindOf(symbol) == kCopyO) leaving_ = p_.Use(SymbolOf(StageOf(symbol), kPassF)).change;
   return true;
+}
+
+UnitSums::UnitSums(const SynthesisProblem& p)
+    : stride_(p.units() + 1), lengths_(p.symbols() * stride_), changes_(lengths_.size()) {
+  for (int w = 0; w < p.symbols(); ++w) {
+    const auto symbol = static_cast<Symbol>(w);
+    if (!p.Has(symbol)) continue;
+    for (int n = 0; n < p.units(); ++n) {
+      const int slice = p.SliceOf(symbol, n);
+      lengths_[w * stride_ + n + 1] = Length(symbol, n) + p.Length(symbol, slice);
+      changes_[w * stride_ + n + 1] = Change(symbol, n) + p.Use(symbol, slice).change.value();
+    }
+  }
 }
 
 bool FitsMemory(const SynthesisProblem& p, int device, const std::vector<Symbol>& word) {
@@ -218,17 +252,19 @@ bool IsWordOf(const SynthesisProblem& p, int device, const std::vector<Symbol>& 
   for (const Symbol symbol : word) {
     const int s = StageOf(symbol);
     if (s >= p.stages() || p.device_of_stage[s] != device || !p.Has(symbol)) return false;
-    if (++done[symbol] > p.micro_batches) return false;
+    if (++done[symbol] > p.units()) return false;
     const int kind = KindOf(symbol);
     const int before = kind == kPassI && p.Offloads(s) ? kCopyL
                        : kind == kCopyO                ? kPassF
                                                        : kind - 1;
-    if (kind != kPassF && done[symbol] > done[SymbolOf(s, before)]) return false;
+    const int last = done[symbol] - 1;
+    const int needed = before == kPassF ? p.MateOf(last) : last;
+    if (kind != kPassF && needed >= done[SymbolOf(s, before)]) return false;
   }
   for (int symbol = 0; symbol < p.symbols(); ++symbol) {
     const auto own = static_cast<Symbol>(symbol);
     if (p.device_of_stage[StageOf(own)] != device || !p.Has(own)) continue;
-    if (done[symbol] != p.micro_batches) return false;
+    if (done[symbol] != p.units()) return false;
   }
   return FitsMemory(p, device, word);
 }

@@ -12,6 +12,13 @@
 // stage may be taken to run micro-batches in order, and an order is a word per device over
 // (stage, kind), M of each. What a device holds depends on its word alone.
 //
+// Micro-batches may run in token slices (S; Seq1F1B). There are then M S *units* of each symbol: a
+// stage's forward n is of micro-batch n / S and its slice n % S; its backward n, and the weight
+// gradient, of the same micro-batch and slice S - 1 - n % S, since causal attention looks back. So
+// a micro-batch's first backward waits for its last forward. Slices are not alike, so this order of
+// a stage's units is a rule of the problem: bounds and proofs are about the orders that keep it, as
+// the catalogue's sliced schemes do.
+//
 // An offloading stage has two kinds more. Between F and I each micro-batch goes to the host (O) and
 // comes back (L); where is a part of the order. Copies of a device follow one another on its host
 // link, in the order of its word, beside its passes. As in a step that runs (lower.h), a device
@@ -46,23 +53,35 @@ inline Symbol SymbolOf(int stage, int kind) {
 
 struct SynthesisProblem {
   int devices = 0, micro_batches = 0;
+  int slices = 1;                    // of a micro-batch
   std::vector<int> device_of_stage;  // a chain
   // False: backwards are whole. There is no W then, and I means the whole backward (B) in this file.
   bool split_backward = true;
   // [stage] Whether each backward rebuilds its activations first (R); empty: none does.
   std::vector<bool> recomputed;
-  PassLengths lengths;  // ns
+  // ns. [stage * slices + slice]; `hop` by stage.
+  PassLengths lengths;
   // [stage] ns that a copy of what its forward keeps takes to the host's memory, and back; empty:
   // there is no way to it.
   std::vector<int64_t> host_copy;
   // [stage] Whether each micro-batch goes there between F and I; empty: of none. Not of stages that
-  // are recomputed.
+  // are recomputed, and not of slices.
   std::vector<bool> offloaded;
-  // Of a pass: memory above what the device holds while it runs, and what it changes. No limit of
-  // time. Of whole backwards, `backward_input` is B's and `backward_weight` is not looked at.
+  // Of a pass, [stage * slices + slice]: memory above what the device holds while it runs, and what
+  // it changes. No limit of time. Of whole backwards, `backward_input` is B's and `backward_weight`
+  // is not looked at.
   OrderLimits limits;
 
   int stages() const { return static_cast<int>(device_of_stage.size()); }
+  int units() const { return micro_batches * slices; }
+  // Of the symbol's n-th pass.
+  int SliceOf(Symbol symbol, int n) const {
+    return KindOf(symbol) == kPassF ? n % slices : slices - 1 - n % slices;
+  }
+  // The forward whose micro-batch and slice backward n has, and the backward that forward n has.
+  int MateOf(int n) const {
+    return slices == 1 ? n : n + slices - 1 - 2 * (n % slices);  // often asked
+  }
   int kinds() const { return split_backward ? 3 : 2; }  // of passes
   int symbols() const { return kSymbolKinds * stages(); }
   bool Offloads(int stage) const { return !offloaded.empty() && offloaded[stage]; }
@@ -77,10 +96,12 @@ struct SynthesisProblem {
   int64_t Symbols() const;  // of all words together
   bool Recomputes(int stage) const { return !recomputed.empty() && recomputed[stage]; }
   // Of the R in front of an I, which does not wait for the gradient; 0 without.
-  int64_t Rebuild(int stage) const { return Recomputes(stage) ? lengths.recompute[stage] : 0; }
+  int64_t Rebuild(int stage, int slice = 0) const {
+    return Recomputes(stage) ? lengths.recompute[stage * slices + slice] : 0;
+  }
   bool RecomputesAll() const;
-  int64_t Length(Symbol symbol) const;  // of an I with its R; of a copy on the link
-  OrderLimits::Use Use(Symbol symbol) const;
+  int64_t Length(Symbol symbol, int slice = 0) const;  // of an I with its R; of a copy on the link
+  OrderLimits::Use Use(Symbol symbol, int slice = 0) const;
   // From `stage` to the next one; 0 on one device.
   int64_t Hop(int stage) const {
     return device_of_stage[stage] == device_of_stage[stage + 1] ? 0 : lengths.hop[stage];
@@ -109,10 +130,23 @@ class DeviceRoom {
   const SynthesisProblem& p_;
   const bool limited_;
   Bytes free_, level_, leaving_;  // what a copy out still holds
+  std::vector<int> done_;         // [symbol]
 };
 
-// Whether the device's word has M of each symbol, each I behind its F (O, L) and each W behind its
-// I, and fits its memory.
+// Sums over a symbol's first n passes: ns, and bytes.
+class UnitSums {
+ public:
+  explicit UnitSums(const SynthesisProblem& problem);
+  int64_t Length(Symbol symbol, int64_t n) const { return lengths_[symbol * stride_ + n]; }
+  int64_t Change(Symbol symbol, int64_t n) const { return changes_[symbol * stride_ + n]; }
+
+ private:
+  const int64_t stride_;
+  std::vector<int64_t> lengths_, changes_;
+};
+
+// Whether the device's word has all units of each symbol, each I behind its F (O, L) and each W
+// behind its I, and fits its memory.
 bool IsWordOf(const SynthesisProblem& problem, int device, const std::vector<Symbol>& word);
 bool FitsMemory(const SynthesisProblem& problem, int device, const std::vector<Symbol>& word);
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -17,6 +18,7 @@ namespace pipelab {
 namespace {
 
 constexpr size_t kMostStages = 4096;
+constexpr size_t kMostSlices = 256;
 constexpr double kMostMicroseconds = 1e12;  // eleven days
 
 class Reader {
@@ -36,7 +38,8 @@ class Reader {
       PIPELAB_RETURN_IF_ERROR(Stage(stages[s], absl::StrCat("stages[", s, "].")));
     }
     for (const auto* list : {&times_.kept, &times_.kept_for_weight, &times_.state}) {
-      if (list->empty() || list->size() == stages.size()) continue;
+      const size_t slices = list == &times_.state ? 1 : times_.slices;
+      if (list->empty() || list->size() == stages.size() * slices) continue;
       return Error("stages", "say what they keep in all of them or in none");
     }
     return std::move(times_);
@@ -70,6 +73,30 @@ class Reader {
     return absl::OkStatus();
   }
 
+  // One, or one for each slice.
+  template <typename Q>
+  absl::Status TakeSlices(const nlohmann::json& object, const std::string& key,
+                          const std::string& where, std::vector<Q>* values) {
+    const auto found = object.find(key);
+    const bool list = found != object.end() && found->is_array();
+    const size_t slices = list ? found->size() : 1;
+    const bool first = !has_slices_;
+    if (slices == 0 || slices > kMostSlices ||
+        (!first && static_cast<int>(slices) != times_.slices)) {
+      return Error(where + key,
+                   absl::StrCat("has ", slices, " token slices; must be of ",
+                                first ? absl::StrCat("1 to ", kMostSlices)
+                                      : absl::StrCat(times_.slices, ", as the first one")));
+    }
+    has_slices_ = true;
+    times_.slices = static_cast<int>(slices);
+    for (size_t i = 0; i < slices; ++i) {
+      const nlohmann::json one = list ? nlohmann::json({{key, (*found)[i]}}) : object;
+      PIPELAB_RETURN_IF_ERROR(Take(one, key, where, &values->emplace_back()));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Stage(const nlohmann::json& stage, const std::string& where) {
     if (!stage.is_object()) return Error(where, "must be an object with times");
     const std::map<std::string, std::vector<Nanoseconds>*> lengths = {
@@ -81,13 +108,17 @@ class Reader {
         {"kept_for_weight", &times_.kept_for_weight},
         {"state", &times_.state}};
     for (const auto& [key, list] : lengths) {
-      PIPELAB_RETURN_IF_ERROR(Take(stage, key, where, &list->emplace_back()));
+      PIPELAB_RETURN_IF_ERROR(TakeSlices(stage, key, where, list));
     }
     for (const auto& [key, value] : stage.items()) {
       if (lengths.count(key) > 0) continue;
       const auto found = sizes.find(key);
       if (found == sizes.end()) return Error(where + key, "is no field of a stage");
-      PIPELAB_RETURN_IF_ERROR(Take(stage, key, where, &found->second->emplace_back()));
+      if (key == "state") {
+        PIPELAB_RETURN_IF_ERROR(Take(stage, key, where, &times_.state.emplace_back()));
+      } else {
+        PIPELAB_RETURN_IF_ERROR(TakeSlices(stage, key, where, found->second));
+      }
     }
     return absl::OkStatus();
   }
@@ -129,8 +160,24 @@ class Reader {
     if (letter == std::string::npos) return absl::OkStatus();
     if (std::string("FBIWR").find(name[letter]) == std::string::npos) return absl::OkStatus();
     if (time < 0) return Error("dur", absl::StrCat("of '", name, "' must be a time"));
-    passes_[{static_cast<int>(stage.get<int64_t>()), name[letter]}].push_back(time);
+    const int64_t slice = SliceOf(name);
+    if (slice >= static_cast<int64_t>(kMostSlices)) {
+      return Error("name",
+                   absl::StrCat("'", name, "': slices must be from 0 to ", kMostSlices - 1));
+    }
+    times_.slices = std::max(times_.slices, static_cast<int>(slice) + 1);
+    passes_[{static_cast<int>(stage.get<int64_t>()), name[letter], slice}].push_back(time);
     return absl::OkStatus();
+  }
+  // "2F5.1": 1.
+  static int64_t SliceOf(const std::string& name) {
+    const size_t dot = name.find('.');
+    int64_t slice = 0;
+    for (size_t i = dot; i != std::string::npos && ++i < name.size();) {
+      if (name[i] < '0' || name[i] > '9' || slice >= static_cast<int64_t>(kMostSlices)) break;
+      slice = 10 * slice + name[i] - '0';
+    }
+    return slice;
   }
   static std::string Text(const nlohmann::json& object, const char* key) {
     const auto found = object.find(key);
@@ -138,8 +185,8 @@ class Reader {
   }
 
   // Of an even number, the lower of the middle two.
-  Nanoseconds Median(int stage, char kind) {
-    std::vector<int64_t>& all = passes_[{stage, kind}];
+  Nanoseconds Median(int stage, char kind, int64_t slice) {
+    std::vector<int64_t>& all = passes_[{stage, kind, slice}];
     if (all.empty()) return Nanoseconds(0);
     std::sort(all.begin(), all.end());
     return Nanoseconds(all[(all.size() - 1) / 2]);
@@ -147,17 +194,21 @@ class Reader {
 
   absl::StatusOr<StageTimes> Medians() {
     int stages = 0;
-    for (const auto& [key, times] : passes_) stages = std::max(stages, key.first + 1);
-    times_.whole_backward = passes_.count({0, 'B'}) > 0;
-    for (int s = 0; s < stages; ++s) {
-      for (const char kind : std::string(times_.whole_backward ? "FB" : "FIW")) {
-        if (passes_.count({s, kind}) > 0) continue;
+    for (const auto& [key, times] : passes_) stages = std::max(stages, std::get<0>(key) + 1);
+    times_.whole_backward = passes_.count({0, 'B', 0}) > 0;
+    const bool whole = times_.whole_backward;
+    for (int part = 0; part < stages * times_.slices; ++part) {
+      const int s = part / times_.slices, slice = part % times_.slices;
+      for (const char kind : std::string(whole ? "FB" : "FIW")) {
+        if (passes_.count({s, kind, slice}) > 0) continue;
         return Error("traceEvents", absl::StrCat("has no ", std::string(1, kind), " of stage ", s,
-                                                 "; all stages must run the same kinds"));
+                                                 slice > 0 ? absl::StrCat(", slice ", slice) : "",
+                                                 "; all stages must run the same kinds",
+                                                 times_.slices > 1 ? " and slices" : ""));
       }
-      times_.forward.push_back(Median(s, 'F'));
-      times_.backward_input.push_back(Median(s, times_.whole_backward ? 'B' : 'I'));
-      times_.backward_weight.push_back(times_.whole_backward ? Nanoseconds(0) : Median(s, 'W'));
+      times_.forward.push_back(Median(s, 'F', slice));
+      times_.backward_input.push_back(Median(s, whole ? 'B' : 'I', slice));
+      times_.backward_weight.push_back(whole ? Nanoseconds(0) : Median(s, 'W', slice));
     }
     if (!hops_.empty()) times_.hop = Nanoseconds(*std::min_element(hops_.begin(), hops_.end()));
     return std::move(times_);
@@ -166,8 +217,10 @@ class Reader {
   const nlohmann::json& json_;
   const absl::string_view what_;
   StageTimes times_;
-  std::map<std::pair<int, char>, std::vector<int64_t>> passes_;  // stage, kind -> ns
-  std::map<int64_t, int64_t> sent_;                              // message -> ns
+  bool has_slices_ = false;  // times_.slices is known
+  // stage, kind, slice -> ns
+  std::map<std::tuple<int, char, int64_t>, std::vector<int64_t>> passes_;
+  std::map<int64_t, int64_t> sent_;  // message -> ns
   std::vector<int64_t> hops_;
 };
 

@@ -23,7 +23,34 @@ constexpr char kRun[] =
   {"ph":"X","pid":0,"ts":30,"dur":9,"name":"0B0","args":{"stage":0,"cpu_us":4}},
   {"ph":"s","id":3,"ts":8.999},{"ph":"f","id":3,"ts":12}]})";
 
-TEST(StageTimesFuzz, TwentyThousandMutations) { RunMutations({kGiven, kRun}, 20000); }
+constexpr char kSlices[] =
+    R"({"stages": [{"forward": ["1 ms", "2 ms"], "backward_input": ["2 ms", "4 ms"],
+                    "backward_weight": ["1 ms", "1 ms"], "kept": ["1 KiB", "2 KiB"],
+                    "state": "9 B"}]})";
+
+TEST(StageTimesFuzz, TwentyThousandMutations) { RunMutations({kGiven, kRun, kSlices}, 20000); }
+
+TEST(StageTimes, OfTokenSlices) {
+  const auto times = ParseStageTimes(kSlices, "f");
+  ASSERT_TRUE(times.ok()) << times.status();
+  EXPECT_EQ(times->stages(), 1);
+  EXPECT_EQ(times->slices, 2);
+  EXPECT_EQ(times->backward_input[1], Nanoseconds(4'000'000));
+  EXPECT_EQ(times->kept[1], Bytes(2048));
+  EXPECT_EQ(times->state[0], Bytes(9));
+  // A run's are told apart by the names of their passes.
+  const auto run = ParseStageTimes(R"({"traceEvents": [
+    {"ph":"X","dur":1,"name":"0F0","args":{"stage":0}},
+    {"ph":"X","dur":2,"name":"0F0.1","args":{"stage":0}},
+    {"ph":"X","dur":5,"name":"0B0.1","args":{"stage":0}},
+    {"ph":"X","dur":3,"name":"0B0","args":{"stage":0}}]})",
+                                   "f");
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->slices, 2);
+  EXPECT_EQ(run->forward[1], Nanoseconds(2000));
+  EXPECT_EQ(run->backward_input[0], Nanoseconds(3000));
+  EXPECT_EQ(run->backward_input[1], Nanoseconds(5000));
+}
 
 TEST(StageTimes, GivenOnesAreRead) {
   const auto times = ParseStageTimes(kGiven, "f");
@@ -56,6 +83,15 @@ TEST(StageTimes, Errors) {
   EXPECT_NE(error(R"({"stages": [{"backward_input": "1.5"}]})").find("backward_input"),
             std::string::npos);
   EXPECT_NE(error(R"({"stages": [{"forward": "1 s"}]})").find("backward_input"), std::string::npos);
+  EXPECT_EQ(error(R"({"stages": [{"forward": "1 s", "backward_input": ["1 s", "2 s"],
+                                  "backward_weight": ["1 s", "1 s"]}]})"),
+            "--times=f: field 'stages[0].forward': has 1 token slices; must be of 2, as the first "
+            "one");
+  EXPECT_EQ(error(R"({"stages": [{"backward_input": []}]})"),
+            "--times=f: field 'stages[0].backward_input': has 0 token slices; must be of 1 to 256");
+  EXPECT_EQ(error(R"({"traceEvents": [{"ph":"X","name":"0F0.1","dur":1,"args":{"stage":0}}]})"),
+            "--times=f: field 'traceEvents': has no F of stage 0; all stages must run the same "
+            "kinds and slices");
   EXPECT_EQ(error(R"({"traceEvents": []})"),
             "--times=f: field 'traceEvents': has no passes with a stage");
   EXPECT_EQ(error(R"({"traceEvents": [{"ph":"X","name":"1F0","dur":1,"args":{"stage":1}}]})"),

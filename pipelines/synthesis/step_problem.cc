@@ -20,22 +20,27 @@ constexpr char kName[] = "synthesized";
 
 // Some valid order, to price the placement with.
 Schedule AnyOrder(const StepConfig& c, const std::vector<int>& device_of_stage,
-                  const std::vector<bool>& recomputed) {
+                  const std::vector<bool>& recomputed, int slices) {
   Schedule schedule;
   schedule.name = kName;
   const int stages = static_cast<int>(device_of_stage.size());
   schedule.stages = StageGraph::Chain(stages);
   schedule.placement = Placement::Single(device_of_stage, c.pipeline, c.micro_batches);
   schedule.num_micro_batches = c.micro_batches;
+  schedule.num_slices = slices;
   schedule.order.resize(c.pipeline);
+  const auto add = [&](Action pass, int slice) {
+    pass.slice = static_cast<int16_t>(slice);
+    schedule.order[device_of_stage[pass.stage]].push_back(pass);
+  };
   for (int s = 0; s < stages; ++s) {
     for (int m = 0; m < c.micro_batches; ++m) {
-      schedule.order[device_of_stage[s]].push_back(Forward(s, m));
+      for (int slice = 0; slice < slices; ++slice) add(Forward(s, m), slice);
     }
   }
   for (int s = stages - 1; s >= 0; --s) {
     for (int m = 0; m < c.micro_batches; ++m) {
-      schedule.order[device_of_stage[s]].push_back(Backward(s, m));
+      for (int slice = slices - 1; slice >= 0; --slice) add(Backward(s, m), slice);
     }
   }
   if (!recomputed.empty()) InsertRecompute(&schedule, recomputed);
@@ -57,7 +62,12 @@ absl::StatusOr<Step> StepOf(StepCache* cache, StepConfig config, const Schedule&
 // Between neighbours on two devices, with nothing else on the way.
 int64_t HopOf(const CostTable& costs, int edge, int from, int to, int members) {
   const PathCost way = costs.PathBetween(from * members, to * members);
-  const Bytes bytes(costs.edge_bytes[edge].value() / members);
+  Bytes least = costs.edge_bytes[edge];  // of the slices
+  for (size_t k = 0; k < costs.slices.size(); ++k) {
+    const Bytes own = costs.EdgeBytesOf(edge, static_cast<int>(k));
+    least = k == 0 ? own : std::min(least, own);
+  }
+  const Bytes bytes(least.value() / members);
   const int64_t parts = costs.PartsOfMessage(bytes.value());
   return (way.latency + way.TransferTime(Bytes(bytes.value() / parts))).value();
 }
@@ -72,19 +82,21 @@ absl::StatusOr<SynthesisProblem> ProblemOfCosts(const CostTable& costs, const St
   p.devices = devices;
   p.micro_batches = micro_batches;
   p.device_of_stage = std::move(device_of_stage);
+  p.slices = std::max(1, static_cast<int>(costs.slices.size()));
   p.split_backward = split_backward;
   p.recomputed = std::move(recomputed);
   if (stages.num_stages() != p.stages()) {
     return absl::InvalidArgumentError(absl::StrCat("synthesize: times of ", stages.num_stages(),
                                                    " stages; the placement has ", p.stages()));
   }
-  for (int s = 0; s < p.stages(); ++s) {
+  for (int part = 0; part < p.stages() * p.slices; ++part) {
+    const int s = part / p.slices;
     const double speed =
         costs.device_speed.empty() ? 1 : costs.device_speed[p.device_of_stage[s] * members];
     const auto own = [speed](Nanoseconds time) {
       return static_cast<int64_t>(std::llround(static_cast<double>(time.value()) / speed));
     };
-    const StageCost& cost = costs.stages[s];
+    const StageCost& cost = costs.StageOf(s, part % p.slices);
     p.lengths.forward.push_back(own(cost.forward));
     p.lengths.recompute.push_back(p.Recomputes(s) ? own(cost.recompute) : 0);
     p.lengths.backward_input.push_back(own(cost.backward_input));
@@ -114,7 +126,8 @@ absl::StatusOr<SynthesisProblem> ProblemOfCosts(const CostTable& costs, const St
     if (found != hops.end()) p.lengths.hop[s] = found->second;
   }
   p.limits = MemoryOfStages(stages, costs, p.recomputed, !split_backward);
-  for (int s = 0; s < p.stages() && costs.host_bandwidth > BytesPerSecond(0); ++s) {
+  const bool to_host = costs.host_bandwidth > BytesPerSecond(0) && p.slices == 1;
+  for (int s = 0; s < p.stages() && to_host; ++s) {
     const auto kept = static_cast<double>(p.limits.forward[s].change.value());
     p.host_copy.push_back(std::llround(kept / costs.host_bandwidth.value() * 1e9));
   }
@@ -124,10 +137,11 @@ absl::StatusOr<SynthesisProblem> ProblemOfCosts(const CostTable& costs, const St
 absl::StatusOr<SynthesisProblem> ProblemOfStep(StepCache* cache, const StepConfig& config,
                                                const std::vector<int>& device_of_stage,
                                                const std::vector<bool>& recomputed,
-                                               bool split_backward, const StepLimits& limits) {
+                                               bool split_backward, const StepLimits& limits,
+                                               int slices) {
   PIPELAB_ASSIGN_OR_RETURN(
       const Step step,
-      StepOf(cache, config, AnyOrder(config, device_of_stage, recomputed), limits.speeds));
+      StepOf(cache, config, AnyOrder(config, device_of_stage, recomputed, slices), limits.speeds));
   PIPELAB_ASSIGN_OR_RETURN(
       SynthesisProblem p,
       ProblemOfCosts(step.costs, step.program.schedule.stages, device_of_stage, config.pipeline,
@@ -164,20 +178,30 @@ std::vector<bool> StagesThatMakeRoom(const SynthesisProblem& none, const Synthes
                                      int more) {
   std::vector<bool> chosen(none.stages(), false);
   if (none.limits.free.empty()) return chosen;
-  int64_t round = 1;  // of the busiest device, per micro-batch
-  for (int d = 0; d < none.devices; ++d) {
-    round = std::max(round, none.Work(d) / none.micro_batches);
-  }
-  std::vector<int64_t> in_flight(none.stages());
-  int64_t back = 0;  // from the end of F to the gradient's arrival
+  const int slices = none.slices;
+  int64_t round = 1;  // of the busiest device, per slice
+  for (int d = 0; d < none.devices; ++d) round = std::max(round, none.Work(d) / none.units());
+  const auto mean = [&](Symbol symbol) {  // of slices
+    int64_t length = 0;
+    for (int slice = 0; slice < slices; ++slice) length += none.Length(symbol, slice);
+    return length / slices;
+  };
+  std::vector<int64_t> in_flight(none.stages());  // slices
+  int64_t back = 0;                               // from the end of F to the gradient's arrival
   for (int s = none.stages() - 1; s >= 0; --s) {
-    back += none.Length(SymbolOf(s, kPassF)) + none.Length(SymbolOf(s, kPassI));
-    const int64_t held = back + (none.split_backward ? none.Length(SymbolOf(s, kPassW)) : 0);
-    in_flight[s] = std::min<int64_t>(none.micro_batches, (held + round - 1) / round + more);
+    back += mean(SymbolOf(s, kPassF)) + mean(SymbolOf(s, kPassI));
+    const int64_t held = back + (none.split_backward ? mean(SymbolOf(s, kPassW)) : 0);
+    // The first that goes back is a micro-batch's last.
+    in_flight[s] = (held + round - 1) / round + slices - 1 + more * slices;
+    in_flight[s] = std::min<int64_t>(none.units(), in_flight[s]);
     if (s > 0) back += 2 * none.Hop(s - 1);
   }
-  const auto kept = [&in_flight](const SynthesisProblem& p, int s) {
-    return in_flight[s] * p.Use(SymbolOf(s, kPassF)).change.value();
+  const auto kept = [&](const SynthesisProblem& p, int s) {
+    int64_t bytes = 0;
+    for (int slice = 0; slice < slices; ++slice) {
+      bytes += p.Use(SymbolOf(s, kPassF), slice).change.value();
+    }
+    return in_flight[s] * bytes / slices;
   };
   for (int d = 0; d < none.devices; ++d) {
     std::vector<int> own;
@@ -186,7 +210,9 @@ std::vector<bool> StagesThatMakeRoom(const SynthesisProblem& none, const Synthes
       if (none.device_of_stage[s] != d) continue;
       own.push_back(s);
       held += kept(none, s);
-      passing = std::max(passing, none.Use(SymbolOf(s, kPassI)).peak.value());
+      for (int slice = 0; slice < slices; ++slice) {
+        passing = std::max(passing, none.Use(SymbolOf(s, kPassI), slice).peak.value());
+      }
     }
     std::stable_sort(own.begin(), own.end(), [&](int a, int b) {
       return kept(none, a) - kept(all, a) > kept(none, b) - kept(all, b);

@@ -24,19 +24,21 @@ struct StepLimits {
   std::vector<double> speeds;  // [pipeline device] of its usual speed; empty: 1
 };
 
-// The problem of one placement. InvalidArgument where the stages are no chain.
+// The problem of one placement, with so many token slices of a micro-batch. InvalidArgument where
+// the stages are no chain, or the model takes no slices.
 absl::StatusOr<SynthesisProblem> ProblemOfStep(StepCache* cache, const StepConfig& config,
                                                const std::vector<int>& device_of_stage,
                                                const std::vector<bool>& recomputed,
-                                               bool split_backward, const StepLimits& limits);
+                                               bool split_backward, const StepLimits& limits,
+                                               int slices = 1);
 
 // A step of the schedule on devices of these speeds.
 absl::StatusOr<StepPrediction> PredictOrder(StepCache* cache, const StepConfig& config,
                                             const Schedule& schedule,
                                             const std::vector<double>& speeds);
 
-// Stages' times and memory as a problem. `members`: devices of the costs' program for each of the
-// placement's. `recomputed`: by stage; empty: none is.
+// Stages' times and memory as a problem, of token slices where the costs are. `members`: devices of
+// the costs' program for each of the placement's. `recomputed`: by stage; empty: none is.
 absl::StatusOr<SynthesisProblem> ProblemOfCosts(const CostTable& costs, const StageGraph& stages,
                                                 std::vector<int> device_of_stage, int devices,
                                                 int micro_batches, int members,

@@ -107,22 +107,28 @@ class StepSynthesizer {
     return problems_.empty() ? status : absl::OkStatus();
   }
 
-  void Add(const std::string& name, const std::vector<int>& devices, absl::Status* status) {
-    absl::StatusOr<SynthesisProblem> p = ProblemOfStep(
-        cache_, config_, devices, Configured(devices), options_.split_backward, options_.limits);
-    if (p.ok()) {
-      problems_.push_back({name, *std::move(p)});
-      return;
+  // With each number of token slices.
+  void Add(const std::string& placement, const std::vector<int>& devices, absl::Status* status) {
+    for (int slices = 1; slices <= options_.most_slices; slices *= 2) {
+      const std::string name =
+          slices == 1 ? placement : absl::StrCat(placement, ", ", slices, " slices");
+      absl::StatusOr<SynthesisProblem> p =
+          ProblemOfStep(cache_, config_, devices, Configured(devices), options_.split_backward,
+                        options_.limits, slices);
+      if (p.ok()) {
+        problems_.push_back({name, *std::move(p)});
+        continue;
+      }
+      result_.refused.push_back(absl::StrCat(name, ": ", p.status().message()));
+      if (status->ok()) *status = p.status();
     }
-    result_.refused.push_back(absl::StrCat(name, ": ", p.status().message()));
-    if (status->ok()) *status = p.status();
   }
   // What is left between I and W takes memory that whole backwards do not.
   void AddWhole(size_t i) {
     const SynthesisProblem split = problems_[i].second;
     absl::StatusOr<SynthesisProblem> p =
         ProblemOfStep(cache_, config_, split.device_of_stage, split.recomputed,
-                      /*split_backward=*/false, options_.limits);
+                      /*split_backward=*/false, options_.limits, split.slices);
     if (!p.ok()) return;
     p->offloaded = split.offloaded;
     problems_.push_back({absl::StrCat(problems_[i].first, ", whole backwards"), *std::move(p)});
@@ -146,7 +152,7 @@ class StepSynthesizer {
   void AddRecomputed(const std::string& name, const SynthesisProblem& none) {
     const auto problem = [&](const std::vector<bool>& stages) {
       return ProblemOfStep(cache_, config_, none.device_of_stage, stages, options_.split_backward,
-                           options_.limits);
+                           options_.limits, none.slices);
     };
     const auto all = problem(std::vector<bool>(none.stages(), true));
     if (all.ok()) AddThoseThatMakeRoom(name, "recomputed", none, *all, problem);
@@ -298,8 +304,9 @@ class StepSynthesizer {
         offloaded[a.stage] = true;
       }
     }
-    absl::StatusOr<SynthesisProblem> p = ProblemOfStep(
-        cache_, config_, devices, schedule.RecomputedStages(), !whole, options_.limits);
+    absl::StatusOr<SynthesisProblem> p =
+        ProblemOfStep(cache_, config_, devices, schedule.RecomputedStages(), !whole,
+                      options_.limits, schedule.num_slices);
     if (!p.ok()) return false;
     p->offloaded = std::move(offloaded);
     if (!CheckProblem(*p).ok()) return false;  // no way to the host
@@ -328,26 +335,34 @@ class StepSynthesizer {
 
   // Schemes of one replica and synchronous training, in all their variants.
   absl::Status FindCatalogue() {
-    constexpr uint32_t kOther =
-        kTokenSlices | kStageGraph | kForwardOnly | kNoGradients | kReplicas;
+    constexpr uint32_t kOther = kStageGraph | kForwardOnly | kNoGradients | kReplicas;
     for (const Scheme& scheme : Catalog()) {
       if (!TrainsAsSerial(scheme) || (scheme.options & kOther) != 0) continue;
-      StepConfig config = config_;
-      config.scheme = std::string(scheme.name);
-      config.virtual_stages = config.group_size = config.replicas = 0;
-      VariantLimits limits;
-      limits.max_stages = config_.pipeline * 4;
-      for (const SchemeParams& params : Variants(scheme, SchemeSizes(config), limits)) {
-        config.virtual_stages = params.virtual_stages;
-        config.group_size = params.group_size;
-        config.recompute = config_.recompute;
-        TryScheme(config);
-        if (!options_.recompute || config_.recompute != Recompute::kNone) continue;
-        config.recompute = Recompute::kFull;
-        TryScheme(config);
+      const bool sliced = (scheme.options & kTokenSlices) != 0;
+      for (int slices = sliced ? 2 : 1; slices <= (sliced ? options_.most_slices : 1);
+           slices *= 2) {
+        TryVariants(scheme, sliced ? slices : 0);
       }
     }
     return absl::OkStatus();
+  }
+
+  void TryVariants(const Scheme& scheme, int slices) {
+    StepConfig config = config_;
+    config.scheme = std::string(scheme.name);
+    config.virtual_stages = config.group_size = config.replicas = 0;
+    config.slices = slices;
+    VariantLimits limits;
+    limits.max_stages = config_.pipeline * 4;
+    for (const SchemeParams& params : Variants(scheme, SchemeSizes(config), limits)) {
+      config.virtual_stages = params.virtual_stages;
+      config.group_size = params.group_size;
+      config.recompute = config_.recompute;
+      TryScheme(config);
+      if (!options_.recompute || config_.recompute != Recompute::kNone) continue;
+      config.recompute = Recompute::kFull;
+      TryScheme(config);
+    }
   }
 
   void TryScheme(const StepConfig& config) {

@@ -10,10 +10,11 @@
 //   found.catalogue.prediction.step_time;   // of the best schedule of the catalogue that fits
 //
 // The configuration's grid, P and M count; of its scheme only whether it recomputes. A problem is a
-// cut into stages, a placement of them, and which are recomputed; backwards are split or whole. In each, orders are found
-// for the passes alone, and judged by the whole step: messages that share links, sums of gradients,
-// the optimizer. The bound is one of the passes. Memory is the simulator's: where messages in
-// flight take what the problem knew nothing of, it is solved again with less room.
+// cut into stages, a placement of them, a number of token slices, and which stages are recomputed;
+// backwards are split or whole. In each, orders are found for the passes alone, and judged by the
+// whole step: messages that share links, sums of gradients, the optimizer. The bound is one of the
+// passes. Memory is the simulator's: where messages in flight take what the problem knew nothing
+// of, it is solved again with less room.
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_STEP_SYNTHESIS_H_
 #define PIPELAB_PIPELINES_SYNTHESIS_STEP_SYNTHESIS_H_
 
@@ -38,6 +39,9 @@ struct StepSynthesisOptions {
   bool recompute = true;        // stages may be recomputed where the configuration has none
   bool offload = true;          // activations may wait at the host, on clusters with a host link
   int most_virtual_stages = 4;  // stages that a device has of a pipeline, at most
+  // Token slices of a micro-batch, at most: 1, 2, 4 and so on are tried. With more than one nothing
+  // is offloaded.
+  int most_slices = 1;
 };
 
 struct PlacedSynthesis {

@@ -103,6 +103,19 @@ TEST(StagesThatMakeRoom, AreThoseWithoutRoomForWhatIsInFlight) {
   EXPECT_THAT(StagesThatMakeRoom(none, all, 1), ElementsAre(true, true, true, false));
 }
 
+// Of slices one more is in flight for each but the first: 4, 4, 3 and 2 of them here.
+TEST(StagesThatMakeRoom, CountSlices) {
+  SynthesisProblem none = UnitSlices(4, 8, 2, LoopedDevices(4, 1));
+  none.limits.free.assign(4, Bytes(3));
+  SynthesisProblem all = none;
+  for (auto& use : all.limits.forward) use = {Bytes(1), Bytes(0)};
+  EXPECT_THAT(StagesThatMakeRoom(none, all, 0), ElementsAre(true, true, false, false));
+  all.limits.free.assign(4, Bytes(4));
+  none.limits.free = all.limits.free;
+  EXPECT_THAT(StagesThatMakeRoom(none, all, 0), ElementsAre(false, false, false, false));
+  EXPECT_THAT(StagesThatMakeRoom(none, all, 1), ElementsAre(true, true, true, false));
+}
+
 TEST(WordEvaluator, ACriticalPathHasNoPauses) {
   const SynthesisProblem p = RandomProblem(3, 4, 9, LoopedDevices(4, 1));
   const OrderWords words = BeamSearch(p, ComputeHeads(p, true), {});
@@ -119,7 +132,7 @@ TEST(WordEvaluator, ACriticalPathHasNoPauses) {
 // OrderWords that wait for each other have no makespan.
 TEST(WordEvaluator, SeesALock) {
   const SynthesisProblem p = UnitProblem(2, 1, {0, 1, 0, 1});
-  const auto word = [](std::vector<std::pair<int, int>> symbols) {
+  const auto word = [](const std::vector<std::pair<int, int>>& symbols) {
     std::vector<Symbol> own;
     for (const auto& [stage, kind] : symbols) own.push_back(SymbolOf(stage, kind));
     return own;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "pipelines/schedules/guided_order.h"
 #include "pipelines/synthesis/evaluate.h"
 #include "tools/base/rng.h"
 
@@ -40,6 +41,51 @@ SynthesisProblem RandomProblem(uint64_t seed, int devices, int micro_batches,
   return p;
 }
 
+SynthesisProblem RandomSlices(uint64_t seed, int devices, int micro_batches, int slices,
+                              std::vector<int> device_of_stage) {
+  SynthesisProblem p = RandomProblem(seed, devices, micro_batches, std::move(device_of_stage));
+  const CounterRng random(seed, "slices");
+  const SynthesisProblem whole = p;
+  p.slices = slices;
+  for (auto* list : {&p.lengths.forward, &p.lengths.recompute, &p.lengths.backward_input,
+                     &p.lengths.backward_weight}) {
+    list->resize(p.stages() * slices);
+  }
+  for (auto* list : {&p.limits.forward, &p.limits.backward_input, &p.limits.backward_weight}) {
+    list->resize(p.stages() * slices);
+  }
+  for (int part = 0; part < p.stages() * slices; ++part) {
+    const int s = part / slices, slice = part % slices;
+    const auto below = [&](int i, int most) {
+      return static_cast<int64_t>(random.Below(16 * part + i, most));
+    };
+    p.lengths.forward[part] = whole.lengths.forward[s] + below(0, 3) + slice;
+    p.lengths.recompute[part] = whole.lengths.recompute[s] + below(1, 3);
+    p.lengths.backward_input[part] = whole.lengths.backward_input[s] + below(2, 3) + slice;
+    p.lengths.backward_weight[part] = whole.lengths.backward_weight[s] + below(3, 3);
+    const int64_t kept = 2 + below(4, 3), for_weight = p.split_backward ? below(5, 3) : 0;
+    const int64_t handed = slice > 0 ? 1 : 1 - slices;  // gradients of keys and values
+    p.limits.forward[part] = {Bytes(kept + below(6, 2)), Bytes(kept)};
+    p.limits.backward_input[part] = {Bytes(1), Bytes(for_weight - kept + handed)};
+    p.limits.backward_weight[part] = {Bytes(0), Bytes(-for_weight)};
+  }
+  p.limits.free.assign(devices, Bytes(4 + random.Below(9999, 9) * slices * p.stages() / devices));
+  if (seed % 5 == 4) p.limits.free.clear();
+  return p;
+}
+
+SynthesisProblem UnitSlices(int devices, int micro_batches, int slices, std::vector<int> placed) {
+  SynthesisProblem p = UnitProblem(devices, micro_batches, std::move(placed));
+  p.slices = slices;
+  const std::vector<int64_t> hop = p.lengths.hop;
+  p.lengths = PassLengths::Unit(p.stages() * slices);
+  p.lengths.hop = hop;
+  p.limits.forward.assign(p.stages() * slices, {Bytes(1), Bytes(1)});
+  p.limits.backward_input.assign(p.stages() * slices, {});
+  p.limits.backward_weight.assign(p.stages() * slices, {Bytes(0), Bytes(-1)});
+  return p;
+}
+
 namespace {
 
 // All words of a device that fit.
@@ -51,12 +97,15 @@ void AllWords(const SynthesisProblem& p, int device, std::vector<Symbol>* word,
     for (const int kind : {kPassF, kPassI, kPassW, kCopyO, kCopyL}) {
       const Symbol symbol = SymbolOf(s, kind);
       const auto done = [&](Symbol x) { return std::count(word->begin(), word->end(), x); };
-      if (!p.Has(symbol) || done(symbol) == p.micro_batches) continue;
+      const auto n = static_cast<int>(done(symbol));
+      if (!p.Has(symbol) || n == p.units()) continue;
       grew = true;
       const int before = kind == kPassI && p.Offloads(s) ? kCopyL
                          : kind == kCopyO                ? kPassF
                                                          : kind - 1;
-      if (kind > 0 && done(symbol) >= done(SymbolOf(s, before))) continue;
+      // A micro-batch's backwards need all its forwards.
+      const int needed = before == kPassF ? n / p.slices * p.slices + p.slices : n + 1;
+      if (kind > 0 && needed > done(SymbolOf(s, before))) continue;
       word->push_back(symbol);
       AllWords(p, device, word, words);
       word->pop_back();

@@ -13,6 +13,15 @@ namespace pipelab {
 SynthesisProblem RandomProblem(uint64_t seed, int devices, int micro_batches,
                                std::vector<int> device_of_stage);
 
+// The same with token slices, each with times and memory of its own; gradients of keys and values
+// go from slice to slice. A fifth has no limit of memory.
+SynthesisProblem RandomSlices(uint64_t seed, int devices, int micro_batches, int slices,
+                              std::vector<int> device_of_stage);
+
+// Every slice takes a unit and keeps 1.
+SynthesisProblem UnitSlices(int devices, int micro_batches, int slices,
+                            std::vector<int> device_of_stage);
+
 // ns, over all words of all devices; kNoMakespan: none fits.
 int64_t ShortestOfAll(const SynthesisProblem& problem);
 

@@ -19,7 +19,7 @@ namespace {
 constexpr int kWidths[] = {1, 8, 64, 256};
 constexpr double kLeads[] = {1, 0, 3};  // of copies back
 constexpr int kMostExactPasses = 400;
-constexpr int kMostExactMicroBatches = 16;
+constexpr int kMostExactUnits = 16;
 
 class Synthesizer {
  public:
@@ -108,7 +108,7 @@ class Synthesizer {
 
   void Exact() {
     const int64_t passes = p_.Symbols();
-    if (Over() || passes > kMostExactPasses || p_.micro_batches > kMostExactMicroBatches) return;
+    if (Over() || passes > kMostExactPasses || p_.units() > kMostExactUnits) return;
     ExactOptions exact;
     exact.most_nodes = options_.exact_nodes;
     exact.shorter_than = result_.proof.makespan;
@@ -131,7 +131,7 @@ class Synthesizer {
 }  // namespace
 
 absl::StatusOr<Synthesis> Synthesize(const SynthesisProblem& p, const SynthesisOptions& options) {
-  if (p.micro_batches < 1 || p.device_of_stage.empty()) return CheckProblem(p);
+  if (p.micro_batches < 1 || p.slices < 1 || p.device_of_stage.empty()) return CheckProblem(p);
   return Synthesizer(p, options).Run();
 }
 

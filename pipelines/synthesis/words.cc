@@ -41,20 +41,17 @@ std::vector<Symbol> WithCopies(const SynthesisProblem& p, const std::vector<Symb
 
 namespace {
 
-Action ActionOf(const SynthesisProblem& p, Symbol symbol, int m) {
-  const int s = StageOf(symbol);
-  switch (KindOf(symbol)) {
-    case kPassF:
-      return Forward(s, m);
-    case kPassI:
-      return p.split_backward ? BackwardInput(s, m) : Backward(s, m);
-    case kPassW:
-      return BackwardWeight(s, m);
-    default: {
-      const bool out = KindOf(symbol) == kCopyO;
-      return {out ? ActionKind::kOffload : ActionKind::kReload, static_cast<int16_t>(s), m, 0, 0};
-    }
-  }
+Action ActionOf(const SynthesisProblem& p, Symbol symbol, int n) {
+  constexpr ActionKind kKinds[] = {ActionKind::kForward, ActionKind::kBackwardInput,
+                                   ActionKind::kBackwardWeight, ActionKind::kOffload,
+                                   ActionKind::kReload};
+  Action action;
+  action.kind = kKinds[KindOf(symbol)];
+  if (KindOf(symbol) == kPassI && !p.split_backward) action.kind = ActionKind::kBackward;
+  action.stage = static_cast<int16_t>(StageOf(symbol));
+  action.micro_batch = n / p.slices;
+  action.slice = static_cast<int16_t>(p.SliceOf(symbol, n));
+  return action;
 }
 
 }  // namespace
@@ -65,6 +62,7 @@ Schedule ScheduleOf(const SynthesisProblem& p, const OrderWords& words) {
   schedule.stages = StageGraph::Chain(p.stages());
   schedule.placement = Placement::Single(p.device_of_stage, p.devices, p.micro_batches);
   schedule.num_micro_batches = p.micro_batches;
+  schedule.num_slices = p.slices;
   schedule.order.resize(p.devices);
   std::vector<int> next(p.symbols(), 0);
   for (int d = 0; d < p.devices; ++d) {
@@ -83,8 +81,9 @@ absl::StatusOr<OrderWords> WordsOf(const SynthesisProblem& p, const Schedule& sc
   const Placement& placement = schedule.placement;
   if (schedule.num_stages() != p.stages() || schedule.num_devices() != p.devices ||
       schedule.num_micro_batches != p.micro_batches || !schedule.stages.IsChain() ||
-      schedule.stages.HasLags() || placement.num_replicas() != 1 || schedule.num_slices != 1 ||
-      schedule.forward_only || !schedule.micro_batches_of_stage.empty()) {
+      schedule.stages.HasLags() || placement.num_replicas() != 1 ||
+      schedule.num_slices != p.slices || schedule.forward_only ||
+      !schedule.micro_batches_of_stage.empty()) {
     return error("is no plain chain of the problem's sizes");
   }
   for (int s = 0; s < p.stages(); ++s) {
@@ -95,25 +94,25 @@ absl::StatusOr<OrderWords> WordsOf(const SynthesisProblem& p, const Schedule& sc
   OrderWords words(p.devices);
   std::vector<int> next(p.symbols(), 0);
   for (int d = 0; d < p.devices; ++d) {
-    const auto add = [&](int stage, int kind, int micro_batch) {
-      words[d].push_back(SymbolOf(stage, kind));
-      return next[words[d].back()]++ == micro_batch;
+    const auto add = [&](int kind, const Action& a) {
+      const Symbol symbol = SymbolOf(a.stage, kind);
+      words[d].push_back(symbol);
+      const int n = next[symbol]++;
+      return n / p.slices == a.micro_batch && p.SliceOf(symbol, n) == a.slice;
     };
     for (const Action& a : schedule.order[d]) {
       if (a.kind == ActionKind::kRecompute && p.Recomputes(a.stage)) continue;
       bool in_order = false;
       if (IsHostTransfer(a.kind)) {
-        in_order = p.Offloads(a.stage) &&
-                   add(a.stage, a.kind == ActionKind::kOffload ? kCopyO : kCopyL, a.micro_batch);
+        in_order = p.Offloads(a.stage) && add(a.kind == ActionKind::kOffload ? kCopyO : kCopyL, a);
       } else if (a.kind == ActionKind::kForward) {
-        in_order = add(a.stage, kPassF, a.micro_batch);
+        in_order = add(kPassF, a);
       } else if (a.kind == ActionKind::kBackward) {
-        in_order = add(a.stage, kPassI, a.micro_batch) &&
-                   (!p.split_backward || add(a.stage, kPassW, a.micro_batch));
+        in_order = add(kPassI, a) && (!p.split_backward || add(kPassW, a));
       } else if (p.split_backward && a.kind == ActionKind::kBackwardInput) {
-        in_order = add(a.stage, kPassI, a.micro_batch);
+        in_order = add(kPassI, a);
       } else if (p.split_backward && a.kind == ActionKind::kBackwardWeight) {
-        in_order = add(a.stage, kPassW, a.micro_batch);
+        in_order = add(kPassW, a);
       }
       if (!in_order) return error("has micro-batches out of order, or passes of other kinds");
     }
