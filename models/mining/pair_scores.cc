@@ -140,8 +140,8 @@ ScoredList MakeScoredList(const std::vector<Sentence>& sentences) {
   return list;
 }
 
-// A part of x with its tables. The terms that are products, as rows whose inner product is their sum: grams, then gains of words
-// of y with shares of words of y, then the same with x's words.
+// A part of x with its tables. The terms that are products, as rows whose inner product is their
+// sum: grams, then gains of words of y with shares of words of y, then the same with x's words.
 class PairScorer::Part {
  public:
   Part(const ScoredList& x, const ScoredList& y, const GramVectors& grams,
