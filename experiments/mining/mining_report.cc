@@ -27,7 +27,8 @@ Table IterationTable(const std::vector<Mined>& all) {
                {Label(m.language), Label(m.pool), Label(static_cast<double>(i + 1)),
                 Value(Origin::kComputed, static_cast<double>(m.task.pool.source.size())),
                 Value(Origin::kComputed, scores[i].of), Measured(scores[i].mined),
-                threshold.found ? Measured(threshold.precision) : Missing("nothing is mined")},
+                threshold.found ? Measured(threshold.precision)
+                                : Missing("no margin reaches the wanted precision")},
                scores[i]);
     }
   }

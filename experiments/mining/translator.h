@@ -33,15 +33,15 @@ namespace pipelab {
 
 struct TranslatorOptions {
   int64_t layers = 2, hidden = 128, heads = 4, feed_forward = 512;  // as TransformerConfig
-  double dropout = 0.2;
+  double dropout = 0.1;
   int64_t most_pieces = 16;
   int64_t least_count = 2;  // of a piece in the pairs, to be known
   int64_t steps = 1000;
-  int64_t warmup_steps = 100;
+  int64_t warmup_steps = 400;
   float learning_rate = 2e-3f;
   std::string scheme = "1f1b";
   int devices = 2, micro_batches = 4;
-  int64_t micro_batch_size = 8;  // pairs
+  int64_t micro_batch_size = 16;  // pairs
   uint64_t seed = 1;
 };
 

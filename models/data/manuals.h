@@ -46,7 +46,7 @@ struct ParallelText {
 struct ManualFolders {
   std::string manuals;
   // As CataloguePackages, MessengerPackages, OtherCataloguePackages.
-  std::vector<std::string> catalogues, messengers, others;
+  std::vector<std::string> catalogues, messengers, others = {};
 
   std::vector<std::string> AllCatalogues() const;
 };

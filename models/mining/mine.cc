@@ -100,6 +100,7 @@ absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector
   std::vector<MinedPair> teachers =
       LongPairs(AtLeast(mining.grams_alone, kFirstRatio), x_list, y_list);
   std::vector<MinedPair> learned;
+  std::vector<Threshold> estimates;
   double right = 0;  // of mining.pairs, as estimated
   int still = 0;     // iterations without growth, one after the other
   for (int i = 0; i < options.most_iterations && !teachers.empty(); ++i) {
@@ -108,7 +109,7 @@ absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector
     const Neighbours& near = mining.candidates;
     MineIteration now;
     now.mutual = MutualPairs(near, MarginKind::kHalf, options.k);
-    const auto estimates = EstimatePrecision(near, now.mutual, MarginKind::kHalf, options.k);
+    estimates = EstimatePrecision(near, now.mutual, MarginKind::kHalf, options.k);
     now.threshold = ChooseThreshold(estimates, options.precision);
     const double now_right = now.threshold.precision * static_cast<double>(now.threshold.pairs);
     const bool better = now_right > right * (1 + options.settled);
@@ -127,6 +128,12 @@ absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector
     mining.iterations.push_back(std::move(now));
     if (still == 2) break;
     teachers = Either(learned, before);
+  }
+  const Threshold softer = ChooseThreshold(estimates, options.teaching);
+  if (mining.pairs.empty() && softer.found) {
+    MineIteration& last = mining.iterations.back();
+    last.threshold = softer;
+    mining.pairs = last.pairs = AtLeast(last.mutual, last.threshold.margin);
   }
   return mining;
 }

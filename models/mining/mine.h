@@ -12,7 +12,8 @@
 // that choose each other (margin.h). What is kept has a margin from which an estimate, made without
 // truth, promises the wanted precision (threshold.h). An iteration that does not find 2 % more right
 // pairs, as estimated, keeps what one before mined; one where no margin even reaches the precision
-// of teachers takes it back. Two iterations without growth are the last.
+// of teachers takes it back. Two iterations without growth are the last. Where nothing is mined then,
+// what reaches the precision of teachers is, and `threshold` says which precision that is.
 //
 // Tables learn from pairs of a softer precision. Where no margin reaches that, they learn from those
 // that are within 0.02 of the best estimate. Where the best is below 0.3, they learn from the best by

@@ -26,6 +26,28 @@ struct Stratum {
   double mined = 0, orphans = 0, others = 0;  // others: sentences of x that no pair has
 };
 
+// Neighbouring strata together until the share of orphans rises from each to the next (pool adjacent
+// violators).
+std::vector<Stratum> Rising(const std::array<Stratum, kStrata>& strata) {
+  std::vector<Stratum> rising;
+  for (const Stratum& s : strata) {
+    rising.push_back(s);
+    while (rising.size() > 1) {
+      const Stratum last = rising.back();
+      Stratum& before = rising[rising.size() - 2];
+      if (before.mined > 0 && last.mined > 0 &&
+          before.orphans * last.mined <= last.orphans * before.mined) {
+        break;
+      }
+      before.mined += last.mined;
+      before.orphans += last.orphans;
+      before.others += last.others;
+      rising.pop_back();
+    }
+  }
+  return rising;
+}
+
 // What the wrong pairs are by strata, where `others` sentences are in no pair.
 double WrongPairs(const std::array<Stratum, kStrata>& strata, double others) {
   Stratum all;
@@ -37,11 +59,10 @@ double WrongPairs(const std::array<Stratum, kStrata>& strata, double others) {
   if (all.others == 0) return 0;
   const double upper = WilsonUpper(all.orphans, all.mined);
   // Half an orphan more, spread over all pairs: a share that is 0 everywhere is alike everywhere.
-  const double mean = (all.orphans + 0.5) / all.mined;
+  const double more = 0.5 / all.mined, mean = all.orphans / all.mined + more;
   double wrong = 0;
-  for (const Stratum& s : strata) {
-    const double orphans = s.orphans + 0.5 * s.mined / all.mined;
-    const double share = upper * (orphans + kBorrowed * mean) / (s.mined + kBorrowed) / mean;
+  for (const Stratum& s : Rising(strata)) {
+    const double share = upper * (s.orphans / s.mined + more) / mean;
     if (share >= 1) return std::numeric_limits<double>::infinity();
     wrong += share / (1 - share) * s.others * others / all.others;
   }
