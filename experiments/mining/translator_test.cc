@@ -37,6 +37,8 @@ TranslatorOptions Small(int64_t steps) {
   options.most_pieces = 16;
   options.least_count = 1;
   options.steps = steps;
+  options.warmup_steps = 100;
+  options.micro_batch_size = 8;
   options.learning_rate = 1e-2f;
   return options;
 }
