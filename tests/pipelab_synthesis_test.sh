@@ -11,7 +11,8 @@ by_hand() {
   makespan 31.0 --csv=mine.csv
 }
 
-# promised CONFIGURATION OPTION...: of a model, as simulate says. stdout and mine.txt are what synthesize wrote.
+# promised CONFIGURATION OPTION...: of a model, as simulate says. stdout and mine.txt are what
+# synthesize wrote.
 promised() {
   local on=(--model=llama-3-8b --cluster=dgx-h100) promised said
   "$pipelab" synthesize "$1" "${on[@]}" --time_limit=5s --schedule_out=mine.txt --json_out=found.json "${@:2}" >stdout 2>stderr || return 1
@@ -34,8 +35,9 @@ with_copies() {
   [[ $(grep -c ' equal$' stdout) == 2 ]] || { cat stdout; return 1; }
 }
 
-# Token slices: halves and quarters of a micro-batch begin earlier; simulated and trained as they are. Of a model,
-# later slices take longer, and a zigzag of slices is shorter than what the catalogue has.
+# Token slices: halves and quarters of a micro-batch begin earlier; simulated and trained as they
+# are. Of a model, later slices take longer, and a zigzag of slices is shorter than what the
+# catalogue has.
 with_slices() {
   prints 'synthesized, looped V=1, 4 slices' synthesize 1f1b:P=2,M=3 --memory=2 --freedoms=split,slices --schedule_out=mine.txt --json_out=found.json || return 1
   makespan "$(sed -n 's/^ *"step": \([0-9.]*\),*$/\1/p' found.json)" mine.txt || return 1

@@ -1,38 +1,13 @@
 #include "models/mining/dual_scores.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <set>
 #include <utility>
 
-#include "absl/types/span.h"
+#include "models/mining/margin.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
-namespace {
-
-// What is among the best k + 1 of either side, each once, by x.
-std::set<std::pair<int32_t, int32_t>> PairsOf(const Neighbours& candidates, int k) {
-  std::set<std::pair<int32_t, int32_t>> pairs;
-  const auto best = [k](absl::Span<const Neighbour> list) {
-    return list.subspan(0, std::min<size_t>(list.size(), k + 1));
-  };
-  for (int64_t x = 0; x < candidates.of_x.rows(); ++x) {
-    for (const Neighbour& n : best(candidates.of_x.Of(x))) {
-      pairs.emplace(static_cast<int32_t>(x), n.index);
-    }
-  }
-  for (int64_t y = 0; y < candidates.of_y.rows(); ++y) {
-    for (const Neighbour& n : best(candidates.of_y.Of(y))) {
-      pairs.emplace(n.index, static_cast<int32_t>(y));
-    }
-  }
-  return pairs;
-}
-
-}  // namespace
-
 absl::StatusOr<Neighbours> DualScores(const std::vector<std::string>& x,
                                       const std::vector<std::string>& y,
                                       const Neighbours& candidates, int k,
@@ -41,7 +16,7 @@ absl::StatusOr<Neighbours> DualScores(const std::vector<std::string>& x,
                                       const CrossEntropiesOf& backward) {
   std::vector<std::pair<int32_t, int32_t>> pairs;
   std::vector<TextPair> there, back;
-  for (const auto& [i, j] : PairsOf(candidates, k)) {
+  for (const auto& [i, j] : CandidatePairs(candidates, k + 1)) {
     const TextPair pair = {x[i], y[j]};
     if (!fits(pair)) continue;
     pairs.emplace_back(i, j);

@@ -83,6 +83,24 @@ std::vector<MinedPair> MutualPairs(const Neighbours& near, MarginKind kind, int 
   return pairs;
 }
 
+std::vector<std::pair<int32_t, int32_t>> CandidatePairs(const Neighbours& near, int most) {
+  std::vector<std::pair<int32_t, int32_t>> pairs;
+  const auto best = [most](absl::Span<const Neighbour> list) { return list.subspan(0, most); };
+  for (int64_t x = 0; x < near.of_x.rows(); ++x) {
+    for (const Neighbour& n : best(near.of_x.Of(x))) {
+      pairs.emplace_back(static_cast<int32_t>(x), n.index);
+    }
+  }
+  for (int64_t y = 0; y < near.of_y.rows(); ++y) {
+    for (const Neighbour& n : best(near.of_y.Of(y))) {
+      pairs.emplace_back(n.index, static_cast<int32_t>(y));
+    }
+  }
+  std::sort(pairs.begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  return pairs;
+}
+
 std::vector<MinedPair> AtLeast(const std::vector<MinedPair>& pairs, float margin) {
   std::vector<MinedPair> kept;
   std::copy_if(pairs.begin(), pairs.end(), std::back_inserter(kept),

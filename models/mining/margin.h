@@ -12,6 +12,7 @@
 #define PIPELAB_MODELS_MINING_MARGIN_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -36,6 +37,9 @@ std::vector<MinedPair> MutualPairs(const Neighbours& near, MarginKind kind, int 
 
 // Of the k first of a list that are not `index`; 0 where there is none.
 float MeanOfOthers(absl::Span<const Neighbour> list, int32_t index, int k);
+
+// What is among the best `most` of either side, each once, by x.
+std::vector<std::pair<int32_t, int32_t>> CandidatePairs(const Neighbours& near, int most);
 
 std::vector<MinedPair> AtLeast(const std::vector<MinedPair>& pairs, float margin);
 

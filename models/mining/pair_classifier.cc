@@ -59,22 +59,6 @@ void Standardise(std::vector<PairSigns>* rows) {
   }
 }
 
-// Candidates of either side, each once, by x.
-std::vector<std::pair<int32_t, int32_t>> PlacesOf(const Neighbours& near) {
-  std::vector<std::pair<int32_t, int32_t>> places;
-  for (int64_t x = 0; x < near.of_x.rows(); ++x) {
-    for (const Neighbour& n : near.of_x.Of(x))
-      places.emplace_back(static_cast<int32_t>(x), n.index);
-  }
-  for (int64_t y = 0; y < near.of_y.rows(); ++y) {
-    for (const Neighbour& n : near.of_y.Of(y))
-      places.emplace_back(n.index, static_cast<int32_t>(y));
-  }
-  std::sort(places.begin(), places.end());
-  places.erase(std::unique(places.begin(), places.end()), places.end());
-  return places;
-}
-
 }  // namespace
 
 std::vector<double> FitLogistic(const std::vector<PairSigns>& rows,
@@ -104,7 +88,7 @@ std::vector<double> FitLogistic(const std::vector<PairSigns>& rows,
 Neighbours ClassifyPairs(const PairScorer& scorer, const Neighbours& near,
                          const std::vector<MinedPair>& right) {
   if (right.empty()) return near;
-  const std::vector<std::pair<int32_t, int32_t>> places = PlacesOf(near);
+  const std::vector<std::pair<int32_t, int32_t>> places = CandidatePairs(near, near.of_x.k());
   std::vector<PairSigns> signs = scorer.Signs(places);
   Standardise(&signs);
   std::vector<int32_t> y_of_x(near.of_x.rows(), -1);

@@ -13,7 +13,6 @@ namespace {
 
 constexpr int kParts = 5;
 constexpr int kStrata = 6;
-constexpr double kBorrowed = 10;                      // pairs of the mean share, in each stratum
 constexpr double kLeastPairs = 10, kLeastShare = 10;  // one pair in so many sentences
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
@@ -122,15 +121,15 @@ std::vector<Threshold> EstimatePrecision(const Neighbours& near,
   std::array<Stratum, kStrata> strata = {};
   for (const float nearness : whole) ++strata[by.Of(nearness)].others;
 
-  std::vector<size_t> best(pairs.size()), best_orphans;
-  std::iota(best.begin(), best.end(), 0);
-  best_orphans = best;
-  const auto sort = [](std::vector<size_t>* order, const auto& margin) {
-    std::stable_sort(order->begin(), order->end(),
-                     [&](size_t a, size_t b) { return margin(a) > margin(b); });
+  const auto highest_first = [&](const auto& margin_of) {
+    std::vector<size_t> order(pairs.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return margin_of(a) > margin_of(b); });
+    return order;
   };
-  sort(&best, [&](size_t p) { return pairs[p].margin; });
-  sort(&best_orphans, [&](size_t p) { return orphans[p]; });
+  const std::vector<size_t> best = highest_first([&](size_t p) { return pairs[p].margin; });
+  const std::vector<size_t> best_orphans = highest_first([&](size_t p) { return orphans[p]; });
   const auto sentences = static_cast<double>(std::min(near.of_x.rows(), near.of_y.rows()));
   const auto least = static_cast<size_t>(std::max(kLeastPairs, sentences / kLeastShare));
   std::vector<Threshold> estimates;
@@ -142,11 +141,11 @@ std::vector<Threshold> EstimatePrecision(const Neighbours& near,
     for (; next < pairs.size() && orphans[best_orphans[next]] >= pair.margin; ++next) {
       ++strata[by.Of(without[pairs[best_orphans[next]].x])].orphans;
     }
-    const auto mined = static_cast<double>(estimates.size() + 1);
+    const size_t count = estimates.size() + 1;
+    const auto mined = static_cast<double>(count);
     const double wrong = WrongPairs(strata, sentences - mined);
-    estimates.push_back({estimates.size() + 1 >= least, pair.margin,
-                         std::max(0.0, 1 - wrong / mined),
-                         static_cast<int64_t>(estimates.size() + 1)});
+    estimates.push_back({count >= least, pair.margin, std::max(0.0, 1 - wrong / mined),
+                         static_cast<int64_t>(count)});
   }
   return estimates;
 }

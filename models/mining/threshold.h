@@ -14,10 +14,10 @@
 // Sentences that have others like them are mined with a wrong one more often, and a pool's noise may
 // have fewer of these than what is mined. So the share is taken by strata of equal size, by the mean
 // score of a sentence's k best that are not its partner, and each stratum's share is of the
-// sentences there (post-stratification; Holt and Smith, JRSS A 1979). A stratum of few pairs borrows
-// from all. The whole is taken at the upper end of a confidence interval (Wilson, "Probable
-// inference, the law of succession, and statistical inference", 1927; one standard error), so that
-// a few orphans prove nothing.
+// sentences there (post-stratification; Holt and Smith, JRSS A 1979). Shares rise with that
+// mean; strata in which they do not are taken together. The whole is taken at the upper end of a
+// confidence interval (Wilson, "Probable inference, the law of succession, and statistical
+// inference", 1927; one standard error), so that a few orphans prove nothing.
 #ifndef PIPELAB_MODELS_MINING_THRESHOLD_H_
 #define PIPELAB_MODELS_MINING_THRESHOLD_H_
 
