@@ -118,6 +118,27 @@ TEST(ReadSentence, TakesCaseAndMarksAway) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Sentence s, ReadSentence("Čísla: ÄRGER, Привет — “X2”!"));
   EXPECT_THAT(s.stems, ElementsAre("čísla", "ärger", "привет", "x2"));
   EXPECT_EQ(s.text, U"čísla ärger привет x2");
+  EXPECT_THAT(s.names, ElementsAre("x2", "ärger"));
+  EXPECT_EQ(s.marks, U"!\"\",-:");
+}
+
+TEST(ReadSentence, MarksAreTheSameInAllLanguages) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Sentence english, ReadSentence("Open 'a.b'..."));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Sentence french, ReadSentence("Ouvrir «\u00a0a.b\u00a0»…"));
+  EXPECT_EQ(english.marks, U"\"\"....");
+  EXPECT_EQ(french.marks, english.marks);
+}
+
+// "KDE" is on both sides, "3" and "4" on one, ":" and "!" on one.
+TEST(PairScorer, SignsCountNamesAndMarksOfOneSide) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const auto x, ReadSentences({"KDE 3: new"}, "x"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const auto y, ReadSentences({"Neu in KDE 4!"}, "y"));
+  const ScoredList x_list = MakeScoredList(x), y_list = MakeScoredList(y);
+  const GramVectors grams = MakeGramVectors(x, y);
+  const PairScorer scorer(x_list, y_list, grams, {}, {});
+  const PairSigns signs = scorer.Signs({{0, 0}})[0];
+  EXPECT_DOUBLE_EQ(signs.values[13], std::log(3.0));
+  EXPECT_DOUBLE_EQ(signs.values[14], std::log(3.0));
 }
 
 // "a b" is "x y", "a" is "x": one iteration from t(.|a) = t(.|b) = t(.|null) = 1/2 by hand. In the

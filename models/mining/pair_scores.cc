@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <thread>
@@ -105,6 +106,14 @@ struct Explained {
   double rest = 0;   // nats that are not explained
 };
 
+// log(1 + members that are in one alone), of two that are sorted.
+template <typename Sorted>
+double Apart(const Sorted& a, const Sorted& b) {
+  Sorted alone;
+  std::set_symmetric_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(alone));
+  return std::log1p(static_cast<double>(alone.size()));
+}
+
 std::vector<double> LogLengths(const ScoredList& list, double mean) {
   std::vector<double> logs;
   for (const double length : list.length) logs.push_back(std::log(length / mean));
@@ -132,6 +141,8 @@ ScoredList MakeScoredList(const std::vector<Sentence>& sentences) {
       ++said;
     }
     list.words.push_back(std::move(words));
+    list.names.push_back(s.names);
+    list.marks.push_back(s.marks);
     list.length.push_back(static_cast<double>(std::max<size_t>(1, s.text.size())));
   }
   said = std::max(1.0, said);
@@ -258,7 +269,9 @@ std::vector<PairSigns> PairScorer::Signs(
                          std::log1p(y.rest),
                          std::log1p(x.rest),
                          std::log1p(static_cast<double>(y_.words[j].size())),
-                         std::log1p(static_cast<double>(x_.words[i].size()))};
+                         std::log1p(static_cast<double>(x_.words[i].size())),
+                         Apart(x_.names[i], y_.names[j]),
+                         Apart(x_.marks[i], y_.marks[j])};
     }
   }
   return signs;

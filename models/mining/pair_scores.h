@@ -31,10 +31,12 @@ namespace pipelab {
 
 // One list, as scoring needs it.
 struct ScoredList {
-  std::vector<WordIds> words;      // of each sentence; ids of this list alone
-  std::vector<double> word_share;  // of each word, of all that the list says
-  double word = 0;                 // the share of a word said once
-  std::vector<double> length;      // characters, at least 1
+  std::vector<WordIds> words;                   // of each sentence; ids of this list alone
+  std::vector<double> word_share;               // of each word, of all that the list says
+  double word = 0;                              // the share of a word said once
+  std::vector<double> length;                   // characters, at least 1
+  std::vector<std::vector<std::string>> names;  // as in sentence.h, and so are these:
+  std::vector<std::u32string> marks;
 };
 ScoredList MakeScoredList(const std::vector<Sentence>& sentences);
 
@@ -48,11 +50,11 @@ struct ScoreOptions {
 // What speaks for a pair or against it. A word's information is -log of its share (above), and as
 // much of it is explained as the word gains, at most all.
 struct PairSigns {
-  static constexpr int kCount = 13;
+  static constexpr int kCount = 15;
   // Gains of y's words and of x's, as in the score, and their product; the cosine of grams; how far
   // the lengths' logarithms are apart, and its square; the explained share of y's information, of
   // x's, and the lesser of both; log(1 + nats) of y's and x's that are not explained; log(1 + words)
-  // of both.
+  // of both; log(1 + names that one side alone has), and the same of marks.
   std::array<double, kCount> values;
 };
 

@@ -1,5 +1,6 @@
 #include "models/mining/sentence.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -30,6 +31,23 @@ bool IsMark(uint32_t c) {
          IsIn(c, 0x3000, 0x303F) || c == 0xFEFF;
 }
 
+// Spaces, controls and what is not seen, of the marks.
+bool IsBlank(uint32_t c) {
+  return c <= ' ' || IsIn(c, 0x7F, 0xA0) || c == 0xAD || IsIn(c, 0x2000, 0x200F) ||
+         IsIn(c, 0x2028, 0x202F) || c == 0x3000 || c == 0xFEFF;
+}
+
+// The mark as any language may write it.
+std::u32string PlainMark(uint32_t c) {
+  if (c == '\'' || c == '`' || c == 0xAB || c == 0xBB || c == 0xB4 || IsIn(c, 0x2018, 0x201F) ||
+      IsIn(c, 0x2039, 0x203A) || IsIn(c, 0x300C, 0x300F)) {
+    return U"\"";
+  }
+  if (IsIn(c, 0x2010, 0x2015)) return U"-";
+  if (c == 0x2026) return U"...";
+  return std::u32string(1, static_cast<char32_t>(c));
+}
+
 }  // namespace
 
 absl::StatusOr<Sentence> ReadSentence(absl::string_view text) {
@@ -37,21 +55,30 @@ absl::StatusOr<Sentence> ReadSentence(absl::string_view text) {
   Sentence sentence;
   std::string stem;
   size_t length = 0;
+  bool is_name = false;  // it has a digit, or a capital after its first letter
   const auto end_word = [&] {
-    if (length > 0) sentence.stems.push_back(std::exchange(stem, ""));
+    if (length > 0) {
+      if (is_name) sentence.names.push_back(stem);
+      sentence.stems.push_back(std::exchange(stem, ""));
+    }
     length = 0;
+    is_name = false;
   };
   for (const uint32_t c : characters) {
     if (IsMark(c)) {
       end_word();
+      if (!IsBlank(c)) sentence.marks += PlainMark(c);
       continue;
     }
     if (length == 0 && !sentence.text.empty()) sentence.text.push_back(U' ');
     const uint32_t lower = LowerCase(c);
     sentence.text.push_back(static_cast<char32_t>(lower));
+    is_name |= IsIn(c, '0', '9') || (length > 0 && lower != c);
     if (length++ < kStem) stem += EncodeUtf8(lower);
   }
   end_word();
+  std::sort(sentence.names.begin(), sentence.names.end());
+  std::sort(sentence.marks.begin(), sentence.marks.end());
   return sentence;
 }
 
