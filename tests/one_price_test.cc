@@ -6,16 +6,20 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "experiments/commands/command.h"
+#include "experiments/vocabulary/vocabulary_steps.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "pipelines/cluster/catalog.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/variants.h"
+#include "pipelines/schedules/vocabulary.h"
 #include "pipelines/step/execution.h"
 #include "pipelines/step/step.h"
 #include "tools/base/json.h"
@@ -24,6 +28,7 @@
 ABSL_DECLARE_FLAG(std::string, model);
 ABSL_DECLARE_FLAG(std::string, cluster);
 ABSL_DECLARE_FLAG(std::string, dtype);
+ABSL_DECLARE_FLAG(std::string, kernels);
 ABSL_DECLARE_FLAG(std::string, json_out);
 ABSL_DECLARE_FLAG(std::string, explain);
 
@@ -84,14 +89,16 @@ Answer AnswerOf(const absl::StatusOr<StepPrediction>& p) {
 }
 
 // All ways to run each scheme on several grids; every third sharding and recomputation, and some in
-// sets. With experts some of them, which copies divide, and ranks too where they split rows.
+// sets. With experts some of them, which copies divide, and ranks too where they split rows. Schemes
+// with passes for parts of the vocabulary have parts.
 std::vector<StepConfig> ConfigsOf(int max_stages, bool experts) {
   std::vector<StepConfig> configs;
   const std::vector<Sharding> shardings = {Sharding::kReplicated, Sharding::kOptimizer,
                                            Sharding::kGradients, Sharding::kFully};
   size_t turn = 0;
   for (const Scheme& scheme : Catalog()) {
-    if ((scheme.options & kStageGraph) != 0) continue;  // needs edges of its own
+    const bool parts = TakesVocabularyParts(scheme);
+    if ((scheme.options & kStageGraph) != 0 && !parts) continue;  // needs edges of its own
     for (const auto& [p, t, d] :
          {std::tuple(2, 1, 1), {4, 1, 2}, {4, 2, 1}, {2, 2, 4}, {8, 1, 1}, {4, 2, 8}, {2, 4, 3}}) {
       for (const int m : {8, 16}) {
@@ -119,6 +126,10 @@ std::vector<StepConfig> ConfigsOf(int max_stages, bool experts) {
             c.overlap_data = turn % 5 != 0;
             c.sequence_parallel = t > 1 && turn % 7 == 0;
             c.micro_batch_size = 1 + static_cast<int64_t>(turn % 2);
+            c.vocabulary_barriers = parts ? 1 + static_cast<int>(turn / 2 % 2) : 0;
+            const bool once = parts && turn / 4 % 2 == 1;
+            c.vocabulary_exchange =
+                once ? VocabularyExchange::kCollectives : VocabularyExchange::kMessages;
             if (experts && turn / 8 % 3 != 0) continue;
             c.whole_experts = experts && c.sequence_parallel;
             c.experts = !experts ? 1 : c.whole_experts ? t * d : d;
@@ -126,10 +137,10 @@ std::vector<StepConfig> ConfigsOf(int max_stages, bool experts) {
             c.shards = sets && !experts ? d / 2 : 0;
             configs.push_back(c);
             if (turn % 12 == 7 && c.slices == 0) {
-              StepConfig& parts = configs.emplace_back(c);
-              parts.context = 2;
+              StepConfig& chunks = configs.emplace_back(c);
+              chunks.context = 2;
               const bool ring = turn % 24 == 7;
-              if (ring) parts.context_exchange = ContextExchange::kRing;
+              if (ring) chunks.context_exchange = ContextExchange::kRing;
             }
             // Refused alike where its calls do not suit the sizes.
             if (turn % 4 != 1 || (c.scheme != "1f1b" && c.scheme != "interleaved")) continue;
@@ -225,6 +236,42 @@ TEST_P(OnePrice, EveryWayGivesTheSame) {
   EXPECT_GE(priced, GetParam().least);
   std::printf("%d configurations of %s on %s have one price; %d are refused alike\n", priced,
               GetParam().model, GetParam().cluster, refused);
+}
+
+// A user's words for a step of the study of divided vocabularies give the study's step.
+TEST(OnePriceOfAStudy, DividedVocabularies) {
+  const std::string model = testing::TempDir() + "/gpt.json", path = testing::TempDir() + "/a.json";
+  std::ofstream(model) << R"({"model_type": "gpt2", "n_embd": 1024, "n_layer": 8, "n_head": 16,
+                              "n_positions": 512, "vocab_size": 90001,
+                              "tie_word_embeddings": false})";
+  absl::SetFlag(&FLAGS_model, model);
+  absl::SetFlag(&FLAGS_cluster, "dgx-a100");
+  absl::SetFlag(&FLAGS_dtype, "bf16");
+  absl::SetFlag(&FLAGS_kernels, "megatron");
+  absl::SetFlag(&FLAGS_json_out, path);
+  const VocabularySizes sizes = {4, 8, 8, 1024, 16, 512, 90001};
+  const ClusterSpec cluster = LoadCluster("--cluster", "dgx-a100").value();
+  for (const auto& [system, words] :
+       {std::pair(VocabularySystem::kRedistributed, "1f1b:"),
+        {VocabularySystem::kVocab1, "vocab_1f1b:vocabulary_barriers=2,"},
+        {VocabularySystem::kVocab2, "vocab_1f1b:vocabulary_barriers=1,"},
+        {VocabularySystem::kInterlaced, "vocab_interlaced:vocabulary_barriers=2,"}}) {
+    for (const auto exchange : {VocabularyExchange::kMessages, VocabularyExchange::kCollectives}) {
+      std::string config = absl::StrCat(words, "P=4,M=8,state=2+2");
+      if (IsDivided(system)) {
+        absl::StrAppend(&config, ",vocabulary_exchange=", VocabularyExchangeName(exchange));
+      }
+      SCOPED_TRACE(config);
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const VocabularyStep step,
+                                   SimulateVocabulary(system, sizes, cluster, exchange));
+      testing::internal::CaptureStdout();
+      const absl::Status status = SimulateCommand({"simulate", config});
+      testing::internal::GetCapturedStdout();
+      EXPECT_EQ(AnswerOf(status, path),
+                (Answer{true, "", ToSeconds(step.time) * 1e3, step.memory.value()}));
+    }
+  }
+  absl::SetFlag(&FLAGS_kernels, "own");
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, OnePrice, testing::ValuesIn(kPlaces),

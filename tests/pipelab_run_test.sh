@@ -40,6 +40,10 @@ JSON
   grep -q 'peak activation' stdout && grep -q 'sent a step' stdout || return 1
   prints 'losses: bit-equal' run local --devices=2 --micro_batches=8 --update_interval=2 --steps=2 || return 1
   grep -q 'as in serial local learning: each stage has its own loss$' stdout || { cat stdout; return 1; }
+  prints 'losses: bit-equal' run vocab_1f1b:P=3,M=4,vocabulary_barriers=1,recompute=blocks --steps=2 || return 1
+  grep -q 'bit-equal$' stdout && grep -q 'as predicted to the byte' stdout || { cat stdout; return 1; }
+  prints 'as predicted to the byte' run vocab_v_half:P=2,D=2,M=4,sharding=fully,vocabulary_barriers=2 --model=gpt-small --steps=2 || return 1
+  grep -q 'losses: within' stdout || { cat stdout; return 1; }
   prints '4 devices in groups of 2' run 1f1b --devices=2 --micro_batches=4 --steps=3 --tensor_parallel=2 || return 1
   grep -q 'losses: within' stdout && grep -q 'sent to group' stdout || return 1
   grep -q 'as predicted to the byte' stdout || { cat stdout; return 1; }

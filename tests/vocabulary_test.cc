@@ -1,13 +1,17 @@
-// Vocabulary parallelism that trains: a GPT whose embedding and head are divided among all devices
-// has, under 1F1B, V-Half and interlaced, with passes S and T, the bits of the serial loop over the same layers,
-// in memory and traffic as predicted to the byte; one part has the losses of the whole model.
+// Vocabulary parallelism that trains: a GPT whose embedding and head a configuration divides among
+// all devices has, under 1F1B, V-Half and interlaced, with passes S and T, the bits of the serial
+// loop over the same layers, in memory and traffic as predicted to the byte; one part has the losses
+// of the whole model.
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "gtest/gtest.h"
 #include "models/zoo/vocabulary_shards.h"
 #include "pipelines/runtime/training.h"
+#include "pipelines/step/step.h"
 #include "tests/small_gpt.h"
 #include "tests/small_training.h"
 #include "tools/base/status_matchers.h"
@@ -17,19 +21,11 @@ namespace {
 
 constexpr int kSteps = 20;
 
-// The stages of a chain for the layers of a SmallGpt.
-std::vector<int> ChainOf(size_t layers, int stages) {
-  std::vector<int> stage_of_layer;
-  for (size_t i = 0; i < layers; ++i) {
-    stage_of_layer.push_back(static_cast<int>(i * stages / layers));
-  }
-  return stage_of_layer;
-}
-
 struct Case {
   const char* scheme;
   int devices, micro_batches, barriers;
   bool tied;
+  const char* recompute = "none";
 };
 
 class Vocabulary : public testing::TestWithParam<Case> {};
@@ -38,18 +34,23 @@ TEST_P(Vocabulary, TrainsAsSerial) {
   const Case& c = GetParam();
   const ModelGraph whole = SmallGpt(c.tied);
   const std::unique_ptr<BatchSource> batches = SmallText();
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const ShardedVocabulary sharded,
-                               ShardVocabulary(whole, c.devices, c.barriers));
-  const bool v = c.scheme == std::string("vocab_v_half");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const StepConfig config,
+      ParseStepConfig("config", absl::StrCat(c.scheme, ":P=", c.devices, ",M=", c.micro_batches,
+                                             ",cut=layers,recompute=", c.recompute,
+                                             ",vocabulary_barriers=", c.barriers)));
+  const auto on = ModelOnCluster::Of(whole, absl::nullopt, NumberType::kFp32);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Step step, BuildStep(on->step(), config));
   TrainingOptions options = SmallTraining(c.scheme, c.devices, c.micro_batches);
-  options.stage_of_layer =
-      sharded.StageOfLayer(ChainOf(whole.layers.size(), c.devices * (v ? 2 : 1)));
-  PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,
-                               PipelineTraining::Create(sharded.graph, *batches, options));
+  options.schedule = step.program.schedule;
+  options.stage_of_layer = step.partition.stage_of_layer;
+  options.block_of_layer = step.partition.block_of_layer;
+  const ModelGraph& graph = *step.own_graph;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph, *batches, options));
   SerialOptions serial = SmallSerial(*batches, c.micro_batches);
   serial.stage_of_layer = options.stage_of_layer;  // a stage's own gradients are summed first
   const std::vector<double> losses = LossesAsPredicted(training.get(), kSteps);
-  EXPECT_EQ(losses, SerialLosses(sharded.graph, serial, kSteps));
+  EXPECT_EQ(losses, SerialLosses(graph, serial, kSteps));
   EXPECT_LT(losses.back(), 0.95 * losses.front());
 }
 
@@ -61,11 +62,15 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"vocab_1f1b", 8, 16, 1, false}, Case{"vocab_interlaced", 2, 4, 2, false},
                     Case{"vocab_interlaced", 3, 7, 1, false},
                     Case{"vocab_interlaced", 4, 8, 2, true}, Case{"vocab_v_half", 2, 4, 2, false},
-                    Case{"vocab_v_half", 4, 8, 1, true}, Case{"vocab_v_half", 4, 6, 2, false}),
+                    Case{"vocab_v_half", 4, 8, 1, true}, Case{"vocab_v_half", 4, 6, 2, false},
+                    Case{"vocab_1f1b", 4, 8, 2, false, "full"},
+                    Case{"vocab_1f1b", 4, 8, 1, true, "blocks"},
+                    Case{"vocab_v_half", 2, 4, 1, false, "full"},
+                    Case{"vocab_interlaced", 3, 6, 2, false, "blocks"}),
     [](const auto& info) {
       const Case& c = info.param;
       return c.scheme + std::to_string(c.devices) + "_" + std::to_string(c.micro_batches) + "_" +
-             std::to_string(c.barriers) + (c.tied ? "_tied" : "");
+             std::to_string(c.barriers) + (c.tied ? "_tied" : "") + "_" + c.recompute;
     });
 
 // One part is the whole model, from the same start: only the loss is summed elsewhere.

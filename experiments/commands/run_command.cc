@@ -27,6 +27,7 @@
 #include "kernels/tensor/arena.h"
 #include "models/checkpoint/training_state.h"
 #include "models/layers/serial_trainer.h"
+#include "models/specs/vocabulary_parts.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/versions.h"
 #include "pipelines/runtime/batch_norm.h"
@@ -161,9 +162,8 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   // Terms of a gradient's sum: a group adds one a member.
   trained.result.sizes.micro_batches =
       schedule.num_micro_batches * static_cast<int>(study.micro_batch_size);
-  trained.result.must_be_bit_equal = KeepsMicroBatchOrder(schedule) &&
-                                     SumsInLayerOrder(trained.graph, training->partition()) &&
-                                     !study.split().divides() && !study.lowering.slice_exchange;
+  trained.result.must_be_bit_equal =
+      KeepsMicroBatchOrder(schedule) && !study.split().divides() && !study.lowering.slice_exchange;
   AllowForDivision(study.graph, study.split(), study.devices.activations() == DataType::kBFloat16,
                    &trained.result);
   trained.result.slices = training->slices();
@@ -174,6 +174,10 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   const ModelPartition& partition = training->partition();
   trained.serial.norm_parts = NormParts(trained.graph, partition, schedule, study.batch_norm);
   trained.batch_norm = BatchNormNote(trained.graph, partition, schedule, study.batch_norm);
+  // A stage's own consumers of an output add up their gradients first: so does the serial loop.
+  if (!SumsInLayerOrder(trained.graph, partition)) {
+    trained.serial.stage_of_layer = partition.stage_of_layer;
+  }
   // The serial loop takes each sample through all stages as often.
   trained.has_serial = !schedule.HasUnequalPasses();
   if (HasOwnSteps(schedule)) {
@@ -349,7 +353,10 @@ absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
                       trained.result.slices, trained));
   }
   Equality equality = CompareLosses(trained.result, serial);
-  const auto is_detached = [](const LayerSpec& layer) { return !layer.detached.empty(); };
+  // A part of the vocabulary has its input's gradient from the loss.
+  const auto is_detached = [](const LayerSpec& layer) {
+    return !layer.detached.empty() && layer.kind != kVocabularyShard;
+  };
   const bool local =
       std::any_of(trained.graph.layers.begin(), trained.graph.layers.end(), is_detached);
   if (local) {

@@ -214,10 +214,9 @@ absl::Status OpenData(RunInput* study) {
 }
 
 // The configuration's model, cut and lowered as every command does.
-absl::Status TakeStep(const StepConfig& config, ScheduleInput input, RunInput* study) {
-  PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(config));
-  PIPELAB_RETURN_IF_ERROR(CheckTrainable(on->model().graph));
-  StepModel here = on->step();
+absl::Status TakeStepOf(const ModelOnCluster& on, const StepConfig& config, ScheduleInput input,
+                        RunInput* study) {
+  StepModel here = on.step();
   here.fold_data = false;
   here.cluster = nullptr;  // whatever the machine, stages are cut by flops
   StepCache cache(here);
@@ -227,7 +226,14 @@ absl::Status TakeStep(const StepConfig& config, ScheduleInput input, RunInput* s
   study->stage_of_layer = step.partition.stage_of_layer;
   study->block_of_layer = step.partition.block_of_layer;
   study->micro_batch_size = config.micro_batch_size * config.data;
-  study->graph = step.with_heads.value_or(on->model().graph);
+  study->graph = step.own_graph.value_or(on.model().graph);
+  return absl::OkStatus();
+}
+
+absl::Status TakeStep(const StepConfig& config, ScheduleInput input, RunInput* study) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(config));
+  PIPELAB_RETURN_IF_ERROR(CheckTrainable(on->model().graph));
+  PIPELAB_RETURN_IF_ERROR(TakeStepOf(*on, config, std::move(input), study));
   return OpenData(study);
 }
 
@@ -239,6 +245,11 @@ absl::Status TakeConfig(const std::string& word, const StepConfig& config, RunIn
     if (!FlagWasSet(flag)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--", flag, ": the configuration ", word, " says its own; give it there"));
+  }
+  if (config.vocabulary_exchange == VocabularyExchange::kCollectives) {
+    return absl::InvalidArgumentError(
+        "vocabulary_exchange=collectives: has a price, and nothing that runs; run sends messages, "
+        "so leave it out");
   }
   study->tensor_parallel = config.tensor;
   study->sequence_parallel = config.sequence_parallel;
@@ -279,6 +290,11 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
                                ? config.micro_batch_size * config.data
                                : LeastSamples(study.schedule, config.context);
   PIPELAB_RETURN_IF_ERROR(MakeSmallGpt(&study));
+  if (config.divides_vocabulary()) {
+    const auto on = ModelOnCluster::Of(study.graph, absl::nullopt, NumberType::kFp32);
+    PIPELAB_RETURN_IF_ERROR(TakeStepOf(*on, config, ScheduleInput(), &study));
+    return study;
+  }
   PIPELAB_RETURN_IF_ERROR(CheckRebuiltBlocks(config));
   if (config.recompute == Recompute::kBlocks) {
     study.rebuilt_blocks = config.rebuilt_blocks;

@@ -11,6 +11,7 @@
 #include "experiments/commands/stage_flags.h"
 #include "experiments/commands/step_input.h"
 #include "experiments/commands/user_file.h"
+#include "experiments/flags.h"
 #include "pipelines/ir/schedule_json.h"
 #include "pipelines/ir/text.h"
 #include "pipelines/ir/validate.h"
@@ -18,6 +19,7 @@
 #include "pipelines/schedules/guided_order.h"
 #include "pipelines/step/recompute_gaps.h"
 #include "pipelines/step/schedule_file.h"
+#include "pipelines/step/vocabulary_parts.h"
 #include "tools/base/status_macros.h"
 
 ABSL_DECLARE_FLAG(int64_t, micro_batch_size);  // step_input.cc
@@ -107,7 +109,14 @@ absl::StatusOr<ScheduleInput> FromWord(const std::string& word) {
     return input;
   }
   PIPELAB_RETURN_IF_ERROR(FindScheme(input.config.scheme, "scheme").status());
+  PIPELAB_RETURN_IF_ERROR(CheckVocabularyParts(input.config));
   SchemeParams params = SchemeSizes(input.config, input.config.copies());
+  const bool divided = input.config.divides_vocabulary();
+  if (divided && FlagWasSet("edges")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--edges: vocabulary_barriers=", input.config.vocabulary_barriers,
+                     " says which stage feeds which; leave out one of the two"));
+  }
   PIPELAB_RETURN_IF_ERROR(ReadStageFlags(&params));
   PIPELAB_ASSIGN_OR_RETURN(input.schedule, MakeSchedule(input.config.scheme, params));
   // Where no model says more: of equal passes. BuildStep has the times of its own.
@@ -115,7 +124,7 @@ absl::StatusOr<ScheduleInput> FromWord(const std::string& word) {
   equal.recompute = equal.forward;
   PIPELAB_ASSIGN_OR_RETURN(input.schedule,
                            RecomputeEarly(input.config, std::move(input.schedule), equal));
-  if (params.stages.num_stages() > 0 || !params.devices_of_stage.empty() ||
+  if ((params.stages.num_stages() > 0 && !divided) || !params.devices_of_stage.empty() ||
       !params.micro_batches_of_stage.empty()) {
     PIPELAB_RETURN_IF_ERROR(SetOwn(&input));
   }

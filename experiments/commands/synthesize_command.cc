@@ -322,6 +322,11 @@ absl::Status SynthesizeCommand(const Words& words) {
         words[1], ": synthesize makes a schedule; give a scheme's name and its sizes"));
   }
   PIPELAB_RETURN_IF_ERROR(FindScheme(config.scheme, "scheme").status());
+  if (config.divides_vocabulary()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("vocabulary_barriers=", config.vocabulary_barriers,
+                     ": synthesize orders passes of a chain alone; leave it out"));
+  }
   if (config.pipeline < 1 || config.pipeline > 256 || config.micro_batches < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(words[1], ": P must be from 1 to 256 and M at least 1 for synthesize"));

@@ -2,7 +2,7 @@
 // Parallelism" (Yeung et al., MLSys 2025, arXiv 2411.05288) measured them, simulated.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(VocabularyStep s, SimulateVocabulary(
-//       VocabularySystem::kVocab1, VocabularySizes(), cluster, Exchange::kCollectives));
+//       VocabularySystem::kVocab1, VocabularySizes(), cluster, VocabularyExchange::kMessages));
 //   s.mfu;   // 0 to 1
 #ifndef PIPELAB_EXPERIMENTS_VOCABULARY_VOCABULARY_STEPS_H_
 #define PIPELAB_EXPERIMENTS_VOCABULARY_VOCABULARY_STEPS_H_
@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "pipelines/cluster/cluster.h"
+#include "pipelines/step/step_config.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -24,13 +25,6 @@ enum class VocabularySystem : uint8_t {
 };
 const char* VocabularySystemName(VocabularySystem system);
 bool IsDivided(VocabularySystem system);  // the vocabulary, among all devices
-
-// What parts of the vocabulary exchange with the chain's ends.
-enum class Exchange : uint8_t {
-  kMessages,     // one to and from each part, all on one device's link: what Lower makes of edges
-  kCollectives,  // a broadcast or a reduction that this link carries once, as the paper runs them:
-                 // each part's message has 1 / (P - 1) of the bytes
-};
 
 struct VocabularySizes {
   int devices = 32, micro_batches = 128;
@@ -46,7 +40,8 @@ struct VocabularyStep {
 
 absl::StatusOr<VocabularyStep> SimulateVocabulary(VocabularySystem system,
                                                   const VocabularySizes& sizes,
-                                                  const ClusterSpec& cluster, Exchange exchange);
+                                                  const ClusterSpec& cluster,
+                                                  VocabularyExchange exchange);
 
 }  // namespace pipelab
 

@@ -137,12 +137,13 @@ absl::StatusOr<std::vector<VocabularyCell>> SimulateCells(const VocabularyPaper&
     cell.system = *system;
     VocabularySizes sizes;
     sizes.vocabulary = published.vocabulary;
-    PIPELAB_ASSIGN_OR_RETURN(cell.as_collectives, SimulateVocabulary(cell.system, sizes, cluster,
-                                                                     Exchange::kCollectives));
+    PIPELAB_ASSIGN_OR_RETURN(
+        cell.as_collectives,
+        SimulateVocabulary(cell.system, sizes, cluster, VocabularyExchange::kCollectives));
     cell.as_messages = cell.as_collectives;
     if (IsDivided(cell.system)) {
-      PIPELAB_ASSIGN_OR_RETURN(
-          cell.as_messages, SimulateVocabulary(cell.system, sizes, cluster, Exchange::kMessages));
+      PIPELAB_ASSIGN_OR_RETURN(cell.as_messages, SimulateVocabulary(cell.system, sizes, cluster,
+                                                                    VocabularyExchange::kMessages));
     }
     cells.push_back(std::move(cell));
   }

@@ -35,7 +35,7 @@ TEST(VocabularyTable, PartsBalanceMemory) {
   s.heads = 16;
   const auto memory = [&](VocabularySystem system, int64_t words) {
     s.vocabulary = words;
-    const auto step = SimulateVocabulary(system, s, cluster, Exchange::kCollectives);
+    const auto step = SimulateVocabulary(system, s, cluster, VocabularyExchange::kCollectives);
     EXPECT_THAT(step, IsOk());
     return static_cast<double>(step->memory.value());
   };

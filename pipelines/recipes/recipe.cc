@@ -100,7 +100,7 @@ absl::Status CheckExportable(const StepConfig& config, absl::string_view system,
                                          "rebuilt",          "replicas",    "whole_experts",
                                          "slices",           "update",      "execution",
                                          "concatenation",    "dispatch",    "exchanges",
-                                         "tensor_overlap",   "state"};
+                                         "tensor_overlap",   "state",       "vocabulary_barriers"};
   const StepConfig defaults;
   for (const StepField& f : StepFields()) {
     if (!is_in(kSome, f.key) || is_in(writes, f.key)) continue;

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "models/specs/norm_spec.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/chain_partition.h"
 #include "pipelines/cost/model_partition.h"
@@ -14,6 +15,7 @@
 #include "pipelines/step/expert_exchange.h"
 #include "pipelines/step/local_stages.h"
 #include "pipelines/step/step.h"
+#include "pipelines/step/vocabulary_parts.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -177,14 +179,26 @@ std::vector<int> UnitOfLayer(const GroupedModel& model, CutRule rule) {
   return units;
 }
 
+std::vector<int> RebuiltBlocksOf(const StepModel& model) {
+  const ModelGraph& graph = model.model->graph;
+  std::vector<int> blocks = RebuiltBlocks(graph, model.model->group_of_layer);
+  const int parts = model.vocabulary_parts, layers = static_cast<int>(blocks.size());
+  if (parts == 0) return blocks;
+  // The sum of the parts of the embedding, too, and the norm of the head.
+  const int behind = layers - parts - 1;
+  const int last = behind - (graph.layers[behind - 1].kind == kNorm ? 1 : 0);
+  std::fill(blocks.begin(), blocks.begin() + parts + 1, -1);
+  std::fill(blocks.begin() + last, blocks.end(), -1);
+  return blocks;
+}
+
 absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& c) {
   const absl::optional<Machine> machine = model.machine();
   const TensorGroup tensor = TensorGroupOf(model, c);
   const std::vector<int> unit_of_layer = UnitOfLayer(*model.model, c.cut);
-  const std::vector<int> blocks =
-      c.recompute == Recompute::kBlocks
-          ? RebuiltBlocks(model.model->graph, model.model->group_of_layer)
-          : std::vector<int>(unit_of_layer.size());
+  const std::vector<int> blocks = c.recompute == Recompute::kBlocks
+                                      ? RebuiltBlocksOf(model)
+                                      : std::vector<int>(unit_of_layer.size());
   std::vector<StageCost> units(unit_of_layer.empty() ? 0 : unit_of_layer.back() + 1);
   for (size_t i = 0; i < unit_of_layer.size(); ++i) {
     const LayerSpec& layer = model.model->graph.layers[i];
@@ -208,13 +222,17 @@ absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const S
 absl::StatusOr<std::vector<int>> CutUnits(const StepModel& model, const StepConfig& c,
                                           const std::vector<StageCost>& times, int stages,
                                           const StageLearning& learning) {
-  if (stages > static_cast<int>(times.size())) {
+  const int parts = model.vocabulary_parts, around = StagesAroundChain(parts);
+  const int units = static_cast<int>(times.size()) - around;
+  stages -= around;
+  if (stages > units) {
     return absl::InvalidArgumentError(absl::StrCat(
-        stages, " stages, but the model has ", times.size(),
+        stages, " stages, but the model has ", units,
         c.cut == CutRule::kLayers ? " layers"
                                   : " blocks to cut between; cut=layers cuts anywhere"));
   }
-  const std::vector<double> costs = UnitCosts(model, c, times, learning.forward_only);
+  const std::vector<double> all = UnitCosts(model, c, times, learning.forward_only);
+  const std::vector<double> costs(all.begin() + parts, all.begin() + parts + units);
   std::vector<StageEnd> ends;
   if (learning.heads.has_value()) {
     PIPELAB_ASSIGN_OR_RETURN(ends, StageEnds(model, c, *learning.heads));
@@ -229,7 +247,10 @@ absl::StatusOr<std::vector<int>> CutUnits(const StepModel& model, const StepConf
         c.cut == CutRule::kLayers ? "" : " or cut=layers"));
   }
   PIPELAB_RETURN_IF_ERROR(first.status());
-  return StageSizes(*first, static_cast<int>(times.size()));
+  std::vector<int> sizes(parts, 1);
+  for (int size : StageSizes(*first, units)) sizes.push_back(size);
+  sizes.resize(sizes.size() + around - parts, 1);
+  return sizes;
 }
 
 std::vector<int> StageOfLayer(const std::vector<int>& unit_of_layer,

@@ -13,6 +13,9 @@
 //   memory          the largest stage's state and activations are least, between blocks
 // A layout names the layers of each stage instead.
 //
+// Of a model with a divided vocabulary (StepModel::vocabulary_parts) the chain is cut so, and each
+// part is a stage.
+//
 // Stages that learn locally (scheme local) count with their heads, and each is cut so that all of
 // its layers get a gradient.
 //
@@ -39,6 +42,10 @@ TensorGroup TensorGroupOf(const StepModel& model, const StepConfig& config);
 
 // [layer] The unit that it is in, ascending from 0.
 std::vector<int> UnitOfLayer(const GroupedModel& model, CutRule rule);
+
+// [layer] The block that recompute=blocks rebuilds, -1 for none (RebuiltBlocks). Of a divided
+// vocabulary nothing is rebuilt, as of a whole one.
+std::vector<int> RebuiltBlocksOf(const StepModel& model);
 
 // [unit] The times of one micro-batch on one rank of a tensor-parallel group: forward, backward and
 // recompute; memory is not filled in.

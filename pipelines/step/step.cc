@@ -18,6 +18,7 @@
 #include "pipelines/schedules/guided_order.h"
 #include "pipelines/schedules/schemes.h"
 #include "pipelines/sim/atomic_pairs.h"
+#include "pipelines/step/divided_vocabulary.h"
 #include "pipelines/step/execution.h"
 #include "pipelines/step/execution_costs.h"
 #include "pipelines/step/expert_exchange.h"
@@ -255,6 +256,9 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
       WithStages(std::move(parts.schedule),
                  std::exchange(lowering.stages, absl::nullopt).value_or(parts.partition->stages)));
   PIPELAB_ASSIGN_OR_RETURN(step.costs, CostsOf(parts));
+  if (c.vocabulary_exchange == VocabularyExchange::kCollectives) {
+    PriceExchangeOnce(parts.schedule.stages, c.pipeline, &step.costs);
+  }
   step.costs.overlap = c.overlap_pipeline;
   step.costs.steady_overlap = c.steady_overlap;
   step.costs.overlap_collectives = c.overlap_data;
@@ -286,10 +290,11 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
   return step;
 }
 
-absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
-  const StepModel& model = cache->model();
+absl::StatusOr<Step> BuildStep(StepCache* whole, const StepConfig& config) {
+  const StepModel& model = whole->model();
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig c,
-                           cache->HasSchedule(config.scheme) ? config : WithSizesOfFile(config));
+                           whole->HasSchedule(config.scheme) ? config : WithSizesOfFile(config));
+  PIPELAB_ASSIGN_OR_RETURN(StepCache * cache, whole->CacheOf(c));
   PIPELAB_RETURN_IF_ERROR(CheckDevices(model, c));
   PIPELAB_RETURN_IF_ERROR(CheckExecution(c));
   PIPELAB_RETURN_IF_ERROR(CheckRebuiltBlocks(c));
@@ -335,8 +340,9 @@ absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
     ReplaceDevicesByGroups(early->members, &early->schedule);
     PIPELAB_ASSIGN_OR_RETURN(step, AssembleStep(*std::move(early)));
   }
-  step.model_flops = cache->ModelFlops(c.batch(), step.program.schedule.forward_only);
-  if (stages.with_heads != nullptr) step.with_heads = stages.with_heads->graph;
+  step.model_flops = whole->ModelFlops(c.batch(), step.program.schedule.forward_only);
+  if (stages.with_heads != nullptr) step.own_graph = stages.with_heads->graph;
+  if (c.divides_vocabulary()) step.own_graph = cache->model().model->graph;
   return step;
 }
 

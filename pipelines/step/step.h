@@ -35,7 +35,9 @@ namespace pipelab {
 struct Step {
   StepConfig config;
   ModelPartition partition;
-  absl::optional<ModelGraph> with_heads;  // what is cut, where stages learn locally
+  // What is cut, where it is not the model's graph: with the heads of stages that learn locally, or
+  // with a divided vocabulary.
+  absl::optional<ModelGraph> own_graph;
   Program program;
   CostTable costs;
   int members = 1;      // devices of the program for each pipeline device

@@ -17,6 +17,7 @@
 #include "pipelines/step/schedule_file.h"
 #include "pipelines/step/stage_cut.h"
 #include "pipelines/step/step.h"
+#include "pipelines/step/vocabulary_parts.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -39,7 +40,7 @@ std::string ScheduleKey(const StepConfig& c, bool timed) {
       absl::StrCat(c.scheme, "/", c.pipeline, "/", c.virtual_stages, "/", c.micro_batches, "/",
                    c.recompute == Recompute::kFull, "/", c.group_size, "/", c.replicas, "/",
                    c.slices, "/", c.update_interval, "/", ConcatenationName(c.concatenation), "/",
-                   SchemeSizes(c).forwards_first);
+                   SchemeSizes(c).forwards_first, "/", c.vocabulary_barriers);
   if (!timed) return key;
   absl::StrAppend(&key, "/", c.tensor, "/", c.context, "/", ContextExchangeName(c.context_exchange),
                   "/", c.experts, c.whole_experts ? "w/" : "/", c.data, "/", c.sequence_parallel,
@@ -53,22 +54,6 @@ std::string ScheduleKey(const StepConfig& c, bool timed) {
 // As the flag has it, where commas do not separate keys.
 std::string LayoutFlag(const StepConfig& c) {
   return absl::StrReplaceAll(c.layout, {{"+", ","}, {"/", ";"}});
-}
-
-// [layer] Its stage, of either kind of layout.
-absl::StatusOr<std::vector<int>> StagesOfLayout(const StepConfig& c, const ModelGraph& graph) {
-  const std::string layout = LayoutFlag(c);
-  if (!IsMegatronLayout(layout)) {
-    return ParseStages(layout, static_cast<int>(graph.layers.size()));
-  }
-  const auto error = [&](const absl::Status& status) {
-    return absl::InvalidArgumentError(absl::StrCat("--layout=", layout, ": ", status.message()));
-  };
-  const absl::StatusOr<std::vector<MegatronStage>> stages = ParseMegatronLayout(layout);
-  if (!stages.ok()) return error(stages.status());
-  absl::StatusOr<std::vector<int>> stage_of_layer = StageOfLayerIn(*stages, graph);
-  if (!stage_of_layer.ok()) return error(stage_of_layer.status());
-  return stage_of_layer;
 }
 
 bool HasOption(const StepConfig& c, SchemeOption option) {
@@ -113,6 +98,41 @@ PassTimes TimesOfStages(const CostTable& costs, Nanoseconds hop) {
 }
 
 }  // namespace
+
+absl::StatusOr<StepCache*> StepCache::CacheOf(const StepConfig& c) {
+  PIPELAB_RETURN_IF_ERROR(CheckVocabularyParts(c));
+  if (!c.divides_vocabulary()) return this;
+  const auto key = std::make_pair(c.pipeline, c.vocabulary_barriers);
+  auto found = divided_by_.find(key);
+  if (found == divided_by_.end()) {
+    PIPELAB_ASSIGN_OR_RETURN(DividedVocabulary made, DivideVocabulary(*model_.model, c));
+    found = divided_by_.emplace(key, Divided{std::move(made), nullptr}).first;
+    const DividedVocabulary& divided = found->second.of;
+    StepModel model = model_;
+    model.model = &divided.model;
+    model.vocabulary_parts = divided.parts();
+    found->second.cache = std::make_unique<StepCache>(model);
+    found->second.cache->divided_ = &divided;
+    found->second.cache->whole_ = &model_.model->graph;
+  }
+  return found->second.cache.get();
+}
+
+absl::StatusOr<std::vector<int>> StepCache::StagesOfLayout(const StepConfig& c) const {
+  const ModelGraph& graph = divided_ == nullptr ? model_.model->graph : *whole_;
+  const std::string layout = LayoutFlag(c);
+  if (!IsMegatronLayout(layout)) {
+    return ParseStages(layout, static_cast<int>(graph.layers.size()));
+  }
+  const auto error = [&](const absl::Status& status) {
+    return absl::InvalidArgumentError(absl::StrCat("--layout=", layout, ": ", status.message()));
+  };
+  const absl::StatusOr<std::vector<MegatronStage>> stages = ParseMegatronLayout(layout);
+  if (!stages.ok()) return error(stages.status());
+  absl::StatusOr<std::vector<int>> stage_of_layer = StageOfLayerIn(*stages, graph);
+  if (!stage_of_layer.ok()) return error(stage_of_layer.status());
+  return stage_of_layer;
+}
 
 absl::StatusOr<const StepModel*> StepCache::ModelOf(const StepConfig& c) {
   if (c.recompute != Recompute::kSelective) return &model_;
@@ -179,7 +199,8 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
   const GroupedModel& model = *model_.model;
   std::vector<int> stage_of_layer;
   if (!c.layout.empty()) {
-    PIPELAB_ASSIGN_OR_RETURN(stage_of_layer, StagesOfLayout(c, model.graph));
+    PIPELAB_ASSIGN_OR_RETURN(stage_of_layer, StagesOfLayout(c));
+    if (divided_ != nullptr) stage_of_layer = divided_->vocabulary.StageOfLayer(stage_of_layer);
   } else {
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* units, UnitsOf(c, stages));
     stage_of_layer = StageOfLayer(UnitOfLayer(model, c.cut), *units);
@@ -199,7 +220,7 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
     PIPELAB_ASSIGN_OR_RETURN(cut.partition, std::move(made));
     cut.ties = StageTies(model.graph, cut.partition);
     if (c.recompute == Recompute::kBlocks) {
-      cut.partition.block_of_layer = RebuiltBlocks(model.graph, model.group_of_layer);
+      cut.partition.block_of_layer = RebuiltBlocksOf(model_);
       RebuildFirst(c.rebuilt_blocks, &cut.partition);
     }
     if (heads.has_value()) {
@@ -210,8 +231,9 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
   }
   const int made = found->second.partition.num_stages();
   if (made == stages || stages == 0) return &found->second;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--layout=", LayoutFlag(c), ": ", made, " stages, but the scheme has ", stages));
+  const int around = StagesAroundChain(model_.vocabulary_parts);
+  return absl::InvalidArgumentError(absl::StrCat("--layout=", LayoutFlag(c), ": ", made - around,
+                                                 " stages, but the scheme has ", stages - around));
 }
 
 absl::StatusOr<const ModelPartition*> StepCache::PartitionOf(const StepConfig& c, int stages) {

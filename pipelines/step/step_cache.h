@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/schedule.h"
+#include "pipelines/step/divided_vocabulary.h"
 #include "pipelines/step/expert_exchange.h"
 #include "pipelines/step/local_stages.h"
 #include "pipelines/step/stage_cut.h"
@@ -77,6 +79,10 @@ class StepCache {
   }
 
   const StepModel& model() const { return model_; }
+  // The cache of the model that the configuration cuts: this one, or that of the model with its
+  // vocabulary divided, which has the functions below for such configurations. InvalidArgument:
+  // CheckVocabularyParts, DivideVocabulary.
+  absl::StatusOr<StepCache*> CacheOf(const StepConfig& config);
   // With the graph that the configuration computes: attention's core recomputed or not.
   // InvalidArgument where no layer keeps attention's scores.
   absl::StatusOr<const StepModel*> ModelOf(const StepConfig& config);
@@ -123,6 +129,12 @@ class StepCache {
     absl::optional<LocalStages> local;
   };
 
+  // Of each number of parts, of barriers.
+  struct Divided {
+    DividedVocabulary of;
+    std::unique_ptr<StepCache> cache;
+  };
+
   struct Made {
     Schedule schedule;
     int64_t asked = 0;  // for the last time: a number that rises
@@ -136,8 +148,15 @@ class StepCache {
   absl::StatusOr<PassTimes> PassTimesOf(const StepConfig& config);
   void DropOldSchedules();
 
+  // [layer of the user's model] Its stage, of either kind of layout.
+  absl::StatusOr<std::vector<int>> StagesOfLayout(const StepConfig& config) const;
+
   const StepModel model_;
-  GroupedModel selective_graph_;  // made when it is asked for
+  // Of a divided vocabulary: it and the whole model, which layouts name the layers of.
+  const DividedVocabulary* divided_ = nullptr;
+  const ModelGraph* whole_ = nullptr;
+  std::map<std::pair<int, int>, Divided> divided_by_;  // by parts, barriers
+  GroupedModel selective_graph_;                       // made when it is asked for
   StepModel selective_;
   std::map<SizeKey, std::vector<StageCost>> unit_times_;
   // By size, recompute, whether of some blocks alone, micro-batches where the rule looks at memory,

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "pipelines/step/execution.h"
 #include "pipelines/step/step_fields.h"
+#include "pipelines/step/vocabulary_parts.h"
 #include "tools/base/name_table.h"
 
 namespace pipelab {
@@ -42,6 +43,9 @@ constexpr std::array<std::pair<Exchanges, const char*>, 3> kExchanges = {
     {{Exchanges::kWaited, "waited"},
      {Exchanges::kBeside, "beside"},
      {Exchanges::kBesideDelayed, "beside_delayed"}}};
+constexpr std::array<std::pair<VocabularyExchange, const char*>, 2> kVocabularyExchanges = {
+    {{VocabularyExchange::kMessages, "messages"},
+     {VocabularyExchange::kCollectives, "collectives"}}};
 constexpr absl::string_view kFileEndings[] = {".csv", ".json", ".txt"};
 
 absl::Status Invalid(absl::string_view option, absl::string_view text, absl::string_view word,
@@ -88,6 +92,12 @@ absl::StatusOr<Dispatch> FindDispatch(absl::string_view name) {
 const char* ExchangesName(Exchanges exchanges) { return NameInTable(kExchanges, exchanges); }
 absl::StatusOr<Exchanges> FindExchanges(absl::string_view name) {
   return FindInTable(kExchanges, name);
+}
+const char* VocabularyExchangeName(VocabularyExchange exchange) {
+  return NameInTable(kVocabularyExchanges, exchange);
+}
+absl::StatusOr<VocabularyExchange> FindVocabularyExchange(absl::string_view name) {
+  return FindInTable(kVocabularyExchanges, name);
 }
 const char* BatchNormName(BatchNormCopies batch_norm) {
   return NameInTable(kBatchNorm, batch_norm);
@@ -175,6 +185,7 @@ SchemeParams SchemeSizes(const StepConfig& c, int members) {
   sizes.concatenation = c.concatenation;
   sizes.update_interval = c.update_interval;
   sizes.slices = c.slices;
+  if (c.divides_vocabulary()) sizes.stages = StagesWithVocabulary(c);
   // The whole mode is asked of every schedule; the others have no such order.
   sizes.forwards_first = (c.execution & kAllForwardsFirst) != 0 && c.scheme == "interleaved" &&
                          c.micro_batches == c.pipeline;

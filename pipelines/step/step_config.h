@@ -46,6 +46,12 @@
 //   slice_exchange  of token slices of equal lengths: the devices of the pipeline spread the
 //                   attention of those that they have at a time evenly (SlimPipe's context
 //                   exchange); ir/slice_exchange.h
+//   vocabulary_barriers
+//                   embedding and head are divided by words among the devices of the pipeline, with
+//                   1 or 2 barriers a micro-batch (Vocab-2, Vocab-1; vocabulary_parts.h) (0: whole)
+//   vocabulary_exchange
+//                   between these parts and the ends of the chain: messages (default), as programs
+//                   run it, or collectives, a price alone
 //   gathers_each    sharded weights are gathered for each micro-batch
 //   tensor_overlap  of sequence parallelism: rows are gathered and scattered beside the products
 //                   that take or make them (Megatron-LM's --tp-comm-overlap): layer_times.h
@@ -114,6 +120,10 @@ enum class Exchanges : uint8_t { kWaited, kBeside, kBesideDelayed };
 const char* ExchangesName(Exchanges exchanges);  // "waited"
 absl::StatusOr<Exchanges> FindExchanges(absl::string_view name);
 
+enum class VocabularyExchange : uint8_t { kMessages, kCollectives };
+const char* VocabularyExchangeName(VocabularyExchange exchange);  // "messages"
+absl::StatusOr<VocabularyExchange> FindVocabularyExchange(absl::string_view name);
+
 struct StepConfig {
   std::string scheme = "1f1b";
   int pipeline = 1, tensor = 1, context = 1, data = 1, experts = 1;
@@ -135,6 +145,8 @@ struct StepConfig {
   std::string layout;
   int group_size = 0, replicas = 0, slices = 0, update_interval = 0;
   bool slice_exchange = false;
+  int vocabulary_barriers = 0;
+  VocabularyExchange vocabulary_exchange = VocabularyExchange::kMessages;
   Concatenation concatenation = Concatenation::kDirect;
   Residency residency = Residency::kRun;
   bool overlap_pipeline = true, overlap_data = true, overlap_tensor = false, whole_messages = false;
@@ -150,6 +162,7 @@ struct StepConfig {
   int copies() const { return context * data; }
   // Of these, those that divide what is sharded.
   int sharing() const { return shards == 0 ? copies() : shards; }
+  bool divides_vocabulary() const { return vocabulary_barriers > 0; }
   TensorParallel split() const {
     return {tensor,
             sequence_parallel,

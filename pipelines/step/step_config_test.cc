@@ -51,9 +51,11 @@ StepConfig Everything() {
 TEST(StepConfig, TextAndJsonReadBackToTheSameValue) {
   StepConfig file;
   file.scheme = "/tmp/a:b/mine.csv";
-  StepConfig steady;
+  StepConfig steady, divided;
   steady.steady_overlap = true;
-  for (const StepConfig& c : {StepConfig(), Everything(), file, steady}) {
+  divided.vocabulary_barriers = 2;
+  divided.vocabulary_exchange = VocabularyExchange::kCollectives;
+  for (const StepConfig& c : {StepConfig(), Everything(), file, steady, divided}) {
     SCOPED_TRACE(c.ToString());
     PIPELAB_ASSERT_OK_AND_ASSIGN(const StepConfig of_text, ParseStepConfig("config", c.ToString()));
     EXPECT_EQ(of_text, c);
@@ -144,6 +146,8 @@ TEST(StepConfig, FaultsNameOptionAndWord) {
               HasSubstr("--explain=1f1b:Q=2: \"Q=2\": is unknown; known are P="));
   EXPECT_THAT(message("1f1b:P=x"), HasSubstr("\"P=x\": must be a whole number of at least 1"));
   EXPECT_THAT(message("1f1b:V=-1"), HasSubstr("\"V=-1\": must be a whole number of at least 0"));
+  EXPECT_THAT(message("vocab_1f1b:vocabulary_barriers=3"),
+              HasSubstr("must be a whole number from 0 to 2"));
   EXPECT_THAT(message("1f1b:P=99999999999"), HasSubstr("must be a whole number"));
   EXPECT_THAT(message("1f1b:fast"), HasSubstr("\"fast\": is unknown"));
   EXPECT_THAT(message("1f1b:P"), HasSubstr("\"P\": is unknown"));

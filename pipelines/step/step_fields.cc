@@ -1,6 +1,7 @@
 #include "pipelines/step/step_fields.h"
 
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -13,13 +14,17 @@ namespace {
 
 template <typename Integer>
 StepField IntegerField(absl::string_view key, absl::string_view json_key,
-                       Integer StepConfig::*member, int64_t least, bool always = false) {
+                       Integer StepConfig::*member, int64_t least, bool always = false,
+                       int64_t most = std::numeric_limits<int64_t>::max()) {
   StepField field{key, json_key, FieldKind::kInteger, always, nullptr, nullptr};
   field.get = [member](const StepConfig& c) { return absl::StrCat(c.*member); };
-  field.set = [member, least](absl::string_view text, StepConfig* c) {
+  field.set = [member, least, most](absl::string_view text, StepConfig* c) {
     Integer value = 0;
-    if (!absl::SimpleAtoi(text, &value) || value < least) {
-      return absl::InvalidArgumentError(absl::StrCat("must be a whole number of at least ", least));
+    if (!absl::SimpleAtoi(text, &value) || value < least || value > most) {
+      const bool limited = most < std::numeric_limits<int64_t>::max();
+      return absl::InvalidArgumentError(
+          limited ? absl::StrCat("must be a whole number from ", least, " to ", most)
+                  : absl::StrCat("must be a whole number of at least ", least));
     }
     c->*member = value;
     return absl::OkStatus();
@@ -109,6 +114,10 @@ std::vector<StepField> MakeFields() {
       IntegerField("replicas", "replicas", &StepConfig::replicas, 0),
       IntegerField("slices", "slices", &StepConfig::slices, 0),
       SwitchField("slice_exchange", &StepConfig::slice_exchange, true, false),
+      IntegerField("vocabulary_barriers", "vocabulary_barriers", &StepConfig::vocabulary_barriers,
+                   0, /*always=*/false, /*most=*/2),
+      NamedField<VocabularyExchange>("vocabulary_exchange", &StepConfig::vocabulary_exchange,
+                                     VocabularyExchangeName, FindVocabularyExchange),
       IntegerField("update", "update_interval", &StepConfig::update_interval, 0),
       NamedField<Concatenation>(
           "concatenation", &StepConfig::concatenation,

@@ -1,0 +1,39 @@
+// A model whose embedding and head are divided by words among the devices of a pipeline, as a step's
+// model (vocabulary_parts.h says which configurations have one).
+//
+//   PIPELAB_ASSIGN_OR_RETURN(const DividedVocabulary divided,
+//                            DivideVocabulary(*model.model, config));
+//   step_model.model = &divided.model;
+//   step_model.vocabulary_parts = divided.parts();
+#ifndef PIPELAB_PIPELINES_STEP_DIVIDED_VOCABULARY_H_
+#define PIPELAB_PIPELINES_STEP_DIVIDED_VOCABULARY_H_
+
+#include "absl/status/statusor.h"
+#include "models/zoo/layer_groups.h"
+#include "models/zoo/vocabulary_shards.h"
+#include "pipelines/cost/cost_table.h"
+#include "pipelines/ir/schedule.h"
+#include "pipelines/step/step_config.h"
+
+namespace pipelab {
+
+struct DividedVocabulary {
+  ShardedVocabulary vocabulary;
+  GroupedModel model;  // the chain's groups are the whole model's, a part is one of its own
+
+  int parts() const { return vocabulary.parts; }
+};
+
+// P parts. InvalidArgument naming vocabulary_barriers: a model that ShardVocabulary does not take.
+absl::StatusOr<DividedVocabulary> DivideVocabulary(const GroupedModel& whole,
+                                                   const StepConfig& config);
+
+// vocabulary_exchange=collectives: what parts and the ends of the chain exchange is a broadcast of
+// an activation, or a reduction of one, which the link of the chain's end carries once. So each of
+// the P - 1 messages on it has 1 / (P - 1) of these bytes, in time, traffic and memory. The whole
+// of what a part gets by a broadcast is not counted in its memory.
+void PriceExchangeOnce(const StageGraph& stages, int parts, CostTable* costs);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_STEP_DIVIDED_VOCABULARY_H_
