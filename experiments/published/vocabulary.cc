@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/types/optional.h"
 #include "experiments/published/vocabulary_file.h"
 #include "tools/base/json.h"
 #include "tools/base/json_object.h"
@@ -12,17 +13,65 @@ namespace {
 
 constexpr int64_t kMost = 1 << 24;
 
-absl::StatusOr<PublishedVocabularyCell> ReadCell(const JsonObject& object) {
-  PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"system", "vocabulary", "mfu", "memory", "tag"}));
-  PublishedVocabularyCell cell;
-  PIPELAB_ASSIGN_OR_RETURN(cell.system, object.String("system"));
-  PIPELAB_ASSIGN_OR_RETURN(cell.vocabulary, object.Integer("vocabulary", 1, kMost));
-  PIPELAB_ASSIGN_OR_RETURN(cell.mfu, object.Number("mfu"));
-  if (object.Has("memory")) {
-    PIPELAB_ASSIGN_OR_RETURN(cell.memory, object.Number("memory"));
+// As many as there are words; nothing for null, a run that did not fit.
+absl::StatusOr<std::vector<absl::optional<double>>> ReadNumbers(const JsonObject& row,
+                                                                absl::string_view key,
+                                                                size_t count) {
+  PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json* list, row.List(key));
+  std::vector<absl::optional<double>> numbers;
+  for (const nlohmann::json& value : *list) {
+    if (!value.is_null() && !value.is_number()) return row.Error(key, "must be numbers or null");
+    numbers.push_back(value.is_null() ? absl::nullopt : absl::make_optional(value.get<double>()));
   }
-  PIPELAB_ASSIGN_OR_RETURN(cell.tag, object.String("tag"));
-  return cell;
+  if (numbers.size() == count) return numbers;
+  return row.Error(key, "has ", numbers.size(), " numbers, but there are ", count, " vocabularies");
+}
+
+absl::Status ReadRow(const JsonObject& row, const PublishedVocabularyRun& run,
+                     const std::vector<int64_t>& words,
+                     std::vector<PublishedVocabularyCell>* cells) {
+  PIPELAB_RETURN_IF_ERROR(row.AllowKeys({"system", "mfu", "memory"}));
+  PIPELAB_ASSIGN_OR_RETURN(const std::string system, row.String("system"));
+  PIPELAB_ASSIGN_OR_RETURN(const auto mfu, ReadNumbers(row, "mfu", words.size()));
+  PIPELAB_ASSIGN_OR_RETURN(const auto memory, ReadNumbers(row, "memory", words.size()));
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (mfu[i].has_value() != memory[i].has_value()) {
+      return row.Error("memory", "must be null where mfu is");
+    }
+    if (mfu[i].has_value()) cells->push_back({run, system, words[i], *mfu[i], *memory[i]});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadRun(const JsonObject& object, const std::vector<int64_t>& words,
+                     std::vector<PublishedVocabularyCell>* cells) {
+  PIPELAB_RETURN_IF_ERROR(
+      object.AllowKeys({"table", "tag", "devices", "layers", "hidden", "heads", "tokens", "rows"}));
+  PublishedVocabularyRun run;
+  PIPELAB_ASSIGN_OR_RETURN(run.table, object.String("table"));
+  PIPELAB_ASSIGN_OR_RETURN(run.tag, object.String("tag"));
+  PIPELAB_ASSIGN_OR_RETURN(const int64_t devices, object.Integer("devices", 1, kMost));
+  run.devices = static_cast<int>(devices);
+  for (const auto& [key, value] :
+       {std::make_pair("layers", &run.layers), std::make_pair("hidden", &run.hidden),
+        std::make_pair("heads", &run.heads), std::make_pair("tokens", &run.tokens)}) {
+    PIPELAB_ASSIGN_OR_RETURN(*value, object.Integer(key, 1, kMost));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> rows, object.Objects("rows"));
+  for (const JsonObject& row : rows) PIPELAB_RETURN_IF_ERROR(ReadRow(row, run, words, cells));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<int64_t>> ReadWords(const JsonObject& file) {
+  PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json* list, file.List("words"));
+  std::vector<int64_t> words;
+  for (const nlohmann::json& value : *list) {
+    if (!value.is_number_integer() || value <= 0 || value > kMost) {
+      return file.Error("words", "must be whole numbers from 1 to ", kMost);
+    }
+    words.push_back(value.get<int64_t>());
+  }
+  return words;
 }
 
 }  // namespace
@@ -31,14 +80,12 @@ absl::StatusOr<VocabularyPaper> ParseVocabularyPaper(absl::string_view text,
                                                      absl::string_view what) {
   PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json root, ParseJson(text, what));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject file, JsonObject::Root(root, what));
-  PIPELAB_RETURN_IF_ERROR(file.AllowKeys({"paper", "cells"}));
+  PIPELAB_RETURN_IF_ERROR(file.AllowKeys({"paper", "words", "runs"}));
   VocabularyPaper paper;
   PIPELAB_ASSIGN_OR_RETURN(paper.paper, file.String("paper"));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> cells, file.Objects("cells"));
-  for (const JsonObject& object : cells) {
-    PIPELAB_ASSIGN_OR_RETURN(PublishedVocabularyCell cell, ReadCell(object));
-    paper.cells.push_back(std::move(cell));
-  }
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int64_t> words, ReadWords(file));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> runs, file.Objects("runs"));
+  for (const JsonObject& run : runs) PIPELAB_RETURN_IF_ERROR(ReadRun(run, words, &paper.cells));
   return paper;
 }
 

@@ -44,6 +44,6 @@ int main(int argc, char** argv) {
   pipelab::StudyInfo info;
   info.name = "vocabulary";
   info.title = "A vocabulary divided among the devices of a pipeline";
-  info.summary = "MFU and memory with 32k to 256k words, simulated beside the paper's figure.";
+  info.summary = "MFU and memory with 32k to 256k words, simulated beside the paper's tables.";
   return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
 }

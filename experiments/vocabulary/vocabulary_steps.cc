@@ -1,7 +1,10 @@
 #include "experiments/vocabulary/vocabulary_steps.h"
 
 #include <algorithm>
+#include <limits>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "models/zoo/gpt.h"
@@ -24,21 +27,72 @@ absl::StatusOr<ModelGraph> Gpt(const VocabularySizes& s) {
   return BuildGpt(c);
 }
 
+// By stage, beside embedding and loss. So that the longest stage has the fewest operations, as the paper counts them: t h (72 h + 12 t)
+// of a block, 6 t h v of the output.
+std::vector<int64_t> BalancedBlocks(const VocabularySizes& s) {
+  const double output =
+      6.0 * static_cast<double>(s.vocabulary) / static_cast<double>(72 * s.hidden + 12 * s.tokens);
+  const int64_t others = s.devices - 1;
+  int64_t best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t last = 0; last <= s.layers / s.devices; ++last) {
+    const int64_t most = (s.layers - last + others - 1) / others;
+    const double longest = std::max(static_cast<double>(last) + output, static_cast<double>(most));
+    if (longest < least) {
+      least = longest;
+      best = last;
+    }
+  }
+  std::vector<int64_t> blocks;
+  for (int64_t d = 0; d < others; ++d) {
+    blocks.push_back((s.layers - best) * (d + 1) / others - (s.layers - best) * d / others);
+  }
+  blocks.push_back(best);
+  return blocks;
+}
+
+std::string Layout(const std::vector<int64_t>& blocks) {
+  std::string layout = "E";
+  for (size_t d = 0; d < blocks.size(); ++d) {
+    absl::StrAppend(&layout, d == 0 ? "" : "|", std::string(blocks[d], 't'));
+  }
+  return layout + "L";
+}
+
+const char* SchemeOf(VocabularySystem system) {
+  switch (system) {
+    case VocabularySystem::kBaseline:
+    case VocabularySystem::kRedistributed:
+      return "1f1b";
+    case VocabularySystem::kVocab1:
+    case VocabularySystem::kVocab2:
+      return "vocab_1f1b";
+    case VocabularySystem::kInterlaced:
+      return "vocab_interlaced";
+    case VocabularySystem::kVHalf:
+      return "v_half";
+    case VocabularySystem::kVHalfVocab1:
+      return "vocab_v_half";
+  }
+  return "";
+}
+
 StepConfig ConfigOf(VocabularySystem system, const VocabularySizes& s,
                     VocabularyExchange exchange) {
   StepConfig c;
   c.pipeline = s.devices;
   c.micro_batches = s.micro_batches;
   c.state.weights = c.state.gradients = 2;
-  if (system == VocabularySystem::kBaseline) {
-    // Embedding and loss beside as many blocks as there are on other devices.
-    const int64_t blocks = s.layers / s.devices;
-    c.layout = absl::StrCat("E(t*", blocks, "|)*", s.devices - 1, "t*", blocks, "L");
+  c.scheme = SchemeOf(system);
+  if (IsDivided(system)) {
+    c.vocabulary_barriers = system == VocabularySystem::kVocab2 ? 1 : 2;
+    c.vocabulary_exchange = exchange;
+  } else if (system == VocabularySystem::kRedistributed) {
+    c.layout = Layout(BalancedBlocks(s));
+  } else {
+    const int stages = (system == VocabularySystem::kVHalf ? 2 : 1) * s.devices;
+    c.layout = Layout(std::vector<int64_t>(stages, s.layers / stages));
   }
-  if (!IsDivided(system)) return c;
-  c.scheme = system == VocabularySystem::kInterlaced ? "vocab_interlaced" : "vocab_1f1b";
-  c.vocabulary_barriers = system == VocabularySystem::kVocab2 ? 1 : 2;
-  c.vocabulary_exchange = exchange;
   return c;
 }
 
@@ -73,12 +127,17 @@ const char* VocabularySystemName(VocabularySystem system) {
       return "Vocab-2";
     case VocabularySystem::kInterlaced:
       return "interlaced";
+    case VocabularySystem::kVHalf:
+      return "V-Half";
+    case VocabularySystem::kVHalfVocab1:
+      return "V-Half Vocab-1";
   }
   return "?";
 }
 
 bool IsDivided(VocabularySystem system) {
-  return system != VocabularySystem::kBaseline && system != VocabularySystem::kRedistributed;
+  return system != VocabularySystem::kBaseline && system != VocabularySystem::kRedistributed &&
+         system != VocabularySystem::kVHalf;
 }
 
 absl::StatusOr<VocabularyStep> SimulateVocabulary(VocabularySystem system,
@@ -86,8 +145,9 @@ absl::StatusOr<VocabularyStep> SimulateVocabulary(VocabularySystem system,
                                                   const ClusterSpec& cluster,
                                                   VocabularyExchange exchange) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph gpt, Gpt(sizes));
-  const auto on = ModelOnCluster::Of(MegatronGraph(std::move(gpt), AttentionKernels::kFused, kType),
-                                     cluster, kType);
+  const auto on = ModelOnCluster::Of(
+      MegatronGraph(std::move(gpt), AttentionKernels::kFused, kType, LossKernels::kUnfused),
+      cluster, kType);
   PIPELAB_ASSIGN_OR_RETURN(Step step, BuildStep(on->step(), ConfigOf(system, sizes, exchange)));
   PIPELAB_ASSIGN_OR_RETURN(const StepPrediction p, SimulateStep(std::move(step)));
   VocabularyStep result;

@@ -18,10 +18,12 @@ namespace pipelab {
 
 enum class VocabularySystem : uint8_t {
   kBaseline,       // 1F1B, as many blocks on every device, the vocabulary on the first and the last
-  kRedistributed,  // 1F1B, blocks moved so that the longest stage is as short as can be
+  kRedistributed,  // 1F1B, blocks moved so that the longest stage has the fewest operations
   kVocab1,         // two barriers
   kVocab2,         // one
   kInterlaced,     // all devices stop for the vocabulary at the same time
+  kVHalf,          // two stages a device, the vocabulary on the first device
+  kVHalfVocab1,    // the same, two barriers
 };
 const char* VocabularySystemName(VocabularySystem system);
 bool IsDivided(VocabularySystem system);  // the vocabulary, among all devices

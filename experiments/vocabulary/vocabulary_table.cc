@@ -14,85 +14,123 @@
 namespace pipelab {
 namespace {
 
-constexpr char kSource[] = "Vocabulary parallelism (arXiv 2411.05288), 32 GPUs, 2048 tokens";
-constexpr char kTag[] = "eye";
 constexpr double kPoints = 3;        // of MFU
 constexpr double kMemoryOff = 0.05;  // of a cell
 
 constexpr VocabularySystem kSystems[] = {
-    VocabularySystem::kBaseline, VocabularySystem::kRedistributed, VocabularySystem::kVocab1,
-    VocabularySystem::kVocab2, VocabularySystem::kInterlaced};
+    VocabularySystem::kBaseline,   VocabularySystem::kRedistributed, VocabularySystem::kVocab1,
+    VocabularySystem::kVocab2,     VocabularySystem::kInterlaced,    VocabularySystem::kVHalf,
+    VocabularySystem::kVHalfVocab1};
 
 double Gigabytes(Bytes bytes) { return static_cast<double>(bytes.value()) * 1e-9; }
 
-// The largest difference of a system's MFU, with its sign, in points.
-double MostOff(const std::vector<VocabularyCell>& cells, VocabularySystem system,
-               VocabularyStep VocabularyCell::*step) {
-  double most = 0;
+// A table of what was measured, as claims name it.
+struct Measured {
+  const char* table;
+  const char* id;
+  const char* source;
+  const char* tag;
+};
+constexpr Measured kPaper = {"table 5", "mfu", "Vocabulary parallelism (arXiv 2411.05288), table 5",
+                             "read-2nd"};
+constexpr Measured kVHalfPaper = {"table 6", "mfu",
+                                  "Vocabulary parallelism (arXiv 2411.05288), table 6", "read-2nd"};
+constexpr Measured kRerun = {"rerun", "rerun",
+                             "the authors' repository, artifact/run_exp.md, 8 GPUs", "read"};
+
+std::vector<const VocabularyCell*> CellsOf(const std::vector<VocabularyCell>& cells,
+                                           const Measured& of, VocabularySystem system) {
+  std::vector<const VocabularyCell*> some;
   for (const VocabularyCell& c : cells) {
-    if (c.system != system) continue;
-    const double off = 100 * (c.*step).mfu - c.published.mfu;
-    if (std::abs(off) > std::abs(most)) most = off;
+    if (c.system == system && c.published.run.table == of.table) some.push_back(&c);
   }
-  return most;
+  return some;
 }
 
-Claim MfuClaim(const std::vector<VocabularyCell>& cells, const std::string& id,
-               VocabularySystem system) {
-  const std::string name = VocabularySystemName(system);
-  Claim c = PaperClaim(absl::StrCat("vocabulary.mfu.", id),
-                       absl::StrCat("MFU of ", name, " with 32k to 256k words"), kSource, kTag);
-  c.published = "4 cells";
+double Off(const VocabularyCell& c, const VocabularyStep& step) {
+  return 100 * step.mfu - c.published.mfu;
+}
+
+std::string Place(const VocabularyCell& c) {
+  const PublishedVocabularyRun& run = c.published.run;
+  return absl::StrFormat("%d GPUs, %d tokens, %d words", run.devices, run.tokens,
+                         c.published.vocabulary);
+}
+
+struct MfuNames {
+  VocabularySystem system;
+  const char* id;
+  const char* why;  // it is missed, where it is
+};
+
+Claim MfuClaim(const std::vector<VocabularyCell>& cells, const Measured& of,
+               const MfuNames& names) {
+  const std::string name = VocabularySystemName(names.system);
+  Claim c = PaperClaim(absl::StrCat("vocabulary.", of.id, ".", names.id),
+                       absl::StrCat("MFU of ", name, " with 32k to 256k words"), of.source, of.tag);
   c.unit = "points";
-  const double off = MostOff(cells, system, &VocabularyCell::as_collectives);
-  std::string text = absl::StrFormat("off by %+.1f points at most", off);
-  if (IsDivided(system)) {
-    absl::StrAppend(&text, absl::StrFormat("; %+.1f with an exchange a message a part",
-                                           MostOff(cells, system, &VocabularyCell::as_messages)));
+  const auto some = CellsOf(cells, of, names.system);
+  const VocabularyCell* most = nullptr;
+  int within = 0;
+  double messages = 0;
+  for (const VocabularyCell* cell : some) {
+    const double off = Off(*cell, cell->as_collectives);
+    within += std::abs(off) <= kPoints;
+    if (most == nullptr || std::abs(off) > std::abs(Off(*most, most->as_collectives))) most = cell;
+    const double as_messages = Off(*cell, cell->as_messages);
+    if (std::abs(as_messages) > std::abs(messages)) messages = as_messages;
+  }
+  c.published = absl::StrCat(some.size(), " cells");
+  if (most == nullptr) {
+    NotMade(&c, "no cell of this system");
+    return c;
+  }
+  const double off = Off(*most, most->as_collectives);
+  std::string text = absl::StrFormat("%d of %d within 3; off by %+.1f at most: %s", within,
+                                     some.size(), off, Place(*most));
+  if (IsDivided(names.system)) {
+    absl::StrAppend(&text, absl::StrFormat("; %+.1f with an exchange a message a part", messages));
   }
   Found(&c, Origin::kSimulated, off, text);
-  MetIf(&c, std::abs(off) <= kPoints, "each cell within 3 points",
-        "a broadcast or reduction takes its bytes once on the link of the chain's end and nothing "
-        "else: not the devices' time for it, and no slower products of many small passes; the "
-        "paper does not print either");
+  MetIf(&c, std::abs(off) <= kPoints, "each cell within 3 points", names.why);
   return c;
 }
 
-Claim MemoryClaim(const std::vector<VocabularyCell>& cells, const std::string& id,
-                  VocabularySystem system) {
+Claim MemoryClaim(const std::vector<VocabularyCell>& cells, const Measured& of,
+                  const std::string& id, VocabularySystem system, const char* why) {
   Claim c = PaperClaim(
       absl::StrCat("vocabulary.memory.", id),
       absl::StrCat("peak memory of ", VocabularySystemName(system), " with 32k to 256k words"),
-      kSource, kTag);
+      of.source, of.tag);
   std::vector<ComparedCell> compared;
-  for (const VocabularyCell& cell : cells) {
-    if (cell.system != system) continue;
-    compared.push_back({absl::StrCat(cell.published.vocabulary), cell.published.memory,
-                        Gigabytes(cell.as_collectives.memory)});
+  for (const VocabularyCell* cell : CellsOf(cells, of, system)) {
+    compared.push_back(
+        {Place(*cell), cell->published.memory, Gigabytes(cell->as_collectives.memory)});
   }
   c.origin = Origin::kSimulated;
-  MetWithinErrors(&c, ErrorsOf(compared), kMemoryOff,
-                  "what the framework and its library keep is not in the simulation");
+  MetWithinErrors(&c, ErrorsOf(compared), kMemoryOff, why);
   return c;
 }
 
 Claim OrderClaim(const std::vector<VocabularyCell>& cells) {
   Claim c = PaperClaim("vocabulary.order", "systems in the order of their MFU, at each vocabulary",
-                       kSource, kTag);
+                       kPaper.source, kPaper.tag);
   c.published = "Vocab-1 and Vocab-2 over interlaced and redistributed, mostly over 1F1B";
   c.unit = "pairs";
   int pairs = 0, alike = 0;
   for (const VocabularyCell& a : cells) {
     for (const VocabularyCell& b : cells) {
       const double published = a.published.mfu - b.published.mfu;
-      if (a.published.vocabulary != b.published.vocabulary || published <= 0) continue;
+      const bool comparable = a.published.run.table == kPaper.table && Place(a) == Place(b) &&
+                              a.published.run.table == b.published.run.table;
+      if (!comparable || published <= 0) continue;
       ++pairs;
       alike += a.as_collectives.mfu > b.as_collectives.mfu;
     }
   }
   FoundAlike(&c, Origin::kSimulated, alike, pairs,
-             "with 32768 words no move of whole blocks shortens the longest stage here, so that "
-             "redistribution is 1F1B; and the exchange that interlaced does not hide costs little");
+             "Vocab-1, Vocab-2 and interlaced are within 2 points of each other, and with them the "
+             "order; on 16 and 32 GPUs the exchange that interlaced does not hide costs little");
   return c;
 }
 
@@ -102,15 +140,16 @@ Claim ActivationsClaim(const std::vector<VocabularyCell>& cells) {
                        "Vocabulary parallelism (arXiv 2411.05288), table of schedules", "read");
   c.published = "1F1B 32, Vocab-1 34, Vocab-2 33, interlaced 48";
   bool exact = !cells.empty();
-  const int devices = VocabularySizes().devices;
-  std::map<std::string, int> in_flight;
+  std::map<std::string, int> in_flight;  // of 32 devices
   for (const VocabularyCell& cell : cells) {
+    if (cell.published.run.table != kPaper.table) continue;
+    const int devices = cell.published.run.devices;
     const int more = cell.system == VocabularySystem::kVocab1       ? 2
                      : cell.system == VocabularySystem::kVocab2     ? 1
                      : cell.system == VocabularySystem::kInterlaced ? devices / 2
                                                                     : 0;
     exact = exact && cell.as_collectives.in_flight == devices + more;
-    in_flight[cell.published.system] = cell.as_collectives.in_flight;
+    if (devices == 32) in_flight[cell.published.system] = cell.as_collectives.in_flight;
   }
   c.origin = Origin::kSimulated;
   for (const auto& [name, count] : in_flight) {
@@ -136,6 +175,11 @@ absl::StatusOr<std::vector<VocabularyCell>> SimulateCells(const VocabularyPaper&
     }
     cell.system = *system;
     VocabularySizes sizes;
+    sizes.devices = published.run.devices;
+    sizes.layers = published.run.layers;
+    sizes.hidden = published.run.hidden;
+    sizes.heads = published.run.heads;
+    sizes.tokens = published.run.tokens;
     sizes.vocabulary = published.vocabulary;
     PIPELAB_ASSIGN_OR_RETURN(
         cell.as_collectives,
@@ -151,7 +195,10 @@ absl::StatusOr<std::vector<VocabularyCell>> SimulateCells(const VocabularyPaper&
 }
 
 Table VocabularyTable(const std::vector<VocabularyCell>& cells) {
-  Table t("cells", "MFU and peak memory by system and vocabulary: 32 GPUs, 2048 tokens");
+  Table t("cells", "MFU and peak memory by system and vocabulary");
+  t.AddKey("table");
+  t.AddKey("devices", "GPUs");
+  t.AddKey("tokens");
   t.AddKey("system");
   t.AddKey("vocabulary", "words");
   const Origin published = Origin::kPublished, simulated = Origin::kSimulated;
@@ -161,22 +208,22 @@ Table VocabularyTable(const std::vector<VocabularyCell>& cells) {
   t.AddColumn({"mfu_messages", "MFU, a message a part", "", "%", simulated, 1});
   t.AddColumn({"memory_published", "peak memory", "", "GB", published, 1});
   t.AddColumn({"memory", "peak memory", "", "GB", simulated, 1});
-  t.AddColumn({"in_flight", "in flight on the first device", "", "micro-batches", simulated, 0});
   for (const VocabularyCell& c : cells) {
     const PublishedVocabularyCell& p = c.published;
-    const double mfu = 100 * c.as_collectives.mfu;
-    t.AddRow({Label(p.system), Label(static_cast<double>(p.vocabulary)), Published(p.mfu, p.tag),
-              Simulated(mfu), Computed(mfu - p.mfu), Simulated(100 * c.as_messages.mfu),
-              p.memory > 0 ? Published(p.memory, p.tag) : Missing("not read off the figure"),
-              Simulated(Gigabytes(c.as_collectives.memory)),
-              Simulated(static_cast<double>(c.as_collectives.in_flight))});
+    t.AddRow({Label(p.run.table), Label(p.run.devices), Label(static_cast<double>(p.run.tokens)),
+              Label(p.system), Label(static_cast<double>(p.vocabulary)),
+              Published(p.mfu, p.run.tag), Simulated(100 * c.as_collectives.mfu),
+              Computed(Off(c, c.as_collectives)), Simulated(100 * c.as_messages.mfu),
+              Published(p.memory, p.run.tag), Simulated(Gigabytes(c.as_collectives.memory))});
   }
   t.AddNote(
-      "Published points are read off a figure, +-0.5. 64 blocks of width 5120 with 40 heads and "
-      "128 "
-      "micro-batches of one sample are recalled and not read; the published memory of 1F1B grows "
-      "by "
-      "18.7 GB from 32768 to 262144 words, which at 16 bytes a parameter is a width of 5096.");
+      "\"rerun\" is what the authors' repository prints of a later run on 8 GPUs. It has the "
+      "models "
+      "of table 5, and up to 9 points more in the same cell.");
+  t.AddNote(
+      "Kernels are those of the authors' code: a fork of Megatron-LM whose loss is a pass over the "
+      "logits for each line, not fused. Rates of the device are calibrated on other measurements "
+      "(docs/validation.md).");
   t.AddNote(
       "Parts of the vocabulary and the chain's ends exchange by broadcasts and reductions, which "
       "the link of the chain's end carries once: their messages are priced with 1 / (P - 1) of the "
@@ -184,17 +231,53 @@ Table VocabularyTable(const std::vector<VocabularyCell>& cells) {
   return t;
 }
 
+// Why claims are missed, where they are.
+constexpr char kOneCell[] =
+    "one cell of this run has 17.3 %, where table 5 has 25.2 % and 10 GB less memory; the others "
+    "are "
+    "within 1.8 points";
+constexpr char kNotBalanced[] =
+    "blocks are faster and passes over logits slower here than there, which shows where the "
+    "longest "
+    "stage has one of both alone: with 131072 and 262144 words";
+constexpr char kAttention[] =
+    "4096 tokens gain at most 2 points over 2048 in table 5, 2 to 6 in table 6 and 5 to 6 in the "
+    "later run: one rate of attention cannot give all three";
+constexpr char kExchange[] =
+    "4096 tokens gain at most 2 points over 2048 in table 5, and 5 to 6 in the later run; on 32 "
+    "GPUs "
+    "a collective slows devices that compute beside it, which is not simulated";
+constexpr char kHeldLogits[] =
+    "in these uneven times the last stage of v_half holds 5 micro-batches and more, with their "
+    "logits";
+constexpr char kFramework[] = "what the framework and its library keep is not in the simulation";
+
 std::vector<Claim> VocabularyClaims(const std::vector<VocabularyCell>& cells) {
-  return {ActivationsClaim(cells),
-          OrderClaim(cells),
-          MfuClaim(cells, "baseline", VocabularySystem::kBaseline),
-          MfuClaim(cells, "redistributed", VocabularySystem::kRedistributed),
-          MfuClaim(cells, "vocab1", VocabularySystem::kVocab1),
-          MfuClaim(cells, "vocab2", VocabularySystem::kVocab2),
-          MfuClaim(cells, "interlaced", VocabularySystem::kInterlaced),
-          MemoryClaim(cells, "baseline", VocabularySystem::kBaseline),
-          MemoryClaim(cells, "vocab1", VocabularySystem::kVocab1),
-          MemoryClaim(cells, "interlaced", VocabularySystem::kInterlaced)};
+  using S = VocabularySystem;
+  std::vector<Claim> claims = {ActivationsClaim(cells), OrderClaim(cells)};
+  for (const MfuNames& names : {MfuNames{S::kBaseline, "baseline", kOneCell},
+                                {S::kRedistributed, "redistributed", kNotBalanced},
+                                {S::kVocab1, "vocab1", kExchange},
+                                {S::kVocab2, "vocab2", kExchange},
+                                {S::kInterlaced, "interlaced", kExchange}}) {
+    claims.push_back(MfuClaim(cells, kRerun, names));
+  }
+  for (const MfuNames& names : {MfuNames{S::kBaseline, "baseline", kAttention},
+                                {S::kRedistributed, "redistributed", kAttention},
+                                {S::kVocab1, "vocab1", kExchange},
+                                {S::kVocab2, "vocab2", kExchange},
+                                {S::kInterlaced, "interlaced", kExchange}}) {
+    claims.push_back(MfuClaim(cells, kPaper, names));
+  }
+  claims.push_back(MfuClaim(cells, kVHalfPaper, {S::kVHalf, "v_half", kNotBalanced}));
+  claims.push_back(MfuClaim(cells, kVHalfPaper, {S::kVHalfVocab1, "v_half_vocab1", kAttention}));
+  claims.push_back(MemoryClaim(cells, kPaper, "baseline", S::kBaseline, kFramework));
+  claims.push_back(MemoryClaim(cells, kPaper, "vocab1", S::kVocab1, kFramework));
+  claims.push_back(MemoryClaim(cells, kPaper, "vocab2", S::kVocab2, kFramework));
+  claims.push_back(MemoryClaim(cells, kPaper, "interlaced", S::kInterlaced, kFramework));
+  claims.push_back(MemoryClaim(cells, kVHalfPaper, "v_half", S::kVHalf, kHeldLogits));
+  claims.push_back(MemoryClaim(cells, kVHalfPaper, "v_half_vocab1", S::kVHalfVocab1, kFramework));
+  return claims;
 }
 
 }  // namespace pipelab

@@ -1,4 +1,4 @@
-// The paper's figure of vocabulary parallelism, cell by cell: published beside simulated.
+// The measured tables of vocabulary parallelism, cell by cell: published beside simulated.
 #ifndef PIPELAB_EXPERIMENTS_VOCABULARY_VOCABULARY_TABLE_H_
 #define PIPELAB_EXPERIMENTS_VOCABULARY_VOCABULARY_TABLE_H_
 

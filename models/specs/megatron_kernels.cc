@@ -16,9 +16,13 @@
 #include "models/specs/gpt_mlp_spec.h"
 #include "models/specs/megatron_experts.h"
 #include "models/specs/unfused_attention_spec.h"
+#include "models/specs/vocabulary_parts.h"
 
 namespace pipelab {
 namespace {
+
+// Of a head that has them: its LossKernels.
+constexpr char kLossKernels[] = "loss_kernels";
 
 using Pass = std::vector<Operation>;
 using Kernels =
@@ -244,8 +248,56 @@ LayerOperations EmbeddingKernels(int64_t tokens, int64_t c, int64_t words, int64
   return ops;
 }
 
-LayerOperations HeadKernels(int64_t tokens, int64_t c, int64_t words, int64_t samples,
-                            TokenSlice slice, TensorParallel split) {
+// Passes over the logits, numbers of half precision each.
+void AddLoss(std::initializer_list<int64_t> numbers, int64_t logits, Pass* pass) {
+  for (int64_t n : numbers) pass->push_back(Loss(n * logits));
+}
+void AddLossForward(LossKernels loss, int64_t logits, Pass* pass) {
+  if (loss == LossKernels::kUnfused) return AddLoss({3, 2, 4, 4, 2, 4}, logits, pass);
+  AddLoss({3, 2}, logits, pass);
+}
+void AddLossBackward(LossKernels loss, int64_t logits, Pass* pass) {
+  if (loss == LossKernels::kUnfused) return AddLoss({4, 3}, logits, pass);
+  AddLoss({3}, logits, pass);
+}
+
+// With a local gradient the softmax in half precision, and the targets' rows of the table, give the
+// input's gradient at once.
+LayerOperations VocabularyShardKernels(int64_t m, int64_t c, int64_t v, bool local,
+                                       LossKernels loss) {
+  const int64_t logits = m * v;
+  LayerOperations ops;
+  AddMatmul(m, v, c, &ops);
+  AddLossForward(loss, logits, &ops.forward);
+  Pass gradient;
+  if (loss == LossKernels::kUnfused) AddLoss({4}, logits, &gradient);  // the part's share
+  AddLossBackward(loss, logits, &gradient);
+  if (local) {
+    AddLoss({3}, logits, &ops.forward);
+    ops.forward.push_back(ops.backward_input[0]);
+    ops.forward.push_back(Elementwise(2 * m * c));
+    ops.backward_input.clear();
+  }
+  Pass& first = local ? ops.backward_weight : ops.backward_input;
+  first.insert(first.begin(), gradient.begin(), gradient.end());
+  Accumulate({v * c}, &ops.backward_weight);
+  return ops;
+}
+
+LayerOperations VocabularyEmbeddingKernels(int64_t all, int64_t words_c, int64_t positions_c) {
+  LayerOperations ops;
+  ops.forward = {Elementwise(2 * all), Elementwise(all), Elementwise(2 * all)};
+  ops.backward_weight = {Elementwise(2 * all)};
+  Accumulate({words_c}, &ops.backward_weight);
+  if (positions_c > 0) {
+    ops.forward.push_back(Elementwise(3 * all));
+    Accumulate({positions_c}, &ops.backward_weight);
+  }
+  return ops;
+}
+
+LayerOperations HeadKernels(int64_t tokens, int64_t c, int64_t words, LossKernels loss,
+                            int64_t samples, TokenSlice slice, TensorParallel split) {
   const SplitRows rows(samples * slice.CountOf(tokens), split);
   const int64_t m = rows.all, own = rows.own * c, v = words / split.degree;
   LayerOperations ops;
@@ -253,9 +305,8 @@ LayerOperations HeadKernels(int64_t tokens, int64_t c, int64_t words, int64_t sa
   ops.backward_input.push_back(Norm(3 * own));
   ops.backward_weight.push_back(Norm(2 * own));
   AddMatmul(m, v, c, &ops);
-  ops.forward.push_back(Loss(3 * m * v));  // logits of half precision to softmax of single
-  ops.forward.push_back(Loss(2 * m * v));  // its sum
-  ops.backward_input.push_back(Loss(3 * m * v));
+  AddLossForward(loss, m * v, &ops.forward);
+  AddLossBackward(loss, m * v, &ops.backward_input);
   Accumulate({c, c, v * c}, &ops.backward_weight);
   return ops;
 }
@@ -273,7 +324,7 @@ int64_t Words(const LayerSpec& layer, int64_t hidden) {
   return words;
 }
 
-Kernels KernelsOf(const LayerSpec& layer) {
+Kernels KernelsOf(const LayerSpec& layer, LossKernels loss) {
   using std::placeholders::_1;
   using std::placeholders::_2;
   using std::placeholders::_3;
@@ -316,18 +367,19 @@ Kernels KernelsOf(const LayerSpec& layer) {
   }
   if (layer.kind == kGptHead) {
     const int64_t c = layer.input_shapes[0][1];
-    return std::bind(HeadKernels, layer.input_shapes[0][0], c, Words(layer, c), _1, _2, _3);
+    return std::bind(HeadKernels, layer.input_shapes[0][0], c, Words(layer, c), loss, _1, _2, _3);
   }
   return nullptr;
 }
 
 }  // namespace
 
-ModelGraph WithMegatronKernels(ModelGraph graph, AttentionKernels attention) {
+ModelGraph WithMegatronKernels(ModelGraph graph, AttentionKernels attention, LossKernels loss) {
   if (attention == AttentionKernels::kUnfused) graph = WithUnfusedAttention(std::move(graph));
   for (LayerSpec& layer : graph.layers) {
-    const Kernels kernels = KernelsOf(layer);
+    const Kernels kernels = KernelsOf(layer, loss);
     if (kernels == nullptr) continue;
+    if (layer.kind == kGptHead) layer.attributes[kLossKernels] = static_cast<double>(loss);
     layer.split.operations = kernels;
     layer.operations = [kernels](int64_t samples, TokenSlice slice) {
       return kernels(samples, slice, TensorParallel());
@@ -340,6 +392,51 @@ ModelGraph WithMegatronKernels(ModelGraph graph, AttentionKernels attention) {
     };
     layer.split.context = ContextUse::kRows;
     layer.set_costs = nullptr;
+  }
+  return graph;
+}
+
+namespace {
+
+// The part's softmax is kept in 4 bytes a number, and not its logits in 2.
+void KeepSoftmaxOfPart(LayerSpec* layer, int64_t numbers_a_sample) {
+  layer->costs = [numbers_a_sample, costs = layer->costs](int64_t samples) {
+    LayerCosts kept = costs(samples);
+    const Bytes more = Bytes(2) * samples * numbers_a_sample;
+    kept.kept += more;
+    kept.forward_peak += more;
+    return kept;
+  };
+  layer->set_costs = nullptr;
+}
+
+}  // namespace
+
+absl::optional<LossKernels> LossKernelsOf(const ModelGraph& graph) {
+  const LayerSpec& head = graph.layers.back();
+  if (head.attributes.count(kLossKernels) == 0) return absl::nullopt;
+  return static_cast<LossKernels>(WholeAttribute(head, kLossKernels));
+}
+
+ModelGraph WithMegatronVocabularyParts(ModelGraph graph, LossKernels loss) {
+  for (LayerSpec& layer : graph.layers) {
+    if (layer.kind == kVocabularyShard) {
+      layer.operations = [t = layer.input_shapes[0][0], c = layer.input_shapes[0][1],
+                          v = layer.parameters[0].shape[0],
+                          local = Attribute(layer, "local_gradient") > 0,
+                          loss](int64_t samples, TokenSlice) {
+        return VocabularyShardKernels(samples * t, c, v, local, loss);
+      };
+      KeepSoftmaxOfPart(&layer, layer.input_shapes[0][0] * layer.parameters[0].shape[0]);
+    }
+    if (layer.kind == kVocabularyEmbedding) {
+      const std::vector<ParameterSpec>& p = layer.parameters;
+      layer.operations = [tc = layer.output_shape[0] * layer.output_shape[1], words_c = p[0].size(),
+                          positions_c = p.size() > 1 ? p[1].size() : 0](int64_t samples,
+                                                                        TokenSlice) {
+        return VocabularyEmbeddingKernels(samples * tc, words_c, positions_c);
+      };
+    }
   }
   return graph;
 }

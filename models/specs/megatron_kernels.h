@@ -21,7 +21,13 @@
 //   biases     those of the products into q, k, v are part of the product, the GELU's and the
 //              branches' of what comes after; gradients are sums over rows
 //   gradients  of each parameter are added to a buffer, a kernel a parameter
-//   loss       in 4 bytes a number, two of half precision
+//   loss       in 4 bytes a number, two of half precision: fused, what is read and written once;
+//              unfused, as without --cross-entropy-loss-fusion, a pass over the logits for each
+//              line of its code: as single, the largest, without it, exponentials, their sum, the
+//              softmax; its gradient times the loss's, and in half precision
+//   parts      of a vocabulary as in the code of Yeung et al. (arXiv 2411.05288): a part makes its
+//              own softmax at once, and its gradient scales that by the part's share; parts of an
+//              embedding look all rows up, clear the others' and copy
 //   slices     of tokens (Seq1F1B's code, arXiv 2406.03488), of fused attention: keys and values are
 //              put behind those of the slices before by a copy, backward adds the gradients of all
 //              keys up to the slice's, and each slice adds the gradients of all parameters
@@ -37,17 +43,26 @@
 
 #include <cstdint>
 
+#include "absl/types/optional.h"
 #include "models/graph/layer_spec.h"
 
 namespace pipelab {
 
 enum class AttentionKernels : uint8_t { kUnfused, kFused };
+enum class LossKernels : uint8_t { kFused, kUnfused };
 
 // Every layer of the kinds gpt_embedding, gpt_attention (unfused_attention then, or still
 // gpt_attention where fused), gpt_latent_attention, gpt_mlp, gpt_experts and gpt_head.
 // Layers take slices as before, but unfused attention and experts, which take whole samples.
 ModelGraph WithMegatronKernels(ModelGraph graph,
-                               AttentionKernels attention = AttentionKernels::kUnfused);
+                               AttentionKernels attention = AttentionKernels::kUnfused,
+                               LossKernels loss = LossKernels::kFused);
+
+// The kernels of the head, where the graph has been given them.
+absl::optional<LossKernels> LossKernelsOf(const ModelGraph& graph);
+// Every layer of the kinds vocabulary_embedding and vocabulary_shard (vocabulary_parts.h), and no
+// other. A part keeps its softmax in 4 bytes a number.
+ModelGraph WithMegatronVocabularyParts(ModelGraph graph, LossKernels loss);
 
 }  // namespace pipelab
 

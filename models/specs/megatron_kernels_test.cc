@@ -7,7 +7,10 @@
 #include "gtest/gtest.h"
 #include "models/graph/attention_workspace.h"
 #include "models/specs/unfused_attention_spec.h"
+#include "models/specs/vocabulary_parts.h"
 #include "models/zoo/gpt.h"
+#include "models/zoo/vocabulary_shards.h"
+#include "tools/base/status_matchers.h"
 
 namespace pipelab {
 namespace {
@@ -256,6 +259,58 @@ TEST(MegatronKernels, SlicesCopyTheKeysBeforeThem) {
     };
     EXPECT_EQ(elementwise(slice, true) - share(true), first == 0 ? 0 : 2 * row * slice.end());
     EXPECT_EQ(elementwise(slice, false) - share(false), first == 7 ? 0 : 3 * row * slice.end());
+  }
+}
+
+int64_t LossNumbers(const std::vector<Operation>& operations) {
+  int64_t numbers = 0;
+  for (const Operation& o : operations) numbers += o.kind == OperationKind::kLoss ? o.numbers : 0;
+  return numbers;
+}
+
+// In half precision's numbers: to single 1 + 2, the largest 2, without it 4, exponentials 4, their
+// sum 2, the softmax 4; its gradient 4, and to half 3.
+TEST(MegatronKernels, UnfusedLossPassesOverTheLogitsLineByLine) {
+  constexpr int64_t kLogits = kTokens * kWords;
+  const auto head = [](LossKernels loss) {
+    const ModelGraph g = WithMegatronKernels(Gpt(), AttentionKernels::kFused, loss);
+    EXPECT_EQ(LossKernelsOf(g), loss);
+    return g.layers.back().operations(1, TokenSlice());
+  };
+  const LayerOperations fused = head(LossKernels::kFused), lines = head(LossKernels::kUnfused);
+  EXPECT_EQ(LossNumbers(fused.forward), 5 * kLogits);
+  EXPECT_EQ(LossNumbers(fused.backward_input), 3 * kLogits);
+  EXPECT_EQ(LossNumbers(lines.forward), 19 * kLogits);
+  EXPECT_EQ(LossNumbers(lines.backward_input), 7 * kLogits);
+  EXPECT_EQ(LossKernelsOf(Gpt()), absl::nullopt);
+}
+
+// Parts of a vocabulary together do the head's products and forward; then each scales its softmax,
+// and, with one barrier, gives the input's gradient with its forward.
+TEST(MegatronKernels, VocabularyPartsAreTheHeadTogether) {
+  const ModelGraph whole =
+      WithMegatronKernels(Gpt(), AttentionKernels::kFused, LossKernels::kUnfused);
+  const LayerOperations head = whole.layers.back().operations(1, TokenSlice());
+  for (const int barriers : {1, 2}) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const ShardedVocabulary v, ShardVocabulary(whole, 4, barriers));
+    const ModelGraph parts = WithMegatronVocabularyParts(v.graph, LossKernels::kUnfused);
+    LayerOperations sum;
+    for (size_t i = 0; i < parts.layers.size(); ++i) {
+      const LayerSpec& layer = parts.layers[i];
+      if (layer.kind != kVocabularyShard) continue;
+      EXPECT_GT(layer.costs(1).kept, v.graph.layers[i].costs(1).kept);
+      const LayerOperations part = layer.operations(1, TokenSlice());
+      sum.forward.insert(sum.forward.end(), part.forward.begin(), part.forward.end());
+      for (const auto* pass : {&part.backward_input, &part.backward_weight}) {
+        sum.backward_weight.insert(sum.backward_weight.end(), pass->begin(), pass->end());
+      }
+    }
+    const Flops product = FlopsIn(head.forward);
+    EXPECT_EQ(FlopsIn(sum.forward), barriers == 1 ? product + product : product);
+    EXPECT_EQ(FlopsIn(sum.forward) + FlopsIn(sum.backward_weight), product + product + product);
+    const int64_t logits = kTokens * kWords;
+    EXPECT_EQ(LossNumbers(sum.forward), (barriers == 1 ? 22 : 19) * logits);
+    EXPECT_EQ(LossNumbers(sum.backward_weight), 11 * logits);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "models/specs/megatron_kernels.h"
 
 namespace pipelab {
 
@@ -18,6 +19,10 @@ absl::StatusOr<DividedVocabulary> DivideVocabulary(const GroupedModel& whole, co
                                                    made.status().message()));
   }
   divided.vocabulary = *std::move(made);
+  if (const auto loss = LossKernelsOf(whole.graph)) {
+    divided.vocabulary.graph =
+        WithMegatronVocabularyParts(std::move(divided.vocabulary.graph), *loss);
+  }
   divided.model.graph = divided.vocabulary.graph;
   const int parts = divided.parts();
   const int layers = static_cast<int>(divided.model.graph.layers.size());

@@ -10,8 +10,9 @@ ProductInputs ProductInputsUnder(NumberType type) {
   return type == NumberType::kFp8 ? ProductInputs::kHalfAsWide : ProductInputs::kAsActivations;
 }
 
-ModelGraph MegatronGraph(ModelGraph graph, AttentionKernels attention, NumberType type) {
-  graph = WithMegatronActivations(WithMegatronKernels(std::move(graph), attention),
+ModelGraph MegatronGraph(ModelGraph graph, AttentionKernels attention, NumberType type,
+                         LossKernels loss) {
+  graph = WithMegatronActivations(WithMegatronKernels(std::move(graph), attention, loss),
                                   ProductInputsUnder(type));
   return type == NumberType::kFp8 ? WithFp8Casts(std::move(graph)) : graph;
 }

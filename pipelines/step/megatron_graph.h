@@ -19,7 +19,8 @@ namespace pipelab {
 // How inputs of products are kept.
 ProductInputs ProductInputsUnder(NumberType type);
 
-ModelGraph MegatronGraph(ModelGraph graph, AttentionKernels attention, NumberType type);
+ModelGraph MegatronGraph(ModelGraph graph, AttentionKernels attention, NumberType type,
+                         LossKernels loss = LossKernels::kFused);
 
 }  // namespace pipelab
 
