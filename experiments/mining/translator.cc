@@ -188,7 +188,7 @@ absl::StatusOr<std::vector<double>> Translator::CrossEntropies(const std::vector
 
 absl::StatusOr<std::unique_ptr<FillWork>> Translator::CrossEntropyJob(
     const std::vector<TextPair>& pairs, Backend* backend,
-    std::shared_ptr<std::vector<double>> nats) const {
+    const std::shared_ptr<std::vector<double>>& nats) const {
   const auto corpus = std::make_shared<const TranslationCorpus>(Encoded(pairs));
   const auto rows = std::make_shared<const TranslationBatchSource>(
       corpus, vocabulary_, lengths_, ExampleOrder(static_cast<int64_t>(pairs.size())));

@@ -82,7 +82,7 @@ class Translator {
   // backend outlives it.
   absl::StatusOr<std::unique_ptr<FillWork>> CrossEntropyJob(
       const std::vector<TextPair>& pairs, Backend* backend,
-      std::shared_ptr<std::vector<double>> nats) const;
+      const std::shared_ptr<std::vector<double>>& nats) const;
   TrainingState State() const { return network_->State(); }
 
  private:
