@@ -35,6 +35,8 @@ ABSL_FLAG(std::vector<std::string>, translation_languages,
           "locales of the catalogues that translators are trained for");
 ABSL_FLAG(std::vector<std::string>, dual_languages, std::vector<std::string>({"ro"}),
           "of them, those that are mined again by dual cross-entropy");
+ABSL_FLAG(bool, dual_fill, false,
+          "whether these score while the training of the other direction waits (docs/filling.md)");
 ABSL_FLAG(double, wrong, 3, "sentences without a partner for each with one, in the noise study");
 ABSL_FLAG(int, merges, 1000, "merges that make pieces of words of characters, for translators");
 ABSL_FLAG(int, pieces, 16, "of the longest strings that translators learn and say");
@@ -126,6 +128,7 @@ absl::Status Run(StudyRun* study) {
                              LoadCatalogues(folders->AllCatalogues(), language));
     TranslationStudyOptions options = TranslationFromFlags();
     options.dual = Has(absl::GetFlag(FLAGS_dual_languages), language);
+    options.dual_fill = absl::GetFlag(FLAGS_dual_fill);
     PIPELAB_ASSIGN_OR_RETURN(translated.emplace_back(), StudyTranslation(pairs, language, options));
     all.push_back(translated.back().mined);
   }

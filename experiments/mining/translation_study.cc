@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "experiments/mining/scoring_in_waits.h"
 #include "glog/logging.h"
 #include "models/data/subwords.h"
 #include "models/mining/dual_scores.h"
@@ -55,12 +56,6 @@ std::vector<TextPair> Swapped(const std::vector<TextPair>& pairs) {
   std::vector<TextPair> swapped;
   for (const TextPair& p : pairs) swapped.push_back({p.target, p.source});
   return swapped;
-}
-
-CrossEntropiesOf EntropiesBy(const Translator& translator) {
-  return [&translator](const std::vector<TextPair>& pairs) {
-    return translator.CrossEntropies(pairs);
-  };
 }
 
 // One study while its results come.
@@ -134,18 +129,40 @@ class Study {
     }
   }
 
+  // The candidates' scores by the forward translator, while the backward one is trained or after.
+  absl::StatusOr<std::vector<double>> ScoreAndTrain(const Translator& forward,
+                                                    const std::vector<TextPair>& candidates,
+                                                    const std::vector<TextPair>& pairs,
+                                                    std::unique_ptr<Translator>* backward) {
+    TranslatorOptions options = options_.translator;
+    ScoringInWaits scoring(&forward, candidates, options.devices);
+    if (options_.dual_fill) options.fill_works = scoring.Works();
+    PIPELAB_ASSIGN_OR_RETURN(*backward,
+                             Translator::Train(Swapped(pairs), "en", subwords_, options));
+    if (options_.dual_fill) {
+      std::cerr << absl::StrFormat("%s: %d of %d candidates scored in waits, the others now\n",
+                                   language_, scoring.scored(), candidates.size());
+    }
+    return scoring.Finish();
+  }
+
   absl::Status MineAgain(const Translator& forward, const std::vector<TextPair>& pairs) {
-    PIPELAB_ASSIGN_OR_RETURN(const auto backward, Translator::Train(Swapped(pairs), "en", subwords_,
-                                                                    options_.translator));
+    std::unique_ptr<Translator> backward;
+    const CrossEntropiesOf there = [&](const std::vector<TextPair>& some) {
+      return ScoreAndTrain(forward, some, pairs, &backward);
+    };
+    const CrossEntropiesOf back = [&](const std::vector<TextPair>& some) {
+      return backward->CrossEntropies(some);
+    };
     const Mined& mined = result_.mined;
     const MiningPool& pool = mined.task.pool;
     const auto fits = [this](const TextPair& p) {
       return Fits(p, subwords_, options_.translator.most_pieces);
     };
     const int k = options_.mine.k;
-    PIPELAB_ASSIGN_OR_RETURN(const Neighbours near,
-                             DualScores(pool.source, pool.target, mined.mining.candidates, k, fits,
-                                        EntropiesBy(forward), EntropiesBy(*backward)));
+    PIPELAB_ASSIGN_OR_RETURN(
+        const Neighbours near,
+        DualScores(pool.source, pool.target, mined.mining.candidates, k, fits, there, back));
     result_.dual = true;
     result_.again_mutual = MutualPairs(near, MarginKind::kDifference, k);
     const Threshold threshold =

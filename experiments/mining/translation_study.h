@@ -31,6 +31,9 @@ struct TranslationStudyOptions {
   MiningTaskOptions task;
   int merges = 1000;  // of subwords, which are learned from both lists of the pool
   bool dual = false;  // whether it is mined again
+  // Whether the forward translator then scores in the waits of the backward one's training. Results
+  // are the same bits.
+  bool dual_fill = false;
 };
 
 // Translators, and what they learned from.

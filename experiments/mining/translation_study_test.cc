@@ -78,6 +78,12 @@ TEST(StudyTranslation, TrainsOnMinedAndOnTruePairsAndMinesAgain) {
   EXPECT_EQ(result.before, result.mined.mining.pairs);  // all are short
   EXPECT_EQ(result.short_truth, result.mined.task.truth);
   EXPECT_FALSE(result.again_mutual.empty());
+  TranslationStudyOptions filled = Small();
+  filled.dual_fill = true;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TranslationResult in_waits,
+                               StudyTranslation(pairs, "xx", filled));
+  EXPECT_EQ(in_waits.again, result.again);
+  EXPECT_EQ(in_waits.again_mutual, result.again_mutual);
 }
 
 // Where no string is short enough nothing is learned and said, and the claims are missed; without

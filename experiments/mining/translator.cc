@@ -2,24 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "models/checkpoint/training_state.h"
 #include "models/data/character_vocabulary.h"
 #include "models/data/example_order.h"
 #include "models/data/greedy_translator.h"
 #include "models/zoo/transformer.h"
-#include "pipelines/runtime/training.h"
+#include "pipelines/runtime/fill_evaluation.h"
 #include "tools/base/progress.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
 
-constexpr int64_t kAtOnce = 64;
+constexpr int64_t kTranslatedAtOnce = 64;
 
 TransformerConfig ConfigOf(const TranslatorOptions& options, const TranslationOptions& lengths,
                            int64_t vocabulary) {
@@ -48,6 +48,8 @@ TrainingOptions TrainingOf(const TranslatorOptions& options) {
   training.optimizer.schedule = {std::min(options.warmup_steps, options.steps / 2),
                                  RateDecay::kCosine, options.steps};
   training.trace = false;
+  training.fill_works = options.fill_works;
+  training.fill = options.fill;
   return training;
 }
 
@@ -57,6 +59,19 @@ double CrossEntropy(absl::Span<const float> logits, int32_t target) {
   double sum = 0;
   for (const float logit : logits) sum += std::exp(static_cast<double>(logit - most));
   return std::log(sum) - static_cast<double>(logits[target] - most);
+}
+
+// Over the pieces of a target and its end, of its places' logits [target_length, vocabulary].
+double MeanCrossEntropy(const TranslationVocabulary& vocabulary, const std::string& target,
+                        absl::Span<const float> logits) {
+  const auto width = static_cast<size_t>(vocabulary.size());
+  std::vector<int32_t> said = vocabulary.Encode(target);
+  said.push_back(TranslationVocabulary::kEnd);
+  double sum = 0;
+  for (size_t t = 0; t < said.size(); ++t) {
+    sum += CrossEntropy(logits.subspan(t * width, width), said[t]);
+  }
+  return sum / static_cast<double>(said.size());
 }
 
 }  // namespace
@@ -132,9 +147,16 @@ absl::Status Translator::TrainOn(const TranslationData& data) {
     progress.Update(step, absl::StrCat("loss ", done.loss));
   }
   progress.Finish();
+  for (const FillReport& report : training->FillReports()) {
+    for (const FillJobReport& job : report.jobs) {
+      if (!job.status.ok()) std::cerr << job.status.message() << "\n";
+    }
+  }
+  options_.fill_works = nullptr;  // of this training: what they refer to may end with it
   backend_ = MakeCpuBackend(&arena_);
   SerialOptions serial;
   serial.data = batches_.get();
+  serial.seed = options_.seed;
   serial.optimizer = TrainingOf(options_).optimizer;
   PIPELAB_ASSIGN_OR_RETURN(network_, SerialTrainer::Create(graph_, backend_.get(), serial));
   PIPELAB_ASSIGN_OR_RETURN(const TrainingState state, training->State());
@@ -144,7 +166,7 @@ absl::Status Translator::TrainOn(const TranslationData& data) {
 absl::StatusOr<std::vector<std::string>> Translator::Translate(
     const std::vector<TextPair>& pairs) const {
   const GreedyTranslator greedy(
-      vocabulary_, lengths_, kAtOnce,
+      vocabulary_, lengths_, kTranslatedAtOnce,
       [&](const BatchSource& rows, int64_t samples) -> absl::StatusOr<std::vector<float>> {
         std::vector<float> logits;
         PIPELAB_RETURN_IF_ERROR(network_->Evaluate(rows, 0, 0, samples, &logits).status());
@@ -155,30 +177,40 @@ absl::StatusOr<std::vector<std::string>> Translator::Translate(
   return said;
 }
 
-absl::StatusOr<std::vector<double>> Translator::CrossEntropies(
-    const std::vector<TextPair>& pairs) const {
-  std::vector<double> nats;
-  if (pairs.empty()) return nats;
-  const auto count = static_cast<int64_t>(pairs.size());
+absl::StatusOr<std::vector<double>> Translator::CrossEntropies(const std::vector<TextPair>& pairs,
+                                                               std::vector<double> known) const {
+  const auto nats = std::make_shared<std::vector<double>>(std::move(known));
+  if (nats->size() == pairs.size()) return *nats;
+  PIPELAB_ASSIGN_OR_RETURN(const auto job, CrossEntropyJob(pairs, backend_.get(), nats));
+  while (!job->over()) PIPELAB_RETURN_IF_ERROR(job->RunNext());
+  return *nats;
+}
+
+absl::StatusOr<std::unique_ptr<FillWork>> Translator::CrossEntropyJob(
+    const std::vector<TextPair>& pairs, Backend* backend,
+    const std::shared_ptr<std::vector<double>>& nats) const {
   const auto corpus = std::make_shared<const TranslationCorpus>(Encoded(pairs));
-  const TranslationBatchSource rows(corpus, vocabulary_, lengths_, ExampleOrder(count));
-  const int64_t width = vocabulary_->size();
-  for (int64_t first = 0; first < count; first += kAtOnce) {
-    const int64_t samples = std::min(kAtOnce, count - first);
-    std::vector<float> logits;
-    PIPELAB_RETURN_IF_ERROR(network_->Evaluate(rows, 0, first, samples, &logits).status());
-    for (int64_t i = 0; i < samples; ++i) {
-      std::vector<int32_t> said = vocabulary_->Encode(corpus->translations[first + i].target);
-      said.push_back(TranslationVocabulary::kEnd);
-      double sum = 0;
-      for (size_t t = 0; t < said.size(); ++t) {
-        const int64_t place = i * lengths_.target_length + static_cast<int64_t>(t);
-        sum += CrossEntropy(absl::MakeConstSpan(logits).subspan(place * width, width), said[t]);
-      }
-      nats.push_back(sum / static_cast<double>(said.size()));
+  const auto rows = std::make_shared<const TranslationBatchSource>(
+      corpus, vocabulary_, lengths_, ExampleOrder(static_cast<int64_t>(pairs.size())));
+  auto results = std::make_shared<EvaluationResults>();
+  results->samples = static_cast<int64_t>(nats->size());
+  EvaluationOptions options;
+  options.samples = static_cast<int64_t>(pairs.size());
+  options.samples_of_piece = kScoredAtOnce;
+  options.seed = options_.seed;
+  options.state = State();
+  // It keeps the rows for as long as the job is there.
+  options.take = [rows, corpus, nats, vocabulary = vocabulary_, length = lengths_.target_length](
+                     int64_t first, absl::Span<const float> logits) {
+    const int64_t of_row = length * vocabulary->size();
+    const int64_t rows_of_piece = static_cast<int64_t>(logits.size()) / of_row;
+    for (int64_t i = 0; i < rows_of_piece; ++i) {
+      nats->push_back(MeanCrossEntropy(*vocabulary, corpus->translations[first + i].target,
+                                       logits.subspan(i * of_row, of_row)));
     }
-  }
-  return nats;
+  };
+  return MakeEvaluation(absl::StrCat("cross-entropies of ", locale_), graph_, rows.get(), backend,
+                        options, std::move(results));
 }
 
 }  // namespace pipelab

@@ -16,6 +16,7 @@
 #define PIPELAB_EXPERIMENTS_MINING_TRANSLATOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,11 +24,14 @@
 #include "absl/status/statusor.h"
 #include "kernels/backend.h"
 #include "kernels/tensor/arena.h"
+#include "models/checkpoint/training_state.h"
 #include "models/data/catalogues.h"
 #include "models/data/subwords.h"
 #include "models/data/translation_batches.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/serial_trainer.h"
+#include "pipelines/runtime/fill_runner.h"
+#include "pipelines/runtime/training.h"
 
 namespace pipelab {
 
@@ -43,6 +47,9 @@ struct TranslatorOptions {
   int devices = 2, micro_batches = 4;
   int64_t micro_batch_size = 16;  // pairs
   uint64_t seed = 1;
+  // Other jobs for the waits of the training, as TrainingOptions has them.
+  std::function<absl::StatusOr<FillWorks>(int rank, Backend* backend)> fill_works;
+  FillOptions fill;
 };
 
 // Whether both sides have at most so many pieces.
@@ -53,6 +60,10 @@ TranslationCorpus CorpusOf(const std::vector<TextPair>& pairs, const std::string
 
 class Translator {
  public:
+  // Pairs whose cross-entropies are computed together: few, so that they fit into waits. Their last
+  // bits depend on it, since a product's rows may have others in a product of fewer.
+  static constexpr int64_t kScoredAtOnce = 4;
+
   static absl::StatusOr<std::unique_ptr<Translator>> Train(const std::vector<TextPair>& pairs,
                                                            const std::string& locale,
                                                            const Subwords& subwords,
@@ -62,8 +73,17 @@ class Translator {
 
   // Greedily, of the sources.
   absl::StatusOr<std::vector<std::string>> Translate(const std::vector<TextPair>& pairs) const;
-  // Of each target, given its source: the mean over its pieces and its end, nats.
-  absl::StatusOr<std::vector<double>> CrossEntropies(const std::vector<TextPair>& pairs) const;
+  // Of each target, given its source: the mean over its pieces and its end, nats. `known`: of the
+  // first pairs, as a job has left them.
+  absl::StatusOr<std::vector<double>> CrossEntropies(const std::vector<TextPair>& pairs,
+                                                     std::vector<double> known = {}) const;
+  // The same as a job for the waits of another training, kScoredAtOnce pairs a piece. It adds to
+  // `nats`, which has fewer than there are pairs, and computes on a copy of the network. The
+  // backend outlives it.
+  absl::StatusOr<std::unique_ptr<FillWork>> CrossEntropyJob(
+      const std::vector<TextPair>& pairs, Backend* backend,
+      const std::shared_ptr<std::vector<double>>& nats) const;
+  TrainingState State() const { return network_->State(); }
 
  private:
   explicit Translator(const Subwords& subwords) : subwords_(subwords) {}

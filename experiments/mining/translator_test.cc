@@ -2,12 +2,17 @@
 #include "experiments/mining/translator.h"
 
 #include <cmath>
+#include <map>
+#include <memory>
 #include <numeric>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "experiments/mining/scoring_in_waits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "models/data/translations.h"
 #include "tools/base/status_matchers.h"
 
@@ -90,6 +95,75 @@ TEST(Translator, GivesTheSameBitsAgainAndNamesWhatIsTooLong) {
   EXPECT_EQ(nats[0], nats[1]);
   EXPECT_THAT(Translator::Train({{"longer than 16 letters", "x"}}, "xa", Letters(), Small(5)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1 pairs of English and xa")));
+}
+
+// Every name with every one, as a pool's candidates are.
+std::vector<TextPair> AllWithAll(const std::vector<TextPair>& names) {
+  std::vector<TextPair> pool;
+  for (const TextPair& a : names) {
+    for (const TextPair& b : names) pool.push_back({a.source, b.target});
+  }
+  return pool;
+}
+
+std::map<std::string, std::vector<float>> ValuesOf(const Translator& translator) {
+  std::map<std::string, std::vector<float>> values;
+  for (const auto& [name, tensor] : translator.State().tensors) {
+    values[name] = std::get<std::vector<float>>(tensor.values);
+  }
+  return values;
+}
+
+// Parameters and what the optimizer keeps of all gradients, under schemes of several kinds.
+TEST(Translator, ScoresInTheWaitsOfAnotherTrainingWithTheSameBits) {
+  const std::vector<TextPair> names = Names(20), pool = AllWithAll(names);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const auto forward,
+                               Translator::Train(names, "xa", Letters(), Small(30)));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> alone, forward->CrossEntropies(pool));
+  ASSERT_THAT(alone, SizeIs(pool.size()));
+  int64_t in_waits = 0;
+  for (const char* scheme : {"gpipe", "1f1b", "zb_h1", "chimera"}) {
+    SCOPED_TRACE(scheme);
+    TranslatorOptions options = Small(12);
+    options.scheme = scheme;
+    options.seed = 2;
+    options.micro_batch_size = 8 * Translator::kScoredAtOnce;  // waits longer than a piece
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const auto without,
+                                 Translator::Train(names, "xb", Letters(), options));
+    ScoringInWaits scoring(forward.get(), pool, options.devices);
+    options.fill_works = scoring.Works();
+    options.fill.learn_steps = 1;
+    options.fill.slack = Nanoseconds(0);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const auto with,
+                                 Translator::Train(names, "xb", Letters(), options));
+    EXPECT_EQ(with->loss(), without->loss());
+    EXPECT_TRUE(ValuesOf(*with) == ValuesOf(*without)) << "parameters differ";
+    in_waits += scoring.scored();
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> scores, scoring.Finish());
+    EXPECT_EQ(scores, alone);
+  }
+  EXPECT_GT(in_waits, 0);
+}
+
+// Wherever it is taken up again.
+TEST(Translator, GoesOnWithScoresThatAJobHasBegun) {
+  const std::vector<TextPair> names = Names(20);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const auto translator,
+                               Translator::Train(names, "xa", Letters(), Small(5)));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> all, translator->CrossEntropies(names));
+  for (int64_t pieces = 0; pieces * Translator::kScoredAtOnce < static_cast<int64_t>(all.size());
+       ++pieces) {
+    Arena arena;
+    const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
+    const auto nats = std::make_shared<std::vector<double>>();
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const auto job,
+                                 translator->CrossEntropyJob(names, backend.get(), nats));
+    for (int64_t piece = 0; piece < pieces; ++piece) ASSERT_THAT(job->RunNext(), IsOk());
+    ASSERT_THAT(*nats, SizeIs(pieces * Translator::kScoredAtOnce));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> whole,
+                                 translator->CrossEntropies(names, *nats));
+    EXPECT_EQ(whole, all) << pieces;
+  }
 }
 
 }  // namespace

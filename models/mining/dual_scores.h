@@ -27,7 +27,7 @@ namespace pipelab {
 using CrossEntropiesOf =
     std::function<absl::StatusOr<std::vector<double>>(const std::vector<TextPair>&)>;
 
-// `forward` is given sources of x and targets of y, `backward` the reverse.
+// `forward` is given sources of x and targets of y; then `backward`, the reverse.
 absl::StatusOr<Neighbours> DualScores(const std::vector<std::string>& x,
                                       const std::vector<std::string>& y,
                                       const Neighbours& candidates, int k,

@@ -37,6 +37,7 @@ class Evaluation final : public FillWork {
         data_(data),
         samples_(options.samples),
         of_piece_(options.samples_of_piece),
+        take_(options.take),
         trainer_(std::move(trainer)),
         results_(std::move(results)) {}
 
@@ -46,14 +47,17 @@ class Evaluation final : public FillWork {
   Bytes next_bytes() const override { return ForwardBytes(trainer_->graph(), Next()); }
 
   absl::Status RunNext() override {
-    const int64_t n = Next();
-    PIPELAB_ASSIGN_OR_RETURN(
-        const double loss,
-        trainer_->Evaluate(*data_, /*step=*/0, results_->samples, n, &results_->predictions));
+    const int64_t first = results_->samples, n = Next();
+    PIPELAB_ASSIGN_OR_RETURN(const double loss, trainer_->Evaluate(*data_, /*step=*/0, first, n,
+                                                                   &results_->predictions));
     const double before = results_->loss * static_cast<double>(results_->samples);
     results_->samples += n;
     results_->loss =
         (before + loss * static_cast<double>(n)) / static_cast<double>(results_->samples);
+    if (take_ != nullptr) {
+      take_(first, results_->predictions);
+      results_->predictions.clear();
+    }
     return absl::OkStatus();
   }
 
@@ -63,6 +67,7 @@ class Evaluation final : public FillWork {
   const std::string name_;
   const BatchSource* const data_;
   const int64_t samples_, of_piece_;
+  const std::function<void(int64_t, absl::Span<const float>)> take_;
   const std::unique_ptr<SerialTrainer> trainer_;
   const std::shared_ptr<EvaluationResults> results_;
 };

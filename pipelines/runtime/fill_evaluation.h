@@ -11,17 +11,20 @@
 //   results->loss;  results->predictions;
 //
 // A piece is a forward of all layers for its samples (SerialTrainer::Evaluate), so results are the
-// same bits wherever pieces run. Errors: the trainer's.
+// same bits wherever pieces run, if they have the same samples. A job that gets results which
+// another has begun resumes there. Errors: the trainer's.
 #ifndef PIPELAB_PIPELINES_RUNTIME_FILL_EVALUATION_H_
 #define PIPELAB_PIPELINES_RUNTIME_FILL_EVALUATION_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "kernels/backend.h"
 #include "models/checkpoint/training_state.h"
 #include "models/data/batch_source.h"
@@ -35,6 +38,8 @@ struct EvaluationOptions {
   int64_t samples = 1, samples_of_piece = 1;  // the last piece may have fewer
   uint64_t seed = 1;                          // of weights, where there is no state
   absl::optional<TrainingState> state;        // a checkpoint's
+  // Takes the predictions of each piece, whose first sample it is told; null: the results keep all.
+  std::function<void(int64_t first_sample, absl::Span<const float> predictions)> take;
 };
 
 // Read by others between steps.
