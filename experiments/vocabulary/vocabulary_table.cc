@@ -250,7 +250,8 @@ constexpr char kExchange[] =
 constexpr char kHeldLogits[] =
     "in these uneven times the last stage of v_half holds 5 micro-batches and more, with their "
     "logits";
-constexpr char kFramework[] = "what the framework and its library keep is not in the simulation";
+constexpr char kFramework[] =
+    "what the framework and its library keep beside tensors, and let go earlier, is not simulated";
 
 std::vector<Claim> VocabularyClaims(const std::vector<VocabularyCell>& cells) {
   using S = VocabularySystem;

@@ -48,7 +48,16 @@ void PriceExchangeOnce(const StageGraph& stages, int parts, CostTable* costs) {
     const StageGraph::Edge& edge = stages.edges[e];
     if (!is_of_embedding(edge.from) && !is_of_head(edge.from) && !is_of_head(edge.to)) continue;
     Bytes& bytes = costs->edge_bytes[e];
+    const Bytes whole = bytes;
     bytes = Bytes(std::min(bytes, activation).value() / (parts - 1));
+    // What a broadcast leaves on a device: the head's input until its backward, and the gradient of
+    // what the parts of the embedding add up to.
+    if (is_of_head(edge.to)) {
+      StageMemory& part = costs->stages[edge.to].memory;
+      part.kept += whole - bytes;
+      part.forward_peak += whole - bytes;
+    }
+    if (is_of_embedding(edge.from)) costs->stages[edge.from].memory.backward_peak += whole - bytes;
   }
 }
 

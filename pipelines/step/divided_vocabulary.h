@@ -30,8 +30,8 @@ absl::StatusOr<DividedVocabulary> DivideVocabulary(const GroupedModel& whole,
 
 // vocabulary_exchange=collectives: what parts and the ends of the chain exchange is a broadcast of
 // an activation, or a reduction of one, which the link of the chain's end carries once. So each of
-// the P - 1 messages on it has 1 / (P - 1) of these bytes, in time, traffic and memory. The whole
-// of what a part gets by a broadcast is not counted in its memory.
+// the P - 1 messages on it has 1 / (P - 1) of these bytes, in time and traffic. A broadcast leaves
+// all of them on each device, a reduction on one.
 void PriceExchangeOnce(const StageGraph& stages, int parts, CostTable* costs);
 
 }  // namespace pipelab
