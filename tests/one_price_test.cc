@@ -247,12 +247,15 @@ TEST(OnePriceOfAStudy, DividedVocabularies) {
   absl::SetFlag(&FLAGS_model, model);
   absl::SetFlag(&FLAGS_cluster, "dgx-a100");
   absl::SetFlag(&FLAGS_dtype, "bf16");
-  absl::SetFlag(&FLAGS_kernels, "megatron");
+  absl::SetFlag(&FLAGS_kernels, "megatron-unfused-loss");
   absl::SetFlag(&FLAGS_json_out, path);
   const VocabularySizes sizes = {4, 8, 8, 1024, 16, 512, 90001};
   const ClusterSpec cluster = LoadCluster("--cluster", "dgx-a100").value();
   for (const auto& [system, words] :
-       {std::pair(VocabularySystem::kRedistributed, "1f1b:"),
+       {std::pair(VocabularySystem::kBaseline, "1f1b:layout=Ett|tt|tt|ttL,"),
+        {VocabularySystem::kRedistributed, "1f1b:layout=Ett|ttt|ttt|L,"},
+        {VocabularySystem::kVHalf, "v_half:layout=Et|t|t|t|t|t|t|tL,"},
+        {VocabularySystem::kVHalfVocab1, "vocab_v_half:vocabulary_barriers=2,"},
         {VocabularySystem::kVocab1, "vocab_1f1b:vocabulary_barriers=2,"},
         {VocabularySystem::kVocab2, "vocab_1f1b:vocabulary_barriers=1,"},
         {VocabularySystem::kInterlaced, "vocab_interlaced:vocabulary_barriers=2,"}}) {

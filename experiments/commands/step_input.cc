@@ -43,7 +43,7 @@ ABSL_FLAG(std::string, model_time_unit, "s", "unit of the times in a Piper file:
 ABSL_FLAG(
     std::string, kernels, "own",
     "whose kernels, and what they keep, a language model's layers cost: own, megatron (attention "
-    "fused) or megatron-unfused (docs/models.md)");
+    "fused), megatron-unfused or megatron-unfused-loss (docs/models.md)");
 ABSL_FLAG(std::string, cluster, "",
           "the machine for --model: a name or a file (docs/clusters.md); empty: all layers were "
           "measured, and messages take no time");
@@ -139,9 +139,10 @@ absl::StatusOr<ModelGraph> WithKernels(ModelGraph graph, NumberType type) {
   const auto error = [&](absl::string_view reason) {
     return absl::InvalidArgumentError(absl::StrCat("--kernels=", kernels, ": ", reason));
   };
-  const bool fused = kernels == "megatron";
+  const bool unfused_loss = kernels == "megatron-unfused-loss";
+  const bool fused = kernels == "megatron" || unfused_loss;
   if (!fused && kernels != "megatron-unfused") {
-    return error("must be own, megatron or megatron-unfused");
+    return error("must be own, megatron, megatron-unfused or megatron-unfused-loss");
   }
   const auto has = [&](absl::string_view kind) {
     return std::any_of(graph.layers.begin(), graph.layers.end(),
@@ -153,7 +154,8 @@ absl::StatusOr<ModelGraph> WithKernels(ModelGraph graph, NumberType type) {
     return error(absl::StrCat(graph.name, " is no language model"));
   }
   return MegatronGraph(std::move(graph),
-                       fused ? AttentionKernels::kFused : AttentionKernels::kUnfused, type);
+                       fused ? AttentionKernels::kFused : AttentionKernels::kUnfused, type,
+                       unfused_loss ? LossKernels::kUnfused : LossKernels::kFused);
 }
 
 absl::StatusOr<ModelGraph> LoadModel(const std::string& word) {
