@@ -241,10 +241,10 @@ constexpr char kNotBalanced[] =
     "longest "
     "stage has one of both alone: with 131072 and 262144 words";
 constexpr char kAttention[] =
-    "4096 tokens gain at most 2 points over 2048 in table 5, 2 to 6 in table 6 and 5 to 6 in the "
-    "later run: one rate of attention cannot give all three";
+    "with as many blocks on each device, 4096 tokens gain at most 2 points over 2048 in table 5, 2 "
+    "to 6 in table 6 and 3 to 6 in the later run: one rate of attention cannot give all three";
 constexpr char kExchange[] =
-    "4096 tokens gain at most 2 points over 2048 in table 5, and 5 to 6 in the later run; on 32 "
+    "4096 tokens gain at most 2 points over 2048 in table 5, and 3 to 6 in the later run; on 32 "
     "GPUs "
     "a collective slows devices that compute beside it, which is not simulated";
 constexpr char kHeldLogits[] =
