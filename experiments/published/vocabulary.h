@@ -1,5 +1,5 @@
-// What was measured of vocabulary parallelism (vocabulary.json), as types: tables 5 and 6 of the paper,
-// and what the authors' repository prints of a run of its own on 8 GPUs (artifact/run_exp.md).
+// What was measured of vocabulary parallelism (vocabulary.json), as types: tables 5 and 6 of the
+// paper, and what the authors' repository prints of a run of its own on 8 GPUs (artifact/run_exp.md).
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const VocabularyPaper paper, PublishedVocabulary());
 //   paper.cells[0].mfu;       // 46.16 % under 1F1B with 32768 words on 8 GPUs

@@ -37,7 +37,7 @@ struct VocabularyStep {
   double mfu = 0;  // of the device's bfloat16 peak, by PTD-P's count of operations
   Nanoseconds time;
   Bytes memory;       // of the fullest device
-  int in_flight = 0;  // of the chain's first stage
+  int in_flight = 0;  // of the chain's first stage; not where backwards are in two parts
 };
 
 absl::StatusOr<VocabularyStep> SimulateVocabulary(VocabularySystem system,

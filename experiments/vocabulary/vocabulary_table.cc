@@ -57,19 +57,19 @@ std::string Place(const VocabularyCell& c) {
                          c.published.vocabulary);
 }
 
-struct MfuNames {
+struct NamedSystem {
   VocabularySystem system;
   const char* id;
-  const char* why;  // it is missed, where it is
 };
 
+// `why`: it is missed, where it is.
 Claim MfuClaim(const std::vector<VocabularyCell>& cells, const Measured& of,
-               const MfuNames& names) {
-  const std::string name = VocabularySystemName(names.system);
-  Claim c = PaperClaim(absl::StrCat("vocabulary.", of.id, ".", names.id),
+               const NamedSystem& named, const char* why) {
+  const std::string name = VocabularySystemName(named.system);
+  Claim c = PaperClaim(absl::StrCat("vocabulary.", of.id, ".", named.id),
                        absl::StrCat("MFU of ", name, " with 32k to 256k words"), of.source, of.tag);
   c.unit = "points";
-  const auto some = CellsOf(cells, of, names.system);
+  const auto some = CellsOf(cells, of, named.system);
   const VocabularyCell* most = nullptr;
   int within = 0;
   double messages = 0;
@@ -88,22 +88,22 @@ Claim MfuClaim(const std::vector<VocabularyCell>& cells, const Measured& of,
   const double off = Off(*most, most->as_collectives);
   std::string text = absl::StrFormat("%d of %d within 3; off by %+.1f at most: %s", within,
                                      some.size(), off, Place(*most));
-  if (IsDivided(names.system)) {
+  if (IsDivided(named.system)) {
     absl::StrAppend(&text, absl::StrFormat("; %+.1f with an exchange a message a part", messages));
   }
   Found(&c, Origin::kSimulated, off, text);
-  MetIf(&c, std::abs(off) <= kPoints, "each cell within 3 points", names.why);
+  MetIf(&c, std::abs(off) <= kPoints, "each cell within 3 points", why);
   return c;
 }
 
 Claim MemoryClaim(const std::vector<VocabularyCell>& cells, const Measured& of,
-                  const std::string& id, VocabularySystem system, const char* why) {
-  Claim c = PaperClaim(
-      absl::StrCat("vocabulary.memory.", id),
-      absl::StrCat("peak memory of ", VocabularySystemName(system), " with 32k to 256k words"),
-      of.source, of.tag);
+                  const NamedSystem& named, const char* why) {
+  const std::string name = VocabularySystemName(named.system);
+  Claim c = PaperClaim(absl::StrCat("vocabulary.memory.", named.id),
+                       absl::StrCat("peak memory of ", name, " with 32k to 256k words"), of.source,
+                       of.tag);
   std::vector<ComparedCell> compared;
-  for (const VocabularyCell* cell : CellsOf(cells, of, system)) {
+  for (const VocabularyCell* cell : CellsOf(cells, of, named.system)) {
     compared.push_back(
         {Place(*cell), cell->published.memory, Gigabytes(cell->as_collectives.memory)});
   }
@@ -158,6 +158,25 @@ Claim ActivationsClaim(const std::vector<VocabularyCell>& cells) {
   MetIf(&c, exact, "exactly", "a schedule holds more or fewer");
   return c;
 }
+
+// Why claims are missed, where they are.
+constexpr char kOneCell[] =
+    "one cell of this run has 17.3 %, where table 5 has 25.2 % and 10 GB less memory; the others "
+    "are within 1.8 points";
+constexpr char kNotBalanced[] =
+    "blocks are faster and passes over logits slower here than there, which shows where the "
+    "longest stage has one of both alone";
+constexpr char kAttention[] =
+    "with as many blocks on each device, 4096 tokens gain at most 2 points over 2048 in table 5, 2 "
+    "to 6 in table 6 and 3 to 6 in the later run: one rate of attention cannot give all three";
+constexpr char kExchange[] =
+    "4096 tokens gain at most 2 points over 2048 in table 5, and 3 to 6 in the later run; on 32 "
+    "GPUs a collective slows devices that compute beside it, which is not simulated";
+constexpr char kHeldLogits[] =
+    "in these uneven times the last stage of v_half holds 5 micro-batches and more, with their "
+    "logits";
+constexpr char kFramework[] =
+    "what the framework and its library keep beside tensors, and let go earlier, is not simulated";
 
 }  // namespace
 
@@ -218,8 +237,7 @@ Table VocabularyTable(const std::vector<VocabularyCell>& cells) {
   }
   t.AddNote(
       "\"rerun\" is what the authors' repository prints of a later run on 8 GPUs. It has the "
-      "models "
-      "of table 5, and up to 9 points more in the same cell.");
+      "models of table 5, and up to 9 points more in the same cell.");
   t.AddNote(
       "Kernels are those of the authors' code: a fork of Megatron-LM whose loss is a pass over the "
       "logits for each line, not fused. Rates of the device are calibrated on other measurements "
@@ -231,53 +249,31 @@ Table VocabularyTable(const std::vector<VocabularyCell>& cells) {
   return t;
 }
 
-// Why claims are missed, where they are.
-constexpr char kOneCell[] =
-    "one cell of this run has 17.3 %, where table 5 has 25.2 % and 10 GB less memory; the others "
-    "are "
-    "within 1.8 points";
-constexpr char kNotBalanced[] =
-    "blocks are faster and passes over logits slower here than there, which shows where the "
-    "longest "
-    "stage has one of both alone: with 131072 and 262144 words";
-constexpr char kAttention[] =
-    "with as many blocks on each device, 4096 tokens gain at most 2 points over 2048 in table 5, 2 "
-    "to 6 in table 6 and 3 to 6 in the later run: one rate of attention cannot give all three";
-constexpr char kExchange[] =
-    "4096 tokens gain at most 2 points over 2048 in table 5, and 3 to 6 in the later run; on 32 "
-    "GPUs "
-    "a collective slows devices that compute beside it, which is not simulated";
-constexpr char kHeldLogits[] =
-    "in these uneven times the last stage of v_half holds 5 micro-batches and more, with their "
-    "logits";
-constexpr char kFramework[] =
-    "what the framework and its library keep beside tensors, and let go earlier, is not simulated";
-
 std::vector<Claim> VocabularyClaims(const std::vector<VocabularyCell>& cells) {
   using S = VocabularySystem;
-  std::vector<Claim> claims = {ActivationsClaim(cells), OrderClaim(cells)};
-  for (const MfuNames& names : {MfuNames{S::kBaseline, "baseline", kOneCell},
-                                {S::kRedistributed, "redistributed", kNotBalanced},
-                                {S::kVocab1, "vocab1", kExchange},
-                                {S::kVocab2, "vocab2", kExchange},
-                                {S::kInterlaced, "interlaced", kExchange}}) {
-    claims.push_back(MfuClaim(cells, kRerun, names));
+  const NamedSystem baseline = {S::kBaseline, "baseline"}, vocab1 = {S::kVocab1, "vocab1"},
+                    redistributed = {S::kRedistributed, "redistributed"},
+                    vocab2 = {S::kVocab2, "vocab2"}, interlaced = {S::kInterlaced, "interlaced"},
+                    v_half = {S::kVHalf, "v_half"},
+                    v_half_vocab1 = {S::kVHalfVocab1, "v_half_vocab1"};
+  std::vector<Claim> claims = {
+      ActivationsClaim(cells),
+      OrderClaim(cells),
+      MfuClaim(cells, kRerun, baseline, kOneCell),
+      MfuClaim(cells, kRerun, redistributed, kNotBalanced),
+      MfuClaim(cells, kPaper, baseline, kAttention),
+      MfuClaim(cells, kPaper, redistributed, kAttention),
+      MfuClaim(cells, kVHalfPaper, v_half, kNotBalanced),
+      MfuClaim(cells, kVHalfPaper, v_half_vocab1, kAttention),
+      MemoryClaim(cells, kPaper, baseline, kFramework),
+      MemoryClaim(cells, kVHalfPaper, v_half, kHeldLogits),
+      MemoryClaim(cells, kVHalfPaper, v_half_vocab1, kFramework),
+  };
+  for (const NamedSystem& divided : {vocab1, vocab2, interlaced}) {
+    claims.push_back(MfuClaim(cells, kRerun, divided, kExchange));
+    claims.push_back(MfuClaim(cells, kPaper, divided, kExchange));
+    claims.push_back(MemoryClaim(cells, kPaper, divided, kFramework));
   }
-  for (const MfuNames& names : {MfuNames{S::kBaseline, "baseline", kAttention},
-                                {S::kRedistributed, "redistributed", kAttention},
-                                {S::kVocab1, "vocab1", kExchange},
-                                {S::kVocab2, "vocab2", kExchange},
-                                {S::kInterlaced, "interlaced", kExchange}}) {
-    claims.push_back(MfuClaim(cells, kPaper, names));
-  }
-  claims.push_back(MfuClaim(cells, kVHalfPaper, {S::kVHalf, "v_half", kNotBalanced}));
-  claims.push_back(MfuClaim(cells, kVHalfPaper, {S::kVHalfVocab1, "v_half_vocab1", kAttention}));
-  claims.push_back(MemoryClaim(cells, kPaper, "baseline", S::kBaseline, kFramework));
-  claims.push_back(MemoryClaim(cells, kPaper, "vocab1", S::kVocab1, kFramework));
-  claims.push_back(MemoryClaim(cells, kPaper, "vocab2", S::kVocab2, kFramework));
-  claims.push_back(MemoryClaim(cells, kPaper, "interlaced", S::kInterlaced, kFramework));
-  claims.push_back(MemoryClaim(cells, kVHalfPaper, "v_half", S::kVHalf, kHeldLogits));
-  claims.push_back(MemoryClaim(cells, kVHalfPaper, "v_half_vocab1", S::kVHalfVocab1, kFramework));
   return claims;
 }
 

@@ -21,7 +21,7 @@
 namespace pipelab {
 namespace {
 
-// Of a head that has them: its LossKernels.
+// The attribute of a head that says which LossKernels it has.
 constexpr char kLossKernels[] = "loss_kernels";
 
 using Pass = std::vector<Operation>;

@@ -18,7 +18,8 @@ namespace pipelab {
 // divided again (T, C), an exchange of no parts, more stages than schedules may have.
 absl::Status CheckVocabularyParts(const StepConfig& config);
 
-// Of a configuration that is checked; none where it has no parts, or is wrong.
+// The stages of a configuration and their edges. Empty where the configuration has no parts, or where
+// CheckVocabularyParts refuses it.
 StageGraph StagesWithVocabulary(const StepConfig& config);
 
 // Stages that are not the chain's: parts of the embedding, parts of the head, the loss.
