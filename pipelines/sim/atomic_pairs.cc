@@ -90,6 +90,22 @@ std::vector<std::vector<char>> FindPairs(const Schedule& schedule) {
   return PairFinder(schedule).Find();
 }
 
+std::vector<std::vector<char>> FindMergedPasses(const Program& program) {
+  const std::vector<std::vector<char>> pairs = FindPairs(program.schedule);
+  std::vector<std::vector<char>> merged;
+  for (size_t d = 0; d < pairs.size(); ++d) {
+    const std::vector<Instruction>& list = program.instructions[d];
+    std::vector<char>& passes = merged.emplace_back(list.size());
+    size_t position = 0;  // in the order
+    for (size_t at = 0; at < list.size(); ++at) {
+      if (list[at].op != OpCode::kCompute) continue;
+      passes[at] = pairs[d][position] != 0 || (position > 0 && pairs[d][position - 1] != 0);
+      ++position;
+    }
+  }
+  return merged;
+}
+
 void PairForwardBackward(Program* program) {
   const std::vector<std::vector<char>> pairs = FindPairs(program->schedule);
   for (size_t d = 0; d < program->instructions.size(); ++d) {

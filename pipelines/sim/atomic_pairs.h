@@ -25,6 +25,9 @@ namespace pipelab {
 // [device][position in order] Whether a pair begins there. The schedule must be valid.
 std::vector<std::vector<char>> FindPairs(const Schedule& schedule);
 
+// [device][instruction] Whether it computes one of a pair.
+std::vector<std::vector<char>> FindMergedPasses(const Program& program);
+
 // Moves waits of a pair before it and its sends behind it. `program` comes from Lower.
 void PairForwardBackward(Program* program);
 

@@ -11,6 +11,7 @@
 #include "pipelines/cost/sharded_state.h"
 #include "pipelines/cost/state_walk.h"
 #include "pipelines/sim/atomic_pairs.h"
+#include "pipelines/sim/check_costs.h"
 #include "pipelines/sim/collective_timeline.h"
 #include "pipelines/sim/device_calls.h"
 #include "pipelines/sim/instruction_cost.h"
@@ -37,7 +38,7 @@ class Simulation {
 
   absl::StatusOr<Trace> Run(TraceOrigin origin) {
     const int devices = p_.schedule.num_devices();
-    PIPELAB_RETURN_IF_ERROR(CheckTimes());
+    PIPELAB_RETURN_IF_ERROR(CheckLengths());
     trace_.origin = origin;
     trace_.devices.resize(devices);
     devices_.resize(devices);
@@ -47,7 +48,7 @@ class Simulation {
     const bool saves =
         std::any_of(costs_.stages.begin(), costs_.stages.end(),
                     [](const StageCost& stage) { return stage.merged_saving > Nanoseconds(0); });
-    if (p_.schedule.merges_passes && saves) FindMergedPasses();
+    if (p_.schedule.merges_passes && saves) merged_ = FindMergedPasses(p_);
     for (int d = devices - 1; d >= 0; --d) runnable_.push_back(d);
     std::vector<Arrival> arrivals;
     while (true) {
@@ -86,8 +87,7 @@ class Simulation {
     int64_t exchange_begin = 0;
     // Of CostTable::steady_overlap: the first backward and the last forward.
     size_t steady_begin = 0, steady_end = 0;
-    std::vector<char> merged;  // [instruction] of Schedule::merges_passes; else empty
-    bool sending = false;      // whether it waits for what it sends
+    bool sending = false;  // whether it waits for what it sends
     // Its host link: when the last copy ends, when each ends, what the host has.
     int64_t host_free = 0, host_level = 0;
     std::vector<int64_t> copied;
@@ -116,21 +116,6 @@ class Simulation {
     }
   }
 
-  void FindMergedPasses() {
-    const std::vector<std::vector<char>> pairs = FindPairs(p_.schedule);
-    for (size_t d = 0; d < devices_.size(); ++d) {
-      const std::vector<Instruction>& list = p_.instructions[d];
-      std::vector<char>& merged = devices_[d].merged;
-      merged.resize(list.size());
-      size_t position = 0;  // in the order
-      for (size_t at = 0; at < list.size(); ++at) {
-        if (list[at].op != OpCode::kCompute) continue;
-        merged[at] = pairs[d][position] != 0 || (position > 0 && pairs[d][position - 1] != 0);
-        ++position;
-      }
-    }
-  }
-
   // Runs the device until its end or until it has to wait for another.
   void RunDevice(int d) {
     Device& device = devices_[d];
@@ -148,7 +133,7 @@ class Simulation {
       switch (i.op) {
         case OpCode::kCompute:
         case OpCode::kStep:
-          if (measured == nullptr) own = ComputeTime(d, i, cost.time - SavingOf(device, i));
+          if (measured == nullptr) own = ComputeTime(d, i, cost.time - SavingOf(d, i));
           end = begin + own;
           break;
         case OpCode::kSend:
@@ -250,8 +235,8 @@ class Simulation {
         .value();
   }
 
-  int64_t SavingOf(const Device& device, const Instruction& i) const {
-    if (device.merged.empty() || device.merged[device.at] == 0) return 0;
+  int64_t SavingOf(int d, const Instruction& i) const {
+    if (merged_.empty() || merged_[d][devices_[d].at] == 0) return 0;
     return costs_.stages[i.action.stage].merged_saving.value();
   }
 
@@ -288,45 +273,9 @@ class Simulation {
     device->peak = std::max(device->peak, device->level);
   }
 
-  // No sum of the program's times reaches 2^62 ns, which is 146 years.
-  absl::Status CheckTimes() const {
-    size_t parts = p_.messages.size() + p_.reductions.size() + p_.gathers.size() + 1;
-    for (const auto& list : p_.instructions) parts += list.size();
-    const Nanoseconds most(static_cast<int64_t>((uint64_t{1} << 62) / parts));
-    double slowest = 1;
-    for (double speed : costs_.device_speed) slowest = std::min(slowest, speed);
-    const auto check = [&](int stage, const StageCost& c) {
-      const Nanoseconds longest =
-          std::max({c.forward, c.backward_input, c.backward_weight, c.recompute, c.step});
-      if (static_cast<double>(longest.value()) / slowest * 2 <= most.value()) {
-        return absl::OkStatus();
-      }
-      return absl::InvalidArgumentError(
-          absl::StrCat("stage ", stage, ": an action of ", ToString(longest),
-                       slowest < 1 ? absl::StrCat(" on a device of speed ", slowest) : "",
-                       " takes longer than the simulator can count"));
-    };
-    for (int stage = 0; stage < p_.schedule.num_stages(); ++stage) {
-      for (int slice = 0; slice < std::max<int>(1, costs_.slices.size()); ++slice) {
-        PIPELAB_RETURN_IF_ERROR(check(stage, costs_.StageOf(stage, slice)));
-      }
-    }
-    for (size_t i = 0; i < costs_.exchanges.of_pass.size(); ++i) {
-      PIPELAB_RETURN_IF_ERROR(
-          check(p_.exchanges[i].action.stage, costs_.exchanges.costs[costs_.exchanges.of_pass[i]]));
-    }
-    for (size_t n = 0; n < p_.fills.size(); ++n) {
-      if (p_.fills[n].work <= most) continue;
-      return absl::InvalidArgumentError(absl::StrCat("fill ", n, ": ", ToString(p_.fills[n].work),
-                                                     " are longer than the simulator can count"));
-    }
-    const double host_rate = costs_.host_bandwidth.value();
-    const Bytes copy = instruction_costs_.LargestHostCopy();
-    if (host_rate > 0 &&
-        static_cast<double>(copy.value()) / host_rate * 1e9 > static_cast<double>(most.value())) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "a copy of ", ToString(copy), " to the host takes longer than the simulator can count"));
-    }
+  absl::Status CheckLengths() const {
+    const Nanoseconds most = LongestTime(p_);
+    PIPELAB_RETURN_IF_ERROR(CheckTimes(p_, costs_, instruction_costs_.LargestHostCopy(), most));
     PIPELAB_RETURN_IF_ERROR(transfers_.CheckTimes(instruction_costs_.LargestMessage(), most));
     return costs_.instruction_time.empty() ? collectives_.CheckTimes(most) : absl::OkStatus();
   }
@@ -417,98 +366,11 @@ class Simulation {
   DeviceCalls calls_;
   Trace trace_;
   std::vector<Device> devices_;
-  std::vector<int64_t> arrival_;        // [message]
-  std::vector<int64_t> transfer_time_;  // [message] from begin to arrival; where transfers block
+  std::vector<std::vector<char>> merged_;  // FindMergedPasses, where such passes save time
+  std::vector<int64_t> arrival_;           // [message]
+  std::vector<int64_t> transfer_time_;     // [message] from begin to arrival; where transfers block
   std::vector<int> runnable_;
 };
-
-absl::Status CheckSpeeds(const std::vector<double>& speeds, int devices) {
-  if (!speeds.empty() && static_cast<int>(speeds.size()) != devices) {
-    return absl::InvalidArgumentError(absl::StrCat("the cost table has speeds of ", speeds.size(),
-                                                   " devices, the schedule has ", devices));
-  }
-  for (size_t d = 0; d < speeds.size(); ++d) {
-    if (speeds[d] > 0 && std::isfinite(speeds[d])) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("device ", d, ": a speed of ", speeds[d], " is not above 0"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckReleases(const Schedule& s, const CostTable& costs) {
-  constexpr Nanoseconds kMost(int64_t{1} << 61);
-  if (costs.releases.empty()) return absl::OkStatus();
-  if (static_cast<int>(costs.releases.size()) != s.num_micro_batches) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the cost table has arrivals of ", costs.releases.size(),
-                     " micro-batches, the schedule has ", s.num_micro_batches));
-  }
-  for (const Nanoseconds at : costs.releases) {
-    if (at >= Nanoseconds(0) && at <= kMost) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("a micro-batch arrives at ", at.value(), " ns; it must be from 0 to 2^61"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckSlices(const Schedule& s, const CostTable& costs) {
-  const int parts = costs.of_passes ? s.num_micro_batches : s.num_slices;
-  if (!costs.slices.empty() && static_cast<int>(costs.slices.size()) != parts) {
-    return absl::InvalidArgumentError(absl::StrCat("the cost table has ", costs.slices.size(),
-                                                   costs.of_passes ? " passes" : " slices",
-                                                   ", the schedule ", parts));
-  }
-  for (size_t i = 0; i < costs.slices.size(); ++i) {
-    if (costs.slices[i].stages.size() == costs.stages.size() &&
-        costs.slices[i].edge_bytes.size() == costs.edge_bytes.size()) {
-      continue;
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("slice ", i, ": the cost table has ", costs.slices[i].stages.size(),
-                     " stages and ", costs.slices[i].edge_bytes.size(), " edges, the schedule ",
-                     s.num_stages(), " and ", s.stages.edges.size()));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckFits(const Program& p, const CostTable& costs) {
-  const Schedule& s = p.schedule;
-  if (static_cast<int>(costs.stages.size()) != s.num_stages()) {
-    return absl::InvalidArgumentError(absl::StrCat("the cost table has ", costs.stages.size(),
-                                                   " stages, the schedule ", s.num_stages()));
-  }
-  if (costs.edge_bytes.size() != s.stages.edges.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("the cost table has ", costs.edge_bytes.size(),
-                                                   " edges, the schedule ", s.stages.edges.size()));
-  }
-  if (costs.bandwidth < BytesPerSecond(0) || costs.hop_latency < Nanoseconds(0) ||
-      costs.host_bandwidth < BytesPerSecond(0)) {
-    return absl::InvalidArgumentError("the cost table has a negative bandwidth or latency");
-  }
-  if (!costs.network.empty()) {
-    PIPELAB_RETURN_IF_ERROR(CheckNetwork(costs.network));
-    if (costs.network.num_devices != s.num_devices()) {
-      return absl::InvalidArgumentError(absl::StrCat("the network has ", costs.network.num_devices,
-                                                     " devices, the schedule ", s.num_devices()));
-    }
-  }
-  PIPELAB_RETURN_IF_ERROR(CheckSlices(s, costs));
-  PIPELAB_RETURN_IF_ERROR(CheckSpeeds(costs.device_speed, s.num_devices()));
-  PIPELAB_RETURN_IF_ERROR(CheckReleases(s, costs));
-  if (costs.instruction_time.empty()) return absl::OkStatus();
-  if (costs.instruction_time.size() != p.instructions.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the cost table has instruction times of ", costs.instruction_time.size(),
-                     " devices, the program ", p.instructions.size()));
-  }
-  for (size_t d = 0; d < p.instructions.size(); ++d) {
-    if (costs.instruction_time[d].size() == p.instructions[d].size()) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "device ", d, ": the cost table has ", costs.instruction_time[d].size(),
-        " instruction times, the program ", p.instructions[d].size(), " instructions"));
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 
