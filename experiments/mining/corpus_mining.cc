@@ -38,14 +38,21 @@ ABSL_FLAG(std::vector<std::string>, dual_languages, std::vector<std::string>({"r
 ABSL_FLAG(bool, dual_fill, false,
           "whether these score while the training of the other direction waits (docs/filling.md)");
 ABSL_FLAG(double, wrong, 3, "sentences without a partner for each with one, in the noise study");
-ABSL_FLAG(int, merges, 1000, "merges that make pieces of words of characters, for translators");
-ABSL_FLAG(int, pieces, 16, "of the longest strings that translators learn and say");
-ABSL_FLAG(std::string, scheme, "1f1b", "scheme that trains translators, on two devices");
-ABSL_FLAG(int, hidden, 128, "width of translators; their feed-forward parts are 4 times as wide");
-ABSL_FLAG(double, dropout, 0.1, "dropout rate of translators");
-ABSL_FLAG(int, steps, 4000, "training steps of translators, of 64 pairs; 0: none is trained");
-ABSL_FLAG(double, learning_rate, 2e-3, "of translators, at the end of the warm-up");
-ABSL_FLAG(uint64_t, seed, 1, "of the split, the order of sentences, and weights");
+ABSL_FLAG(int, merges, pipelab::TranslationStudyOptions().merges,
+          "merges that make pieces of words of characters, for translators");
+ABSL_FLAG(int64_t, pieces, pipelab::TranslatorOptions().most_pieces,
+          "of the longest strings that translators learn and say");
+ABSL_FLAG(std::string, scheme, pipelab::TranslatorOptions().scheme,
+          "scheme that trains translators, on two devices");
+ABSL_FLAG(int64_t, hidden, pipelab::TranslatorOptions().hidden,
+          "width of translators; their feed-forward parts are 4 times as wide");
+ABSL_FLAG(double, dropout, pipelab::TranslatorOptions().dropout, "dropout rate of translators");
+ABSL_FLAG(int64_t, steps, pipelab::TranslatorOptions().steps,
+          "training steps of translators, of 64 pairs; 0: none is trained");
+ABSL_FLAG(float, learning_rate, pipelab::TranslatorOptions().learning_rate,
+          "of translators, at the end of the warm-up");
+ABSL_FLAG(uint64_t, seed, pipelab::TranslatorOptions().seed,
+          "of the split, the order of sentences, and weights");
 ABSL_FLAG(int, threads, 2, "that score; figures are the same for any number");
 
 namespace pipelab {
@@ -73,12 +80,13 @@ TranslationStudyOptions TranslationFromFlags() {
   translator.most_pieces = absl::GetFlag(FLAGS_pieces);
   translator.steps = absl::GetFlag(FLAGS_steps);
   translator.scheme = absl::GetFlag(FLAGS_scheme);
-  translator.learning_rate = static_cast<float>(absl::GetFlag(FLAGS_learning_rate));
+  translator.learning_rate = absl::GetFlag(FLAGS_learning_rate);
   translator.seed = absl::GetFlag(FLAGS_seed);
   return options;
 }
 
-// One language's manual: its pool, with noise of two kinds where it is asked for, and without pairs.
+// One language's manual: its pool, with noise of two kinds where it is asked for, and without
+// pairs.
 absl::Status MineManual(const ManualFolders& folders, const std::string& language,
                         std::vector<Mined>* all) {
   const auto mine = [&](const char* pool, const ParallelText& text,

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace pipelab {
 namespace {
@@ -56,30 +57,13 @@ double F1Bar(const std::string& language) {
   return language == "cs" ? 0.70 : 0.80;
 }
 
-// "de 0.853, fr 0.881".
 template <typename Get>
-std::string Each(const std::vector<const Mined*>& all, const Get& get) {
-  std::string text;
-  for (const Mined* m : all) {
-    absl::StrAppend(&text, text.empty() ? "" : ", ", m->language,
-                    absl::StrFormat(" %.3f", get(*m)));
-  }
-  return text;
-}
-
-std::vector<const Mined*> Of(const std::vector<Mined>& all, const std::string& pool) {
-  std::vector<const Mined*> some;
+Figures FiguresOf(const std::vector<Mined>& all, const char* pool, const Get& get) {
+  Figures figures;
   for (const Mined& m : all) {
-    if (m.pool == pool) some.push_back(&m);
+    if (m.pool == pool) figures.of_language.emplace_back(m.language, get(m));
   }
-  return some;
-}
-
-template <typename Get>
-double Least(const std::vector<const Mined*>& all, const Get& get) {
-  double least = 1;
-  for (const Mined* m : all) least = std::min(least, get(*m));
-  return least;
+  return figures;
 }
 
 // The largest fall of F1 from one iteration to the next.
@@ -105,6 +89,24 @@ constexpr Wanted kNoise = {"mining.noise", "F1 lost to sentences without a partn
 constexpr Wanted kNothing = {"mining.nothing", "share mined from a pool without a true pair"};
 
 }  // namespace
+
+double Figures::Least() const {
+  double least = of_language.empty() ? 1 : of_language[0].second;
+  for (const auto& [language, value] : of_language) least = std::min(least, value);
+  return least;
+}
+
+double Figures::Most() const {
+  double most = 0;
+  for (const auto& [language, value] : of_language) most = std::max(most, value);
+  return most;
+}
+
+std::string Figures::Text() const {
+  return absl::StrJoin(of_language, ", ", [](std::string* text, const auto& of) {
+    absl::StrAppendFormat(text, "%s %.3f", of.first, of.second);
+  });
+}
 
 void AddClaim(Report* report, const Wanted& wanted, double value, const std::string& text, bool met,
               const std::string& accepted, const std::string& reason) {
@@ -139,33 +141,31 @@ void AddMiningTables(const std::vector<Mined>& all, Report* report) {
 }
 
 void AddMiningClaims(const std::vector<Mined>& all, Report* report) {
-  const auto f1 = [](const Mined& m) { return m.Last().f1(); };
-  const auto precision = [](const Mined& m) { return m.Last().precision(); };
-  const auto above = [&](const Mined& m) { return f1(m) - F1Bar(m.language); };
-  const auto clean = Of(all, "manual"), noisy = Of(all, "noise"), none = Of(all, "no pair");
-  AddClaim(report, kF1, Least(clean, f1), Each(clean, f1), Least(clean, above) >= 0,
-           "0.80 (de, fr), 0.70 (cs), 0.60 (ru)",
-           "where languages share few grams the first pairs are too poor to learn from: no margin "
-           "reaches the precision, and nothing is mined");
-  AddClaim(report, kPrecision, Least(clean, precision), Each(clean, precision),
-           Least(clean, precision) >= kLeastPrecision, "0.85 at least",
-           "where nothing is mined the precision counts as 0");
-  double fall = 0, false_share = 0, loss = 0;
-  for (const Mined* m : clean) fall = std::max(fall, Fall(*m));
-  AddClaim(report, kFall, fall, Each(clean, Fall), fall <= kMostFall, "0.01 at most",
-           "each iteration chooses its threshold anew, and what is near it comes and goes");
-  for (const Mined* m : none) false_share = std::max(false_share, FalseShare(*m));
-  AddClaim(report, kNothing, false_share, Each(none, FalseShare), false_share < kMostFalse,
-           "less than 0.02", "chance likeness of grams teaches tables that confirm it");
-  const auto lost = [&](const Mined& m) {
-    for (const Mined* c : clean) {
-      if (c->language == m.language) return f1(*c) - f1(m);
+  const auto f1_of = [](const Mined& m) { return m.Last().f1(); };
+  const auto precision_of = [](const Mined& m) { return m.Last().precision(); };
+  const auto above_bar = [&](const Mined& m) { return f1_of(m) - F1Bar(m.language); };
+  const auto lost = [&](const Mined& noisy) {
+    for (const Mined& m : all) {
+      if (m.pool == "manual" && m.language == noisy.language) return f1_of(m) - f1_of(noisy);
     }
     return 1.0;
   };
-  for (const Mined* m : noisy) loss = std::max(loss, lost(*m));
-  AddClaim(report, kNoise, loss, Each(noisy, lost), !noisy.empty() && loss <= kMostNoiseLoss,
-           "0.10 at most",
+  const Figures f1 = FiguresOf(all, "manual", f1_of), fall = FiguresOf(all, "manual", Fall),
+                precision = FiguresOf(all, "manual", precision_of),
+                wrong = FiguresOf(all, "no pair", FalseShare), loss = FiguresOf(all, "noise", lost);
+  AddClaim(report, kF1, f1.Least(), f1.Text(), FiguresOf(all, "manual", above_bar).Least() >= 0,
+           "0.80 (de, fr), 0.70 (cs), 0.60 (ru)",
+           "where languages share few grams the first pairs are too poor to learn from: no margin "
+           "reaches the precision, and nothing is mined");
+  AddClaim(report, kPrecision, precision.Least(), precision.Text(),
+           precision.Least() >= kLeastPrecision, "0.85 at least",
+           "where nothing is mined the precision counts as 0");
+  AddClaim(report, kFall, fall.Most(), fall.Text(), fall.Most() <= kMostFall, "0.01 at most",
+           "each iteration chooses its threshold anew, and what is near it comes and goes");
+  AddClaim(report, kNothing, wrong.Most(), wrong.Text(), wrong.Most() < kMostFalse,
+           "less than 0.02", "chance likeness of grams teaches tables that confirm it");
+  AddClaim(report, kNoise, loss.Most(), loss.Text(),
+           !loss.of_language.empty() && loss.Most() <= kMostNoiseLoss, "0.10 at most",
            "no margin reaches the wanted precision among so many sentences without a partner, and "
            "nothing is mined");
 }
@@ -177,14 +177,15 @@ void NoMiningClaims(const std::string& reason, Report* report) {
 std::string MiningExamples(const std::vector<Mined>& all) {
   constexpr int kOfEach = 10;
   std::string page = "# Mined pairs\n\nThe texts are the manual's (CC-BY-SA-3.0).\n";
-  for (const Mined* m : Of(all, "manual")) {
+  for (const Mined& m : all) {
+    if (m.pool != "manual") continue;
     for (const bool right : {true, false}) {
-      absl::StrAppend(&page, "\n## ", m->language, right ? ", right" : ", wrong", "\n\n");
+      absl::StrAppend(&page, "\n## ", m.language, right ? ", right" : ", wrong", "\n\n");
       int shown = 0;
-      for (const MinedPair& p : m->mining.pairs) {
-        if ((Judge({p}, m->task.truth).right > 0) != right || shown++ >= kOfEach) continue;
+      for (const MinedPair& p : m.mining.pairs) {
+        if ((Judge({p}, m.task.truth).right > 0) != right || shown++ >= kOfEach) continue;
         absl::StrAppendFormat(&page, "* margin %.2f\n  * %s\n  * %s\n", p.margin,
-                              m->task.pool.source[p.x], m->task.pool.target[p.y]);
+                              m.task.pool.source[p.x], m.task.pool.target[p.y]);
       }
     }
   }

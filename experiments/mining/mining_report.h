@@ -6,6 +6,7 @@
 #define PIPELAB_EXPERIMENTS_MINING_MINING_REPORT_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/mining/mined.h"
@@ -15,6 +16,15 @@ namespace pipelab {
 
 struct Wanted {
   const char *id, *text;
+};
+
+// A figure of each language.
+struct Figures {
+  std::vector<std::pair<std::string, double>> of_language;
+
+  double Least() const;      // 1 where there is none
+  double Most() const;       // 0 where there is none, or none above it
+  std::string Text() const;  // "de 0.853, fr 0.881"
 };
 
 void AddClaim(Report* report, const Wanted& wanted, double value, const std::string& text, bool met,

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "experiments/mining/mining_report.h"
 #include "experiments/mining/translation_study.h"
 
@@ -61,17 +60,13 @@ Table DualTable(const std::vector<TranslationResult>& results) {
   return t;
 }
 
-// A value of each language, as text and the least of them.
 template <typename Get>
-std::pair<double, std::string> Each(const std::vector<TranslationResult>& results, const Get& get) {
-  double least = 1e9;
-  std::string text;
+Figures FiguresOf(const std::vector<TranslationResult>& results, const Get& get) {
+  Figures figures;
   for (const TranslationResult& r : results) {
-    least = std::min(least, get(r));
-    absl::StrAppend(&text, text.empty() ? "" : ", ", r.mined.language,
-                    absl::StrFormat(" %.3f", get(r)));
+    figures.of_language.emplace_back(r.mined.language, get(r));
   }
-  return {least, text};
+  return figures;
 }
 
 // Of two translators; 0 where the other one says nothing: that proves nothing.
@@ -84,10 +79,10 @@ void AddDualClaim(const std::vector<TranslationResult>& results, Report* report)
   std::copy_if(results.begin(), results.end(), std::back_inserter(again),
                [](const TranslationResult& r) { return r.dual; });
   if (again.empty()) return AddNotMade({kDual}, kNoSteps, report);
-  const auto [gain, text] = Each(again, [](const TranslationResult& r) {
+  const Figures gain = FiguresOf(again, [](const TranslationResult& r) {
     return Judge(r.again, r.short_truth).f1() - Judge(r.before, r.short_truth).f1();
   });
-  AddClaim(report, kDual, gain, text, gain > 0, "more than 0",
+  AddClaim(report, kDual, gain.Least(), gain.Text(), gain.Least() > 0, "more than 0",
            "the translators learned from what was mined, wrong pairs too, and know less of words "
            "than the tables do");
 }
@@ -97,20 +92,19 @@ void AddTransformerClaims(const std::vector<TranslationResult>& results, Report*
                                    [](const TranslationResult& r) { return r.trained; });
   if (!trained) return AddNotMade({kRatio, kLearns, kOverDictionary}, kNoSteps, report);
   const auto over = [&](const char* name, const char* pairs) {
-    return Each(results, [&](const TranslationResult& r) {
+    return FiguresOf(results, [&](const TranslationResult& r) {
       return Over(r.Row(kTransformer, kMinedPairs), r.Row(name, pairs));
     });
   };
-  const auto [ratio, ratios] = over(kTransformer, kTruePairs);
+  const Figures ratio = over(kTransformer, kTruePairs), copy = over(kCopying, kNoPairs),
+                word = over(kDictionary, kMinedPairs);
   AddClaim(
-      report, kRatio, ratio, ratios, ratio >= kLeastRatio, "0.95 at least",
+      report, kRatio, ratio.Least(), ratio.Text(), ratio.Least() >= kLeastRatio, "0.95 at least",
       "a Transformer of so few pairs and steps has hardly learned to translate, and wrong pairs "
       "slow it down");
-  const auto [copy, copies] = over(kCopying, kNoPairs);
-  AddClaim(report, kLearns, copy, copies, copy > 1, "above 1",
+  AddClaim(report, kLearns, copy.Least(), copy.Text(), copy.Least() > 1, "above 1",
            "too few pairs and steps to learn to translate");
-  const auto [word, words] = over(kDictionary, kMinedPairs);
-  AddClaim(report, kOverDictionary, word, words, word > 1, "above 1",
+  AddClaim(report, kOverDictionary, word.Least(), word.Text(), word.Least() > 1, "above 1",
            "a Transformer needs more pairs and steps than these to know as many words");
 }
 
@@ -119,10 +113,11 @@ void AddTransformerClaims(const std::vector<TranslationResult>& results, Report*
 void AddTranslation(const std::vector<TranslationResult>& results, Report* report) {
   if (results.empty()) return;
   report->AddTable(QualityTable(results));
-  const auto [words, text] = Each(results, [](const TranslationResult& r) {
+  const Figures words = FiguresOf(results, [](const TranslationResult& r) {
     return Over(r.Row(kDictionary, kMinedPairs), r.Row(kDictionary, kTruePairs));
   });
-  AddClaim(report, kWords, words, text, words >= kLeastRatio, "0.95 at least",
+  AddClaim(report, kWords, words.Least(), words.Text(), words.Least() >= kLeastRatio,
+           "0.95 at least",
            "where no margin reaches the wanted precision nothing is mined, and nothing is learned");
   AddTransformerClaims(results, report);
   if (std::any_of(results.begin(), results.end(), [](const auto& r) { return r.dual; })) {

@@ -21,15 +21,6 @@ namespace {
 
 constexpr size_t kShown = 12;
 
-// What translators learn, say and judge.
-std::vector<TextPair> ShortOnes(const std::vector<TextPair>& pairs, const Subwords& subwords,
-                                int64_t most_pieces) {
-  std::vector<TextPair> some;
-  std::copy_if(pairs.begin(), pairs.end(), std::back_inserter(some),
-               [&](const TextPair& p) { return Fits(p, subwords, most_pieces); });
-  return some;
-}
-
 // Pieces of the words of both lists: it takes no pair to learn them.
 Subwords SubwordsOf(const MiningPool& pool, int merges) {
   std::vector<std::string> texts = pool.source;
@@ -37,18 +28,19 @@ Subwords SubwordsOf(const MiningPool& pool, int merges) {
   return Subwords::Learn(texts, merges);
 }
 
-std::pair<int32_t, int32_t> PlacesOf(const MinedPair& p) { return {p.x, p.y}; }
-std::pair<int32_t, int32_t> PlacesOf(const std::pair<int32_t, int32_t>& p) { return p; }
-
-TextPair TextOf(const MiningPool& pool, std::pair<int32_t, int32_t> places) {
+// What says which sentences of a pool are a pair, and text itself.
+TextPair TextOf(const MiningPool& pool, const MinedPair& p) {
+  return {pool.source[p.x], pool.target[p.y]};
+}
+TextPair TextOf(const MiningPool& pool, const std::pair<int32_t, int32_t>& places) {
   return {pool.source[places.first], pool.target[places.second]};
 }
+TextPair TextOf(const MiningPool& /*pool*/, const TextPair& p) { return p; }
 
-// The texts of MinedPairs or of the truth.
 template <typename Pairs>
 std::vector<TextPair> TextsOf(const MiningPool& pool, const Pairs& pairs) {
   std::vector<TextPair> texts;
-  for (const auto& p : pairs) texts.push_back(TextOf(pool, PlacesOf(p)));
+  for (const auto& p : pairs) texts.push_back(TextOf(pool, p));
   return texts;
 }
 
@@ -73,12 +65,13 @@ class Study {
         MineTask(language_, "strings", MakeMiningTask(text, options_.task), options_.mine));
     const MiningPool& pool = result_.mined.task.pool;
     subwords_ = SubwordsOf(pool, options_.merges);
-    const int64_t most = options_.translator.most_pieces;
-    held_out_ = ShortOnes(held_out_, subwords_, most);
+    held_out_ = Short(held_out_);
     corpus_ = CorpusOf(held_out_, language_);
     result_.held_out = static_cast<int64_t>(held_out_.size());
-    const auto mined = ShortOnes(TextsOf(pool, result_.mined.mining.pairs), subwords_, most);
-    const auto right = ShortOnes(TextsOf(pool, result_.mined.task.truth), subwords_, most);
+    result_.short_truth = Short(result_.mined.task.truth);
+    result_.before = Short(result_.mined.mining.pairs);
+    const std::vector<TextPair> mined = TextsOf(pool, result_.before),
+                                right = TextsOf(pool, result_.short_truth);
     PIPELAB_ASSIGN_OR_RETURN(const auto of_mined, TrainOn(mined, kMinedPairs));
     PIPELAB_ASSIGN_OR_RETURN(const auto of_right, TrainOn(right, kTruePairs));
     result_.trained = options_.translator.steps > 0;
@@ -91,6 +84,18 @@ class Study {
   }
 
  private:
+  // What translators learn, say and judge.
+  template <typename Pairs>
+  Pairs Short(const Pairs& pairs) const {
+    Pairs some;
+    std::copy_if(pairs.begin(), pairs.end(), std::back_inserter(some),
+                 [this](const auto& p) { return IsShort(TextOf(result_.mined.task.pool, p)); });
+    return some;
+  }
+  bool IsShort(const TextPair& pair) const {
+    return Fits(pair, subwords_, options_.translator.most_pieces);
+  }
+
   template <typename Translate>
   void AddRow(const char* name, const char* pairs, size_t count, const Translate& translate) {
     result_.rows.push_back(
@@ -154,29 +159,20 @@ class Study {
     const CrossEntropiesOf back = [&](const std::vector<TextPair>& some) {
       return backward->CrossEntropies(some);
     };
-    const Mined& mined = result_.mined;
-    const MiningPool& pool = mined.task.pool;
-    const auto fits = [this](const TextPair& p) {
-      return Fits(p, subwords_, options_.translator.most_pieces);
-    };
+    const MiningPool& pool = result_.mined.task.pool;
+    const Mining& mining = result_.mined.mining;
+    const auto fits = [this](const TextPair& pair) { return IsShort(pair); };
     const int k = options_.mine.k;
     PIPELAB_ASSIGN_OR_RETURN(
         const Neighbours near,
-        DualScores(pool.source, pool.target, mined.mining.candidates, k, fits, there, back));
+        DualScores(pool.source, pool.target, mining.candidates, k, fits, there, back));
     result_.dual = true;
+    result_.before_mutual = Short(mining.iterations.back().mutual);
     result_.again_mutual = MutualPairs(near, MarginKind::kDifference, k);
     const Threshold threshold =
         ChooseThreshold(EstimatePrecision(near, result_.again_mutual, MarginKind::kDifference, k),
                         options_.mine.precision);
     if (threshold.found) result_.again = AtLeast(result_.again_mutual, threshold.margin);
-    const auto keep = [&](const auto& pairs, auto* kept) {
-      for (const auto& p : pairs) {
-        if (fits(TextOf(pool, PlacesOf(p)))) kept->push_back(p);
-      }
-    };
-    keep(mined.task.truth, &result_.short_truth);
-    keep(mined.mining.pairs, &result_.before);
-    keep(mined.mining.iterations.back().mutual, &result_.before_mutual);
     return absl::OkStatus();
   }
 

@@ -3,43 +3,17 @@
 
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "tools/base/rng.h"
+#include "models/mining/made_up_pairs.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
 namespace {
 
-std::string Word(absl::string_view language, uint64_t word) {
-  std::string text;
-  for (int i = 0; i < 3; ++i) {
-    text.push_back("abcdefghijklmnopqrstuvwxyz"[CounterRng(word, language).Below(i, 26)]);
-  }
-  return text;
-}
-
-// Eight words of 60, word by word; each third pair has a number that both sides share.
-std::vector<TextPair> MadeUpPairs(int count) {
-  std::vector<TextPair> pairs;
-  for (int i = 0; i < count; ++i) {
-    const CounterRng rng(i, "sentence");
-    TextPair pair;
-    for (int w = 0; w < 8; ++w) {
-      const uint64_t word = rng.Below(w, 60);
-      absl::StrAppend(&pair.source, w > 0 ? " " : "", Word("one", word));
-      absl::StrAppend(&pair.target, w > 0 ? " " : "", Word("two", word));
-    }
-    if (i % 3 == 0) {
-      absl::StrAppend(&pair.source, " ", 7919 + i * 31);
-      absl::StrAppend(&pair.target, " ", 7919 + i * 31);
-    }
-    pairs.push_back(std::move(pair));
-  }
-  return pairs;
+std::vector<TextPair> Pairs(int count) {
+  return MadeUpPairs(count, {/*letters=*/3, /*words=*/8, /*vocabulary=*/60});
 }
 
 TranslationStudyOptions Small() {
@@ -55,7 +29,7 @@ TranslationStudyOptions Small() {
 }
 
 TEST(StudyTranslation, TrainsOnMinedAndOnTruePairsAndMinesAgain) {
-  const std::vector<TextPair> pairs = MadeUpPairs(300);
+  const std::vector<TextPair> pairs = Pairs(300);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const TranslationResult result,
                                StudyTranslation(pairs, "xx", Small()));
   ASSERT_EQ(result.rows.size(), 5u);
@@ -93,7 +67,7 @@ TEST(AddTranslation, MissesOrDoesNotMakeWhatItCannotShow) {
   options.translator.most_pieces = 3;  // fewer than any has
   Report made({}), absent({});
   PIPELAB_ASSERT_OK_AND_ASSIGN(const TranslationResult result,
-                               StudyTranslation(MadeUpPairs(60), "xx", options));
+                               StudyTranslation(Pairs(60), "xx", options));
   EXPECT_EQ(result.Row("Transformer", "mined").quality.pairs, 0);
   EXPECT_FALSE(result.dual);
   AddTranslation({result}, &made);
@@ -110,7 +84,7 @@ TEST(StudyTranslation, WithoutStepsHasDictionariesAlone) {
   TranslationStudyOptions options = Small();
   options.translator.steps = 0;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const TranslationResult result,
-                               StudyTranslation(MadeUpPairs(300), "xx", options));
+                               StudyTranslation(Pairs(300), "xx", options));
   EXPECT_EQ(result.rows.size(), 3u);
   Report report({});
   AddTranslation({result}, &report);

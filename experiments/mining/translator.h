@@ -40,7 +40,7 @@ struct TranslatorOptions {
   double dropout = 0.1;
   int64_t most_pieces = 16;
   int64_t least_count = 2;  // of a piece in the pairs, to be known
-  int64_t steps = 1000;
+  int64_t steps = 4000;
   int64_t warmup_steps = 400;
   float learning_rate = 2e-3f;
   std::string scheme = "1f1b";

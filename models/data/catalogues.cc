@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "models/data/folder.h"
 #include "models/data/gettext_mo.h"
 #include "models/data/utf8.h"
 #include "tools/base/file.h"
@@ -19,8 +18,6 @@
 
 namespace pipelab {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr size_t kLeastWords = 3;
 constexpr uint64_t kHeldOutShare = 10;  // one string in so many
@@ -87,7 +84,9 @@ absl::StatusOr<std::vector<TextPair>> CatalogueStrings(const std::string& folder
   const std::string dir =
       JoinPath(folder, absl::StrCat("usr/share/locale/", locale, "/LC_MESSAGES"));
   std::vector<TextPair> strings;
-  for (const std::string& file : FilesIn(dir, ".mo")) {
+  const absl::StatusOr<std::vector<std::string>> files = NamesIn(dir, ".mo");
+  if (!files.ok()) return strings;
+  for (const std::string& file : *files) {
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<MoEntry> entries, ReadMo(JoinPath(dir, file)));
     for (const MoEntry& e : entries) {
       if (!DecodeUtf8(e.id).ok() || !DecodeUtf8(e.translation).ok()) continue;
@@ -126,18 +125,6 @@ CatalogueSplit SplitCatalogues(const std::vector<TextPair>& pairs) {
   for (const TextPair& pair : pairs)
     (IsHeldOutString(pair) ? split.held_out : split.pool).push_back(pair);
   return split;
-}
-
-std::vector<std::string> FilesIn(const std::string& dir, absl::string_view extension) {
-  std::error_code error;
-  std::vector<std::string> names;
-  for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() == std::string(extension)) {
-      names.push_back(it->path().filename().string());
-    }
-  }
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 std::string LettersOf(absl::string_view text) {

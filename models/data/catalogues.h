@@ -1,5 +1,5 @@
-// Strings of programs and their translations, from gettext catalogues of Debian packages (GPL): text
-// of both languages for mining, and pairs for translation.
+// Strings of programs and their translations, from gettext catalogues of Debian packages (GPL):
+// text of both languages for mining, and pairs for translation.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const ManualFolders folders, FetchManuals(DefaultDataCache()));
 //   PIPELAB_ASSIGN_OR_RETURN(auto pairs, LoadCatalogues(folders.AllCatalogues(), "ro"));
@@ -48,8 +48,6 @@ struct CatalogueSplit {
 };
 CatalogueSplit SplitCatalogues(const std::vector<TextPair>& pairs);
 
-// Names of a folder's files with this extension, sorted; none where there is no such folder.
-std::vector<std::string> FilesIn(const std::string& dir, absl::string_view extension);
 // ASCII letters and digits in lower case: what strings have in common that differ in marks alone.
 std::string LettersOf(absl::string_view text);
 // What white space parts.

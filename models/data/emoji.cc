@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <map>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "models/data/emoji_font.h"
 #include "models/data/emoji_names.h"
+#include "models/data/folder.h"
 #include "models/data/png.h"
 #include "models/data/utf8.h"
 #include "tools/base/file.h"
@@ -20,7 +19,6 @@
 namespace pipelab {
 namespace {
 
-namespace fs = std::filesystem;
 using Names = std::map<std::string, std::string>;  // UTF-8 of the character -> name
 
 constexpr uint64_t kHeldOutOneIn = 5;
@@ -70,17 +68,15 @@ absl::StatusOr<std::map<std::string, Names>> ReadNames(const std::string& dir,
                                                        const std::vector<Single>& singles,
                                                        int64_t least_names) {
   std::map<std::string, Names> locales;
-  std::error_code error;
-  for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() != ".xml") continue;
-    const std::string path = it->path().string();
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<std::string> files, NamesIn(dir, ".xml"));
+  for (const std::string& file : files) {
+    const std::string path = JoinPath(dir, file);
     PIPELAB_ASSIGN_OR_RETURN(const std::string xml, ReadFile(path, kTextLimit));
     PIPELAB_ASSIGN_OR_RETURN(Names names, ParseAnnotations(xml, path));
     int64_t named = 0;
     for (const Single& s : singles) named += names.count(s.utf8);
-    if (named >= least_names) locales[it->path().stem().string()] = std::move(names);
+    if (named >= least_names) locales[file.substr(0, file.rfind('.'))] = std::move(names);
   }
-  if (error) return absl::NotFoundError(absl::StrCat(dir, ": ", error.message()));
   return locales;
 }
 

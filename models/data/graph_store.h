@@ -53,8 +53,8 @@ void SplitVertices(uint64_t seed, GraphData* data);
 double SameLabelShare(const GraphData& data);
 
 // A graph whose degrees are `degrees_V` but for loops and repeats (few in sparse graphs): stubs are
-// paired by a shuffle, of each label's own ones with probability `alike` (Newman, "The structure and
-// function of complex networks", SIAM Review 2003). Rows are a centre of the label plus normal
+// paired by a shuffle, of each label's own ones with probability `alike` (Newman, "The structure
+// and function of complex networks", SIAM Review 2003). Rows are a centre of the label plus normal
 // noise; labels are in turn.
 struct GeneratedGraph {
   std::vector<int32_t> degrees_V;

@@ -1,18 +1,14 @@
 #include "models/data/image_files.h"
 
-#include <dirent.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "models/data/folder.h"
 #include "models/data/idx.h"
 #include "models/data/png.h"
 #include "tools/base/file.h"
@@ -26,18 +22,10 @@ constexpr int64_t kMostBytes = int64_t{1} << 31;
 constexpr int64_t kLeastImages = 10;
 constexpr uint64_t kFolds = 5;  // of which one is held out
 
-// Names in a folder but for hidden ones, sorted.
-absl::StatusOr<std::vector<std::string>> NamesIn(const std::string& folder) {
-  DIR* dir = opendir(folder.c_str());
-  if (dir == nullptr) {
-    return absl::NotFoundError(absl::StrCat(folder, ": ", std::strerror(errno)));
-  }
-  const auto close = absl::MakeCleanup([dir] { closedir(dir); });
-  std::vector<std::string> names;
-  while (const dirent* entry = readdir(dir)) {
-    if (entry->d_name[0] != '.') names.push_back(entry->d_name);
-  }
-  std::sort(names.begin(), names.end());
+absl::StatusOr<std::vector<std::string>> NamesShownIn(const std::string& folder) {
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<std::string> names, NamesIn(folder));
+  const auto is_hidden = [](const std::string& name) { return name[0] == '.'; };
+  names.erase(std::remove_if(names.begin(), names.end(), is_hidden), names.end());
   return names;
 }
 
@@ -99,7 +87,7 @@ absl::StatusOr<std::shared_ptr<const LabelledImages>> ReadIdxImages(const std::s
 
 absl::StatusOr<std::shared_ptr<const LabelledImages>> ReadImageFolder(
     const std::string& folder, const ImageFolderOptions& options) {
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<std::string> classes, NamesIn(folder));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<std::string> classes, NamesShownIn(folder));
   if (classes.empty() || classes.size() > kMostClasses) {
     return absl::InvalidArgumentError(absl::StrCat(folder, ": ", classes.size(),
                                                    " folders; must have one for each class, 1 to ",
@@ -115,7 +103,7 @@ absl::StatusOr<std::shared_ptr<const LabelledImages>> ReadImageFolder(
       return absl::InvalidArgumentError(
           absl::StrCat(of_class, ": must be a folder with the pictures of one class"));
     }
-    PIPELAB_ASSIGN_OR_RETURN(const std::vector<std::string> files, NamesIn(of_class));
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<std::string> files, NamesShownIn(of_class));
     if (files.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(of_class, ": has no picture"));
     }

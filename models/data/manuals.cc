@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/data/folder.h"
 #include "models/data/utf8.h"
 #include "pugixml.hpp"
 #include "tools/base/file.h"
@@ -46,7 +47,9 @@ void AppendBlocks(const pugi::xml_node& node, std::vector<TextBlock>* blocks) {
   }
 }
 
-std::vector<std::string> PagesIn(const std::string& manual) { return FilesIn(manual, ".page"); }
+std::vector<std::string> PagesIn(const std::string& manual) {
+  return NamesIn(manual, ".page").value_or(std::vector<std::string>());
+}
 
 absl::StatusOr<std::vector<TextBlock>> ReadPage(const std::string& dir, const std::string& page) {
   const std::string file = JoinPath(dir, page);

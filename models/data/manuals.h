@@ -60,9 +60,9 @@ absl::StatusOr<ManualFolders> FindManuals(absl::string_view cache_dir,
                                           const FetchOptions& options = {});
 
 // Where text without a partner comes from, beside the administrators' manual: strings of messengers
-// in English and of the catalogues in the other language; or of the catalogues alone, each string in
-// one of the two languages, by the hash of its letters. Then the other language has neighbours of
-// most strings, such as "1st quarter" and "2nd quarter".
+// in English and of the catalogues in the other language; or of the catalogues alone, each string
+// in one of the two languages, by the hash of its letters. Then the other language has neighbours
+// of most strings, such as "1st quarter" and "2nd quarter".
 enum class LoneText : uint8_t { kApart, kHalves };
 
 absl::StatusOr<ParallelText> LoadManuals(const ManualFolders& folders, absl::string_view locale,

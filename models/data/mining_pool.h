@@ -12,8 +12,8 @@
 // sources, the other half targets.
 //
 // In the folder: source.txt, target.txt (a sentence a line), truth.txt ("source target", lines from
-// 0, ascending). Errors of reading: NotFound, and InvalidArgument, with the line, for a truth that is
-// not such a file.
+// 0, ascending). Errors of reading: NotFound, and InvalidArgument, with the line, for a truth that
+// is not such a file.
 #ifndef PIPELAB_MODELS_DATA_MINING_POOL_H_
 #define PIPELAB_MODELS_DATA_MINING_POOL_H_
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "models/data/checksums.h"
+#include "models/data/folder.h"
 #include "tools/base/file.h"
 #include "tools/base/process.h"
 #include "tools/base/status_macros.h"
@@ -70,11 +71,8 @@ std::string AptReason(const ProcessResult& result) {
 
 // The one .deb in the folder; empty when there is none.
 std::string FindDeb(const std::string& dir) {
-  std::error_code error;
-  for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() == ".deb") return it->path().string();
-  }
-  return "";
+  const absl::StatusOr<std::vector<std::string>> debs = NamesIn(dir, ".deb");
+  return debs.ok() && !debs->empty() ? JoinPath(dir, debs->front()) : "";
 }
 
 // Lets apt put the .deb into `dir`. A version apt does not have may still be there under the bare

@@ -1,7 +1,7 @@
-// SALIENT's public sampler, rebuilt from its sources (MITIBMxGraph/SALIENT, MLSys 2022 artifact) for
-// tests and benchmarks: one flat hash map of vertices over all hops, Floyd's method with a linear
-// scan, each row's edges sorted. It draws from [0, j) where Floyd's method needs [0, j], so that the
-// last neighbours come too seldom.
+// SALIENT's public sampler, rebuilt from its sources (MITIBMxGraph/SALIENT, MLSys 2022 artifact)
+// for tests and benchmarks: one flat hash map of vertices over all hops, Floyd's method with a
+// linear scan, each row's edges sorted. It draws from [0, j) where Floyd's method needs [0, j], so
+// that the last neighbours come too seldom.
 #ifndef PIPELAB_MODELS_DATA_PUBLIC_SAMPLER_TESTING_H_
 #define PIPELAB_MODELS_DATA_PUBLIC_SAMPLER_TESTING_H_
 

@@ -32,8 +32,8 @@ using VertexOwners = std::vector<uint8_t>;  // [vertex] the member that has it
 
 // How rows of a member's own vertices become those of its block's sources. Own rows are the
 // outputs of the block before, or of the first block the input rows of `SplitSample::inputs`. A
-// block's sources are first those that the member owns, which are its first own rows too, then those
-// of member 0, of member 1, ...
+// block's sources are first those that the member owns, which are its first own rows too, then
+// those of member 0, of member 1, ...
 struct RowShuffle {
   int64_t own = 0;                // sources that the member owns
   std::vector<int32_t> sent;      // own rows that go to others, those for member 0 first

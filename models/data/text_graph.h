@@ -39,16 +39,17 @@ class NameNumbers {
 
 // A vertex's row is its bag of words, hashed (Weinberger et al., "Feature hashing for large scale
 // multitask learning", ICML 2009): a word adds or subtracts log(1 + count) log(vertices / vertices
-// that have it) at four columns, all by its own text; then squares are 1 on average. A fifth is held
-// out, by seed 1.
+// that have it) at four columns, all by its own text; then squares are 1 on average. A fifth is
+// held out, by seed 1.
 GraphData ToGraphData(const TextGraph& text, int width);
 
 // Share of the held-out vertices whose label is told right.
 double LargestClassAccuracy(const GraphData& data);
-// By the label that most training neighbours have (the smaller one of equal ones); the largest class
-// for who has none.
+// By the label that most training neighbours have (the smaller one of equal ones); the largest
+// class for who has none.
 double NeighbourAccuracy(const GraphData& data);
-// Multinomial naive Bayes of the words, with a tenth of a count added to each (McCallum and Nigam, 1998).
+// Multinomial naive Bayes of the words, with a tenth of a count added to each (McCallum and Nigam,
+// 1998).
 double NaiveBayesAccuracy(const TextGraph& text, const GraphData& data);
 
 }  // namespace pipelab

@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "models/data/folder.h"
 #include "models/data/gettext_mo.h"
 #include "models/data/utf8.h"
 #include "tools/base/file.h"
@@ -43,15 +44,14 @@ TranslationSplit Split(const TranslationCorpus& corpus, const PartOf& part_of) {
   return split;
 }
 
-// The entries of a folder that are of the wanted kind, sorted; links are left out.
-absl::StatusOr<std::vector<std::string>> NamesIn(const std::string& dir, fs::file_type type) {
-  std::error_code error;
-  std::vector<std::string> names;
-  for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-    if (it->symlink_status(error).type() == type) names.push_back(it->path().filename().string());
-  }
-  if (error) return absl::NotFoundError(absl::StrCat(dir, ": ", error.message()));
-  std::sort(names.begin(), names.end());
+// The entries of a folder that are of the wanted kind; links are left out.
+absl::StatusOr<std::vector<std::string>> NamesOf(fs::file_type type, const std::string& dir) {
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<std::string> names, NamesIn(dir));
+  const auto is_other = [&](const std::string& name) {
+    std::error_code error;
+    return fs::symlink_status(JoinPath(dir, name), error).type() != type;
+  };
+  names.erase(std::remove_if(names.begin(), names.end(), is_other), names.end());
   return names;
 }
 
@@ -122,12 +122,12 @@ absl::StatusOr<TranslationCorpus> LoadIsoCodes(absl::string_view package_dir) {
   TranslationCorpus corpus;
   corpus.name = "iso-codes";
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<std::string> locales,
-                           NamesIn(root, fs::file_type::directory));
+                           NamesOf(fs::file_type::directory, root));
   for (const std::string& locale : locales) {
     const std::string dir = JoinPath(JoinPath(root, locale), "LC_MESSAGES");
     if (!PathExists(dir)) continue;
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<std::string> files,
-                             NamesIn(dir, fs::file_type::regular));
+                             NamesOf(fs::file_type::regular, dir));
     const size_t before = corpus.translations.size();
     for (const std::string& file : files) {
       if (!absl::StartsWith(file, "iso_") || !absl::EndsWith(file, ".mo")) continue;

@@ -1,6 +1,6 @@
-// WordNet 3.0: a vertex is a synset (words of one meaning), an edge a pointer between two, the label
-// the lexicographer's file (noun.animal, verb.motion, ...), the words those of its gloss. From
-// Debian's package wordnet-base (WordNet's licence).
+// WordNet 3.0: a vertex is a synset (words of one meaning), an edge a pointer between two, the
+// label the lexicographer's file (noun.animal, verb.motion, ...), the words those of its gloss.
+// From Debian's package wordnet-base (WordNet's licence).
 //
 //   PIPELAB_ASSIGN_OR_RETURN(TextGraph text, FetchWordNetGraph(DefaultDataCache()));
 //   text.graph.num_vertices()                               // 117,659, with 183,789 edges

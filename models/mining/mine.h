@@ -54,7 +54,7 @@ struct Mining {
   std::vector<MinedPair> grams_alone;  // what grams find without learning: every mutual pair
   std::vector<MineIteration> iterations;
   // With the scores of the last iteration; empty where there was none.
-  Neighbours candidates = {NeighbourLists(0, 1), NeighbourLists(0, 1)};
+  Neighbours candidates = {0, 0, 1};
 };
 
 absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector<std::string>& y,

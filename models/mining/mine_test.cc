@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/data/mining_pool.h"
 #include "models/mining/dual_scores.h"
+#include "models/mining/made_up_pairs.h"
 #include "models/mining/pair_classifier.h"
 #include "models/mining/sentence.h"
 #include "models/mining/sparse_rows.h"
@@ -30,34 +30,9 @@ using testing::ElementsAre;
 using testing::FloatEq;
 using testing::HasSubstr;
 
-std::string Word(absl::string_view language, uint64_t word) {
-  std::string text;
-  for (int i = 0; i < 6; ++i) {
-    const CounterRng rng(word, language);
-    text.push_back("abcdefghijklmnopqrstuvwxyz"[rng.Below(i, 26)]);
-  }
-  return text;
-}
-
-// 12 words of 400, in the other language word by word; each third sentence has a number that both
-// sides share.
 ParallelText MadeUpText(int pairs) {
   ParallelText text;
-  for (int i = 0; i < pairs; ++i) {
-    const CounterRng rng(i, "sentence");
-    TextPair pair;
-    for (int w = 0; w < 12; ++w) {
-      const float u = rng.Uniform(w);
-      const auto word = static_cast<uint64_t>(400 * u * u);  // some words are common
-      absl::StrAppend(&pair.source, Word("one", word), " ");
-      absl::StrAppend(&pair.target, Word("two", word), " ");
-    }
-    if (i % 3 == 0) {
-      absl::StrAppend(&pair.source, 7919 + i * 31);
-      absl::StrAppend(&pair.target, 7919 + i * 31);
-    }
-    text.pairs.push_back(std::move(pair));
-  }
+  text.pairs = MadeUpPairs(pairs, {/*letters=*/6, /*words=*/12, /*vocabulary=*/400});
   return text;
 }
 
@@ -171,11 +146,17 @@ TEST(TrainWordTable, LikelihoodNeverFalls) {
   EXPECT_GT(l.back(), l.front() + 0.01);
 }
 
+// Scores of two sentences a side: of the first x, then of the second, with both of y.
+Neighbours TwoByTwo(const std::vector<float>& first, const std::vector<float>& second) {
+  Neighbours near(2, 2, 3);
+  OfferScores(0, 0, first, &near.of_x, &near.of_y);
+  OfferScores(1, 0, second, &near.of_x, &near.of_y);
+  return near;
+}
+
 // Two by two, k = 1: the mean over others of each is the other score of its row or column.
 TEST(MutualPairs, MarginIsItsClosedForm) {
-  Neighbours near = {NeighbourLists(2, 3), NeighbourLists(2, 3)};
-  OfferScores(0, 0, {0.9f, 0.3f}, &near.of_x, &near.of_y);
-  OfferScores(1, 0, {0.5f, 0.4f}, &near.of_x, &near.of_y);
+  const Neighbours near = TwoByTwo({0.9f, 0.3f}, {0.5f, 0.4f});
   const auto difference = MutualPairs(near, MarginKind::kDifference, 1);
   ASSERT_EQ(difference.size(), 2u);
   EXPECT_FLOAT_EQ(difference[0].margin, 0.9f - (0.3f + 0.5f) / 2);
@@ -190,24 +171,22 @@ TEST(MutualPairs, MarginIsItsClosedForm) {
 
 // Two by two, by hand: a is the target's length, b twice that of the source it is given.
 TEST(DualScores, AreTheirClosedForm) {
-  Neighbours near = {NeighbourLists(2, 3), NeighbourLists(2, 3)};
-  OfferScores(0, 0, {0.9f, 0.3f}, &near.of_x, &near.of_y);
-  OfferScores(1, 0, {0.5f, 0.4f}, &near.of_x, &near.of_y);
-  const auto all = [](const TextPair&) { return true; };
-  const auto forward =
-      [](const std::vector<TextPair>& pairs) -> absl::StatusOr<std::vector<double>> {
+  const Neighbours near = TwoByTwo({0.9f, 0.3f}, {0.5f, 0.4f});
+  const auto forward = [](const std::vector<TextPair>& pairs) {
     std::vector<double> nats;
     for (const TextPair& p : pairs) nats.push_back(static_cast<double>(p.target.size()));
     return nats;
   };
-  const auto backward =
-      [](const std::vector<TextPair>& pairs) -> absl::StatusOr<std::vector<double>> {
+  const auto backward = [](const std::vector<TextPair>& pairs) {
     std::vector<double> nats;
     for (const TextPair& p : pairs) nats.push_back(2.0 * static_cast<double>(p.source.size()));
     return nats;
   };
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Neighbours scored, DualScores({"x", "xx"}, {"y", "yyyy"}, near,
-                                                                   1, all, forward, backward));
+  const auto score = [&](int k, size_t most_letters) {
+    const auto fits = [&](const TextPair& p) { return p.target.size() <= most_letters; };
+    return DualScores({"x", "xx"}, {"y", "yyyy"}, near, k, fits, forward, backward).value();
+  };
+  const Neighbours scored = score(1, 4);
   ASSERT_EQ(scored.of_x.Of(0).size(), 2u);
   EXPECT_EQ(scored.of_x.Of(0)[0].index, 0);
   EXPECT_FLOAT_EQ(scored.of_x.Of(0)[0].score, -(1 + 1.5f));
@@ -215,14 +194,10 @@ TEST(DualScores, AreTheirClosedForm) {
   EXPECT_FLOAT_EQ(scored.of_y.Of(1)[0].score, -(4 + 6.0f));
   EXPECT_FLOAT_EQ(scored.of_y.Of(1)[1].score, -(4 + 6.0f));
   // With k = 0 the best of each side are scored: (0, 0), (1, 0) and (1, 1), not (0, 1).
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Neighbours few, DualScores({"x", "xx"}, {"y", "yyyy"}, near, 0,
-                                                                all, forward, backward));
+  const Neighbours few = score(0, 4);
   EXPECT_EQ(few.of_x.Of(0)[0].index, 0);
   EXPECT_EQ(few.of_y.Of(1)[0].index, 1);
-  const auto is_short = [](const TextPair& p) { return p.target.size() < 2; };
-  PIPELAB_ASSERT_OK_AND_ASSIGN(
-      const Neighbours fitting,
-      DualScores({"x", "xx"}, {"y", "yyyy"}, near, 1, is_short, forward, backward));
+  const Neighbours fitting = score(1, 1);
   EXPECT_EQ(fitting.of_x.Of(0).size(), 1u);
   EXPECT_TRUE(fitting.of_y.Of(1).empty());
 }
@@ -231,15 +206,11 @@ TEST(DualScores, AreTheirClosedForm) {
 // are near to another y, too. The first `copied` have a copy of their partner with 0.9.
 Neighbours MadeUpNeighbours(bool like, int copied) {
   constexpr int kSentences = 400;
-  Neighbours near = {NeighbourLists(kSentences, 4), NeighbourLists(2 * kSentences, 4)};
-  const auto offer = [&](int x, int y, float score) {
-    near.of_x.Offer(x, {y, score});
-    near.of_y.Offer(y, {x, score});
-  };
+  Neighbours near(kSentences, 2 * kSentences, 4);
   for (int x = 0; x < kSentences; ++x) {
-    if (x < 200) offer(x, x, 1);
-    if (x < 100 || (like && x >= 200)) offer(x, x ^ 1, 0.5f);
-    if (x < copied) offer(x, kSentences + x, 0.9f);
+    if (x < 200) near.Offer(x, x, 1);
+    if (x < 100 || (like && x >= 200)) near.Offer(x, x ^ 1, 0.5f);
+    if (x < copied) near.Offer(x, kSentences + x, 0.9f);
   }
   return near;
 }
@@ -302,9 +273,7 @@ TEST(FitLogistic, IsWhereTheSlopeIsZero) {
 // Two sentences a side, k = 1. Without its partner the first x takes y's second by margin
 // 0.7 - (0 + 0.4) / 2 = 0.5, more than its own pair's.
 TEST(OrphanMargins, AreAtMostThePairsOwn) {
-  Neighbours near = {NeighbourLists(2, 3), NeighbourLists(2, 3)};
-  OfferScores(0, 0, {0.9f, 0.7f}, &near.of_x, &near.of_y);
-  OfferScores(1, 0, {0.1f, 0.4f}, &near.of_x, &near.of_y);
+  const Neighbours near = TwoByTwo({0.9f, 0.7f}, {0.1f, 0.4f});
   const auto margins = [&](float own) {
     return OrphanMargins(near, {{0, 0, own}}, MarginKind::kDifference, 1);
   };

@@ -106,7 +106,7 @@ void OfferScores(int64_t row, int64_t first, absl::Span<const float> scores, Nei
 Neighbours NearestNeighbours(const Tensor& x_MD, const Tensor& y_ND, int k, int threads) {
   CHECK_GE(threads, 1);
   CHECK_EQ(x_MD.dim(1), y_ND.dim(1));
-  Neighbours all = {NeighbourLists(x_MD.dim(0), k), NeighbourLists(y_ND.dim(0), k)};
+  Neighbours all(x_MD.dim(0), y_ND.dim(0), k);
   // A thread owns blocks of y with their lists, and has lists of x of its own.
   std::vector<NeighbourLists> parts(threads - 1, NeighbourLists(x_MD.dim(0), k));
   std::vector<std::thread> helpers;

@@ -52,6 +52,14 @@ class NeighbourLists {
 };
 
 struct Neighbours {
+  Neighbours(int64_t x_rows, int64_t y_rows, int k) : of_x(x_rows, k), of_y(y_rows, k) {}
+
+  // The score of x's row `x` with y's row `y`, both ways.
+  void Offer(int32_t x, int32_t y, float score) {
+    of_x.Offer(x, {y, score});
+    of_y.Offer(y, {x, score});
+  }
+
   NeighbourLists of_x, of_y;
 };
 

@@ -106,13 +106,9 @@ Neighbours ClassifyPairs(const PairScorer& scorer, const Neighbours& near,
     is_right.push_back(y_of_x[x] == y);
   }
   const std::vector<double> weights = FitLogistic(rows, is_right);
-  Neighbours scored = {NeighbourLists(near.of_x.rows(), near.of_x.k()),
-                       NeighbourLists(near.of_y.rows(), near.of_y.k())};
+  Neighbours scored(near.of_x.rows(), near.of_y.rows(), near.of_x.k());
   for (size_t p = 0; p < places.size(); ++p) {
-    const auto [x, y] = places[p];
-    const auto score = static_cast<float>(LogOdds(weights, signs[p]));
-    scored.of_x.Offer(x, {y, score});
-    scored.of_y.Offer(y, {x, score});
+    scored.Offer(places[p].first, places[p].second, static_cast<float>(LogOdds(weights, signs[p])));
   }
   return scored;
 }

@@ -7,8 +7,8 @@
 //
 // `right` are pairs of `near` that are taken to be right. What else `near` pairs their sentences
 // with is wrong. A score is the log odds of being right. Signs are in units of their deviation;
-// weights have a normal prior of deviation 1 (the constant has none). Ten Newton steps give the same
-// bits each time. Lists are as long as those of `near`; without a right pair they are `near`.
+// weights have a normal prior of deviation 1 (the constant has none). Ten Newton steps give the
+// same bits each time. Lists are as long as those of `near`; without a right pair they are `near`.
 #ifndef PIPELAB_MODELS_MINING_PAIR_CLASSIFIER_H_
 #define PIPELAB_MODELS_MINING_PAIR_CLASSIFIER_H_
 

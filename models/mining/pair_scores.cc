@@ -210,9 +210,7 @@ PairScorer::~PairScorer() = default;
 
 Neighbours PairScorer::Best() const {
   const auto m = static_cast<int64_t>(x_.words.size()), n = static_cast<int64_t>(y_.words.size());
-  const Neighbours none = {NeighbourLists(m, options_.neighbours),
-                           NeighbourLists(n, options_.neighbours)};
-  std::vector<Neighbours> found(options_.threads, none);
+  std::vector<Neighbours> found(options_.threads, {m, n, options_.neighbours});
   for (int part = 0; part < kParts; ++part) {
     const Part& rows = *parts_[part];
     std::vector<SparseRow> y_rows;

@@ -53,8 +53,8 @@ struct PairSigns {
   static constexpr int kCount = 15;
   // Gains of y's words and of x's, as in the score, and their product; the cosine of grams; how far
   // the lengths' logarithms are apart, and its square; the explained share of y's information, of
-  // x's, and the lesser of both; log(1 + nats) of y's and x's that are not explained; log(1 + words)
-  // of both; log(1 + names that one side alone has), and the same of marks.
+  // x's, and the lesser of both; log(1 + nats) of y's and x's that are not explained; log(1 +
+  // words) of both; log(1 + names that one side alone has), and the same of marks.
   std::array<double, kCount> values;
 };
 

@@ -9,8 +9,8 @@
 //
 // Whatever is no letter and no digit parts words. A stem is a word's first six characters, which
 // puts most forms of a word together in languages that inflect at the end. Case is taken from
-// Latin, Greek and Cyrillic letters. All quotation marks count as one mark, all dashes as another, and
-// an ellipsis as three full stops.
+// Latin, Greek and Cyrillic letters. All quotation marks count as one mark, all dashes as another,
+// and an ellipsis as three full stops.
 #ifndef PIPELAB_MODELS_MINING_SENTENCE_H_
 #define PIPELAB_MODELS_MINING_SENTENCE_H_
 
