@@ -80,8 +80,8 @@ TEST(MemoryPrediction, EverySchemeWithinTwoPercentOfTheArena) {
   EXPECT_GT(checked, 80);
 }
 
-// Recomputes that come early are executed as simulated: the same bits, and on each device the memory
-// that was predicted, to the byte.
+// Recomputes that come early are executed as simulated: the same bits, and on each device the
+// memory that was predicted, to the byte.
 TEST(MemoryPrediction, OfRecomputesInGaps) {
   const ModelGraph graph = SmallGpt(/*tied=*/false);
   const std::unique_ptr<BatchSource> batches = SmallText();

@@ -1,5 +1,5 @@
-// Copies of a graph network's training in the processes of mpirun, each with its own workers: losses
-// have the bits of copies in one process.
+// Copies of a graph network's training in the processes of mpirun, each with its own workers:
+// losses have the bits of copies in one process.
 #include <cstdlib>
 #include <string>
 #include <utility>

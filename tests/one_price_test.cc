@@ -89,8 +89,8 @@ Answer AnswerOf(const absl::StatusOr<StepPrediction>& p) {
 }
 
 // All ways to run each scheme on several grids; every third sharding and recomputation, and some in
-// sets. With experts some of them, which copies divide, and ranks too where they split rows. Schemes
-// with passes for parts of the vocabulary have parts.
+// sets. With experts some of them, which copies divide, and ranks too where they split rows.
+// Schemes with passes for parts of the vocabulary have parts.
 std::vector<StepConfig> ConfigsOf(int max_stages, bool experts) {
   std::vector<StepConfig> configs;
   const std::vector<Sharding> shardings = {Sharding::kReplicated, Sharding::kOptimizer,
@@ -193,9 +193,9 @@ class OnePrice : public testing::TestWithParam<Place> {
   std::unique_ptr<ModelOnCluster> on_;
 };
 
-// Half of the configurations, the other half in the next place, through the study's cache and one way
-// more, a fifth each: by `simulate`, without a cache, explained, beside the last one that took this
-// way, and with a device for each copy, as `run` executes it.
+// Half of the configurations, the other half in the next place, through the study's cache and one
+// way more, a fifth each: by `simulate`, without a cache, explained, beside the last one that took
+// this way, and with a device for each copy, as `run` executes it.
 TEST_P(OnePrice, EveryWayGivesTheSame) {
   StepCache cache(on_->step());
   StepModel every = on_->step();

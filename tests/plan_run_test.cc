@@ -28,8 +28,8 @@ namespace {
 constexpr int kSteps = 3;
 constexpr int64_t kBatch = 16;
 
-// Terms of the largest products' sums: for other numbers of rows, as of stages with micro-batches or
-// copies of their own, a kernel may add them in another order.
+// Terms of the largest products' sums: for other numbers of rows, as of stages with micro-batches
+// or copies of their own, a kernel may add them in another order.
 int64_t LongestProduct(const ModelGraph& graph) {
   int64_t terms = 0;
   for (const LayerSpec& layer : graph.layers) {

@@ -1,7 +1,7 @@
 // Vocabulary parallelism that trains: a GPT whose embedding and head a configuration divides among
 // all devices has, under 1F1B, V-Half and interlaced, with passes S and T, the bits of the serial
-// loop over the same layers, in memory and traffic as predicted to the byte; one part has the losses
-// of the whole model.
+// loop over the same layers, in memory and traffic as predicted to the byte; one part has the
+// losses of the whole model.
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// The claims of every study and what came out: experiments/results/claims.csv. A claim that turns is
-// seen against it, and a published table that no study answers any more. Records are those of
+// The claims of every study and what came out: experiments/results/claims.csv. A claim that turns
+// is seen against it, and a published table that no study answers any more. Records are those of
 // --quick, and of a full run for the claims that --quick does not make.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const auto records, ParseClaimRecords(text, "claims.csv"));

@@ -17,13 +17,14 @@
 
 namespace pipelab {
 
-// Of the real graph. Degrees, the lengths of lists, are log-normal, exp(mu + sigma x normal), of mean
-// `mean_degree`.
+// Of the real graph. Degrees, the lengths of lists, are log-normal, exp(mu + sigma x normal), of
+// mean `mean_degree`.
 struct RealGraph {
   std::string name;  // "orkut"
   int64_t vertices = 0, targets = 0;
   double mean_degree = 0, sigma = 0;
-  // Edges one way: how often a vertex is in others' lists is drawn apart, log-normal with this sigma.
+  // Edges one way: how often a vertex is in others' lists is drawn apart, log-normal with this
+  // sigma.
   bool directed = false;
   double listed_sigma = 0;
   int64_t width = 0, classes = 0;

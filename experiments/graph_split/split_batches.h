@@ -1,5 +1,5 @@
-// What batches of a real graph ask of a group: by how vertices are divided, and beside data-parallel
-// parts of the batch.
+// What batches of a real graph ask of a group: by how vertices are divided, and beside
+// data-parallel parts of the batch.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const BatchCounts counts, CountBatches(graph, size));
 //   report.AddTable(MethodTable(counts));

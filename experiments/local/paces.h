@@ -6,8 +6,8 @@
 //   PIPELAB_RETURN_IF_ERROR(TrainPaces(images, /*batches=*/1024, &paces));
 //   report.AddTable(PaceTable(paces, 1024));
 //
-// A ResNet for CIFAR on Fashion-MNIST: a stage reads one other, as replay needs. Times are simulated
-// on a cluster, accuracies measured.
+// A ResNet for CIFAR on Fashion-MNIST: a stage reads one other, as replay needs. Times are
+// simulated on a cluster, accuracies measured.
 #ifndef PIPELAB_EXPERIMENTS_LOCAL_PACES_H_
 #define PIPELAB_EXPERIMENTS_LOCAL_PACES_H_
 

@@ -3,8 +3,8 @@
 //
 //   TakeFlashAttention2("H100", /*head_size=*/128, /*tokens=*/4096, &cluster);   // 294 Tflop/s
 //
-// Forward and backward, causal, 16,384 tokens of a hidden size of 2,048, heads of 64 and 128, samples
-// of 512 to 16,384 tokens; between these on a line, outside as at the nearest (Dao-AILab,
+// Forward and backward, causal, 16,384 tokens of a hidden size of 2,048, heads of 64 and 128,
+// samples of 512 to 16,384 tokens; between these on a line, outside as at the nearest (Dao-AILab,
 // flash-attention, assets at commit 0251105a2f; Dao, arXiv 2307.08691).
 #ifndef PIPELAB_EXPERIMENTS_MODERN_FLASH_ATTENTION_H_
 #define PIPELAB_EXPERIMENTS_MODERN_FLASH_ATTENTION_H_

@@ -15,8 +15,8 @@ ClusterSpec WithMemory(ClusterSpec base, Bytes size, BytesPerSecond bandwidth, c
   return base;
 }
 
-// Blackwell Ultra: the products of bf16 and fp8 of Blackwell, more memory, and two network cards for
-// each device.
+// Blackwell Ultra: the products of bf16 and fp8 of Blackwell, more memory, and two network cards
+// for each device.
 ClusterSpec UltraOf(ClusterSpec base) {
   const char* source = "data sheet of Blackwell Ultra";
   base.device.memory = {Bytes(int64_t{288'000'000'000}), source};

@@ -3,8 +3,8 @@
 //   PIPELAB_ASSIGN_OR_RETURN(std::string json, ChromeTrace("1f1b", program, trace));
 //
 // pid = device; tid 0 = compute (with optimizer steps), tid 1 = communication (sends, receives,
-// waits, reductions), tid 2 = copies to the host and back, where there are any. Slices never overlap
-// in a tid. A flow goes from the action that made a
+// waits, reductions), tid 2 = copies to the host and back, where there are any. Slices never
+// overlap in a tid. A flow goes from the action that made a
 // message to the one that uses it; the counter "in flight" is the number of forwards whose backward
 // is not over, and with a cost table the counter "memory" has the bytes of each part, which viewers
 // stack (sim/memory_levels.h). Times are microseconds with three digits, so no nanosecond is

@@ -40,7 +40,8 @@ bool Wants(const CommandRequest& request, absl::string_view drawing) {
          request.drawings.end();
 }
 
-// One simulation for figures and drawings. What is too much to draw has a note: figures have it all.
+// One simulation for figures and drawings. What is too much to draw has a note: figures have it
+// all.
 absl::Status Simulate(const CommandRequest& request, const Words& words, Members* members) {
   PIPELAB_ASSIGN_OR_RETURN(const NamedRun named, ReadNamedRun(words, /*least_decimals=*/6));
   const SimulatedRun& run = named.run;

@@ -50,8 +50,8 @@ TEST(StreamLessons, LateGradientsAreLateOnly) {
   for (const Claim& c : LessonClaims({})) EXPECT_EQ(c.state, ClaimState::kNotMade);
 }
 
-// The first pass' loss, in nats per byte, is that of guessing where little is learned, on one device
-// and on four, and it falls.
+// The first pass' loss, in nats per byte, is that of guessing where little is learned, on one
+// device and on four, and it falls.
 TEST(StreamLessons, TextInItsOrder) {
   const std::string words = "abcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabc";
   std::vector<uint8_t> tokens;

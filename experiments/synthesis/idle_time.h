@@ -6,8 +6,8 @@
 //   report.AddTable(IdleTable(rows));
 //   for (Claim& c : IdleClaims(rows)) report.AddClaim(std::move(c));
 //
-// A device has two half stages (F = I = W = 1) or one whole one (2). Copies of a pass, out and back,
-// take as long as its F, I and W: the slowest link on which PipeOffload calls them free
+// A device has two half stages (F = I = W = 1) or one whole one (2). Copies of a pass, out and
+// back, take as long as its F, I and W: the slowest link on which PipeOffload calls them free
 // (OffloadRatio = 1, pipelines/cost/offload.h). Messages take no time.
 #ifndef PIPELAB_EXPERIMENTS_SYNTHESIS_IDLE_TIME_H_
 #define PIPELAB_EXPERIMENTS_SYNTHESIS_IDLE_TIME_H_

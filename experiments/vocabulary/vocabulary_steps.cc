@@ -27,8 +27,8 @@ absl::StatusOr<ModelGraph> Gpt(const VocabularySizes& s) {
   return BuildGpt(c);
 }
 
-// [stage] Blocks beside embedding and loss, so that the longest stage has the fewest operations. The
-// paper counts t h (72 h + 12 t) for a block and 6 t h v for the output.
+// [stage] Blocks beside embedding and loss, so that the longest stage has the fewest operations.
+// The paper counts t h (72 h + 12 t) for a block and 6 t h v for the output.
 std::vector<int64_t> BalancedBlocks(const VocabularySizes& s) {
   const double output =
       6.0 * static_cast<double>(s.vocabulary) / static_cast<double>(72 * s.hidden + 12 * s.tokens);

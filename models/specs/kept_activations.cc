@@ -43,9 +43,9 @@ void KeepMore(Bytes more, Bytes for_weight, LayerCosts* costs) {
 }
 
 // A slice of fused attention as Seq1F1B's code has it. In the place of one room for q, k and v of
-// whole samples, each slice keeps its own; the keys and values of all slices up to it are there once
-// more, beside those up to the one before while they are copied. Gradients of keys and values come
-// for all slices up to its own, beside those that the later slices left.
+// whole samples, each slice keeps its own; the keys and values of all slices up to it are there
+// once more, beside those up to the one before while they are copied. Gradients of keys and values
+// come for all slices up to its own, beside those that the later slices left.
 struct SlicedAttention {
   int64_t tokens, hidden, width, keys;  // of one device: columns of q, of k and v together
 

@@ -184,8 +184,8 @@ TEST(MegatronKernels, OperationsAreThoseOfADegreeOfOne) {
   }
 }
 
-// Products and pairs of a causal mask add up; each slice reads the weights, and sums the gradients of
-// all parameters, once more.
+// Products and pairs of a causal mask add up; each slice reads the weights, and sums the gradients
+// of all parameters, once more.
 TEST(MegatronKernels, SlicesAddUp) {
   GptConfig c;
   c.layers = 1;

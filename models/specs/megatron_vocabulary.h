@@ -1,5 +1,5 @@
-// Megatron-LM's kernels where a model meets its vocabulary: embedding, head and loss. Those of parts
-// of a vocabulary are public (WithMegatronVocabularyParts). Private to megatron_kernels.
+// Megatron-LM's kernels where a model meets its vocabulary: embedding, head and loss. Those of
+// parts of a vocabulary are public (WithMegatronVocabularyParts). Private to megatron_kernels.
 #ifndef PIPELAB_MODELS_SPECS_MEGATRON_VOCABULARY_H_
 #define PIPELAB_MODELS_SPECS_MEGATRON_VOCABULARY_H_
 

@@ -116,7 +116,8 @@ TEST(GraphPlacement, CachesTakeTheHottest) {
   EXPECT_EQ(last_host, 0);
 }
 
-// Room for half of all rows at each member: a third of the rows can be at each, 2/3 / 4 + 1/3 = 1/2.
+// Room for half of all rows at each member: a third of the rows can be at each, 2/3 / 4 + 1/3 =
+// 1/2.
 TEST(GraphPlacement, HottestRowsAreRepeated) {
   GraphSetUp set_up = SetUpOf(GraphSystem::kCache);
   set_up.cache_bytes = kVertices / 2 * set_up.width * 4;
@@ -235,8 +236,8 @@ TEST_F(GraphStepTimeTest, LoadingFromTheHost) {
   EXPECT_NEAR(rows(1, 2, 1, 1), 3, 1e-3);
 }
 
-// More of everything takes longer, and a system without exchanges has none. Ten batches count as one
-// of ten times the size.
+// More of everything takes longer, and a system without exchanges has none. Ten batches count as
+// one of ten times the size.
 TEST_F(GraphStepTimeTest, GrowsWithCounts) {
   for (GraphSystem system : kGraphSystems) {
     SCOPED_TRACE(GraphSystemName(system));

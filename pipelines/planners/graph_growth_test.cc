@@ -40,8 +40,8 @@ double ValueAsGraph(const PlanProblem& p, const Plan& plan, PlanObjective object
   return report.ok() ? report->value : kInfinity;
 }
 
-// PIPELAB_GRAPHS: of each shape; PIPELAB_GRAPH_SECONDS: of the planner on each of them, 0: no limit;
-// a planner of sequences has a quarter, about what it has within graphpipe.
+// PIPELAB_GRAPHS: of each shape; PIPELAB_GRAPH_SECONDS: of the planner on each of them, 0: no
+// limit; a planner of sequences has a quarter, about what it has within graphpipe.
 int FromEnvironment(const char* name, int otherwise) {
   const char* text = std::getenv(name);
   int number = 0;
@@ -108,8 +108,8 @@ TEST_P(GraphShapes, NeverWorseThanASequence) {
 
 INSTANTIATE_TEST_SUITE_P(All, GraphShapes, ::testing::Range(0, kGraphShapes));
 
-// A search that grows as it should not takes this many times its usual processor time at least, on a
-// machine that does other things, too.
+// A search that grows as it should not takes this many times its usual processor time at least, on
+// a machine that does other things, too.
 constexpr double kBlowUp = 5;
 
 // Of this program so far.

@@ -2,16 +2,16 @@
 // Optimization", ICML 2025, arXiv 2503.01328): interleaved schedules with short lives, and what
 // forwards keep of long lives in the host's memory.
 //
-// gis, generalised interleaving: groups of g micro-batches, P/2 <= g <= P, go through one stage of a
-// device after another. A device's first backward comes after (V-1) g + P - r forwards, which is
+// gis, generalised interleaving: groups of g micro-batches, P/2 <= g <= P, go through one stage of
+// a device after another. A device's first backward comes after (V-1) g + P - r forwards, which is
 // what it holds: with g = P never more than 1F1B does of its whole model, and with g = ceil(P/2)
 // (gis_h) about half of it. Backwards are split, so that a gradient goes on before the weights'
 // part: with fused ones a step up takes two units, and groups below 2P/3 would wait for it. Each
 // device waits 2 (P-1) + (V-1) (P-g) units in all, the second part where a small group's first
 // stages warm up.
 //
-// po_f offloads every stage of gis_h: the copy of a forward begins when it is over, and comes back in
-// the slot (F, I and W) before its I. Then a device holds three stage activations: the one that
+// po_f offloads every stage of gis_h: the copy of a forward begins when it is over, and comes back
+// in the slot (F, I and W) before its I. Then a device holds three stage activations: the one that
 // runs backward, the next one on its way back, the one that runs forward. (The paper reports about
 // four.) Copies are free as long as both of a pass take no longer than F, I and W (OffloadRatio in
 // pipelines/cost/offload.h is at most 1): each slot has one out and one in.

@@ -6,11 +6,12 @@
 // items more than 1F1B does.
 //
 // Device r holds P - r + S - 1 slices at the peak, each an S-th of a micro-batch, and the bubble is
-// (P - 1) / (S M + P - 1). How long slices are is no part of a schedule: the paper cuts them so that
-// their flops are equal, SlimPipe (arXiv 2504.14519), whose order this is too, into equal lengths.
+// (P - 1) / (S M + P - 1). How long slices are is no part of a schedule: the paper cuts them so
+// that their flops are equal, SlimPipe (arXiv 2504.14519), whose order this is too, into equal
+// lengths.
 //
-// The interleaved form is Megatron-LM's interleaving of these items; V stages a device, groups of so
-// many micro-batches as have P slices together. The zero-bubble form is ZB-H1's.
+// The interleaved form is Megatron-LM's interleaving of these items; V stages a device, groups of
+// so many micro-batches as have P slices together. The zero-bubble form is ZB-H1's.
 #include <algorithm>
 #include <vector>
 

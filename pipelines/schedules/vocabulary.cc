@@ -1,17 +1,18 @@
 // Where the passes go. Let E(m) be when the forward of micro-batch m ends at the last stage of the
-// chain, with F = 1 and B = 2 (I = W = 1) in the base's order. Then, on every device, S of m comes before
-// what begins at E(m), and T of m before what begins at E(m + 1); the loss before the last stage's
-// forward of m + 1, so that there is a pass of slack before and behind each barrier. With two
-// barriers the last backward of m begins at E(m + 2) or later, with one at E(m + 1): the base's
+// chain, with F = 1 and B = 2 (I = W = 1) in the base's order. Then, on every device, S of m comes
+// before what begins at E(m), and T of m before what begins at E(m + 1); the loss before the last
+// stage's forward of m + 1, so that there is a pass of slack before and behind each barrier. With
+// two barriers the last backward of m begins at E(m + 2) or later, with one at E(m + 1): the base's
 // backward of m + barriers does. A part of the embedding runs a forward of the chain's first stage
 // ahead, and backward behind that stage's.
 //
 // No deadlock: all that a pass waits for comes before it by these times.
 //
 // Interlaced, all devices stop for a micro-batch's vocabulary at the same time, so they go in step:
-// a period has the vocabulary, then a forward and a backward. Neighbours have these two in turn, the
-// last device its backward first. So a forward comes two devices further in a period, and a backward
-// one: P / 2 + P periods pass between a micro-batch's forward on the first device and its backward.
+// a period has the vocabulary, then a forward and a backward. Neighbours have these two in turn,
+// the last device its backward first. So a forward comes two devices further in a period, and a
+// backward one: P / 2 + P periods pass between a micro-batch's forward on the first device and its
+// backward.
 #include "pipelines/schedules/vocabulary.h"
 
 #include <algorithm>

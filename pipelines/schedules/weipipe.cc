@@ -11,19 +11,19 @@
 //    the gradients of one.
 // Both hold P stage activations, those of one micro-batch.
 //
-// The paper has two zero-bubble variants, whose backwards are split into I and W. We know no more of
-// them; these two orders are ours. A W must be where the sum of its stage's gradients comes by, once
-// in P turns. So it can wait P turns, with what its forward kept. Where all devices begin a turn
-// together (closed_forms.h, RingForm), some turns of weipipe are longer than a device's work in
-// them:
+// The paper has two zero-bubble variants, whose backwards are split into I and W. We know no more
+// of them; these two orders are ours. A W must be where the sum of its stage's gradients comes by,
+// once in P turns. So it can wait P turns, with what its forward kept. Where all devices begin a
+// turn together (closed_forms.h, RingForm), some turns of weipipe are longer than a device's work
+// in them:
 //  * weipipe_zb1: the turns of weipipe. While the last devices have their first forwards alone, the
-//    others leave out the W: device d those of stages s > d, in each round. They come a round later,
-//    and in the end beside backwards that have no forward. 2/3 of the bubble, and up to 2 P - 1
-//    activations.
-//  * weipipe_zb2: the turns of weipipe_naive. W's of stages s >= d wait for the forwards of the next
-//    round, the others are beside their I. So devices are equally long in each turn but for the
-//    first and the last P: 1/3 of weipipe's bubble, in P activations. As in the naive order a sum of
-//    gradients makes two hops where it is added to once.
+//    others leave out the W: device d those of stages s > d, in each round. They come a round
+//    later, and in the end beside backwards that have no forward. 2/3 of the bubble, and up to 2 P
+//    - 1 activations.
+//  * weipipe_zb2: the turns of weipipe_naive. W's of stages s >= d wait for the forwards of the
+//    next round, the others are beside their I. So devices are equally long in each turn but for
+//    the first and the last P: 1/3 of weipipe's bubble, in P activations. As in the naive order a
+//    sum of gradients makes two hops where it is added to once.
 //
 // tawpipe (Wu et al., "TawPipe: topology-aware weight pipeline parallelism for accelerating
 // long-context large models training", AAAI 2026) has weipipe's order in groups of devices, the

@@ -104,9 +104,10 @@ Flow FlowOf(absl::string_view scheme, const SchemeParams& sizes, int node = 1) {
 }
 
 // All hops are to the next device, and there are no collectives. A device has the weights in use
-// and those that arrive, of each of the two slots at the most. A further round moves the sum of each
-// stage's gradients P devices on, in the naive order twice as far, since it waits for the forwards.
-// Of the weights of two slots owners, and devices that have them in the other slot, are sent none.
+// and those that arrive, of each of the two slots at the most. A further round moves the sum of
+// each stage's gradients P devices on, in the naive order twice as far, since it waits for the
+// forwards. Of the weights of two slots owners, and devices that have them in the other slot, are
+// sent none.
 TEST(WeiPipe, HopsAndBuffers) {
   for (int p = 2; p <= 9; ++p) {
     for (int rounds = 2; rounds <= 4; ++rounds) {
@@ -283,8 +284,8 @@ TEST(WeiPipe, TimeFollowsTheBytes) {
 }
 
 // Nodes of four with a link to the others that they share; inside, a hop of weights takes a
-// twentieth of a forward. Groups wait less than the ring, whether its hops between nodes hide beside
-// turns or not.
+// twentieth of a forward. Groups wait less than the ring, whether its hops between nodes hide
+// beside turns or not.
 TEST(TawPipe, WaitsLessForSlowLinksBetweenNodes) {
   constexpr int64_t kHidden = 128;
   constexpr double kWeights = 2.0 * 12 * kHidden * kHidden;

@@ -1,5 +1,5 @@
-// The parts of the extension module _core, each in a file of its own; python/pipelab/__init__.py has
-// what users see.
+// The parts of the extension module _core, each in a file of its own; python/pipelab/__init__.py
+// has what users see.
 #ifndef PIPELAB_PYTHON_PIPELAB_BINDINGS_H_
 #define PIPELAB_PYTHON_PIPELAB_BINDINGS_H_
 

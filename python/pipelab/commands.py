@@ -55,7 +55,8 @@ def synthesize(config, **options):
         own = {"json_out": ":json", "schedule_out": ":schedule.txt"}
         texts, _ = _core.call(["synthesize", words.word(config)], words.options(options, **own))
         text = texts["-"].replace("schedule: :schedule.txt\n", "")
-        return Synthesis(json.loads(texts[":json"]), Schedule.from_text(texts[":schedule.txt"]), text)
+        return Synthesis(json.loads(texts[":json"]), Schedule.from_text(texts[":schedule.txt"]),
+                         text)
 
 
 def schemes():

@@ -50,7 +50,8 @@ class Words:
         """"--name=value" of each; None is an option that is not given."""
         for name in self._returned:
             if options.get(name) is not None:
-                raise _core.UsageError(f"{name}={options[name]}: pipelab.{self._function} returns it")
+                raise _core.UsageError(
+                    f"{name}={options[name]}: pipelab.{self._function} returns it")
         given = {**options, **own}
         return [f"--{name}={self.word(value)}" for name, value in given.items() if value is not None]
 

@@ -106,7 +106,8 @@ class Rows(collections.abc.Sequence):
     def __repr__(self):
         lines = [self._columns] + [[_cell(row[key]) for key in self._columns] for row in self._rows]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self._columns))]
-        return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths)).rstrip() for line in lines)
+        return "\n".join(
+            "  ".join(c.ljust(w) for c, w in zip(line, widths)).rstrip() for line in lines)
 
 
 class SearchResult(Rows):
@@ -123,7 +124,8 @@ class Comparison(Rows):
     """`str(comparison)` is the table and the verdict of `pipelab compare`."""
 
     def __init__(self, rows, text):
-        super().__init__(rows, ["step_ms", "bubble", "memory_gib", "fits", "tflops_per_device", "config"])
+        super().__init__(rows,
+                         ["step_ms", "bubble", "memory_gib", "fits", "tflops_per_device", "config"])
         self._text = text
 
     def __str__(self):

@@ -47,7 +47,8 @@ class Schedule(AsFile):
             with open(path, encoding="utf-8-sig") as file:
                 text = file.read()
         except (OSError, UnicodeDecodeError) as error:
-            raise _core.Error(f"{os.fspath(path)}: {getattr(error, 'strerror', None) or error}") from None
+            raise _core.Error(
+                f"{os.fspath(path)}: {getattr(error, 'strerror', None) or error}") from None
         try:
             return cls._of(_core.parse_schedule(form, text))
         except _core.Error as error:

@@ -71,8 +71,9 @@ def from_torch(module, inputs, name=None):
         raise _core.UsageError(f"from_torch: {type(module).__name__}: must be a torch.nn.Module")
     inputs = tuple(inputs) if isinstance(inputs, (list, tuple)) else (inputs,)
     if not inputs or not all(isinstance(i, torch.Tensor) and i.dim() > 0 for i in inputs):
-        raise _core.UsageError("from_torch: inputs must be a tensor, or a tuple of tensors, whose first "
-                               "dimension is the batch")
+        raise _core.UsageError(
+            "from_torch: inputs must be a tensor, or a tuple of tensors, whose first "
+            "dimension is the batch")
     try:
         program = torch.export.export(module, inputs, strict=False)
     except Exception as error:  # of many kinds, as the module's own code raises

@@ -8,13 +8,15 @@ from pipelab import _core
 def check(schedule):
     """Error for what PyTorch's runtime cannot do."""
     if len(schedule.stage_devices) > 1:
-        raise _core.Error(f"to_torch: {schedule.name} has {len(schedule.stage_devices)} copies of each stage, "
-                          "and PyTorch's runtime has one")
+        raise _core.Error(
+            f"to_torch: {schedule.name} has {len(schedule.stage_devices)} copies of each stage, "
+            "and PyTorch's runtime has one")
     kinds = {cell.lstrip("0123456789")[0] for row in schedule.csv().splitlines()
              for cell in row.split(",") if cell}
     if "R" in kinds:
-        raise _core.Error(f"to_torch: {schedule.name} recomputes, which PyTorch does in its modules "
-                          "(torch.utils.checkpoint)")
+        raise _core.Error(
+            f"to_torch: {schedule.name} recomputes, which PyTorch does in its modules "
+            "(torch.utils.checkpoint)")
 
 
 def stage_indices(schedule, rank):
@@ -39,12 +41,14 @@ def runtime(schedule, stages, **options):
     try:
         from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
     except ImportError:
-        raise _core.Error("to_torch: torch.distributed.pipelining is not installed (pip install torch)") from None
+        raise _core.Error(
+            "to_torch: torch.distributed.pipelining is not installed (pip install torch)") from None
     given = sorted(stage.stage_index for stage in stages)
     wanted = stage_indices(schedule, stages[0].group_rank)
     if given != wanted:
-        raise _core.UsageError(f"to_torch: stages: rank {stages[0].group_rank} has stages "
-                               f"{', '.join(map(str, wanted))} in {schedule.name}, not {', '.join(map(str, given))}")
+        raise _core.UsageError(
+            f"to_torch: stages: rank {stages[0].group_rank} has stages "
+            f"{', '.join(map(str, wanted))} in {schedule.name}, not {', '.join(map(str, given))}")
     made = _PipelineScheduleRuntime(stages, n_microbatches=schedule.micro_batches, **options)
     with tempfile.TemporaryDirectory(prefix="pipelab-") as folder:
         path = os.path.join(folder, "schedule.csv")

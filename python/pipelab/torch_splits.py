@@ -44,7 +44,8 @@ def splits(graph, samples):
                         "forward_sum": f"{bytes_of(graph, row.taken, samples)} B",
                         "backward_sum": "0 B"}
     for layer in graph.layers:
-        convolution = layer.product is not None and torch_ops.kind(layer.product.name) == "convolution"
+        convolution = layer.product is not None and torch_ops.kind(
+            layer.product.name) == "convolution"
         if id(layer) not in found and not convolution:
             found[id(layer)] = {"whole": "all"}
     return found

@@ -51,7 +51,8 @@ class FromTorch(unittest.TestCase):
 
     def test_batch_does_not_count(self):
         for name in ("gpt", "vit", "resnet"):
-            small, large = (pipelab.from_torch(*torch_networks.Networks(batch)[name], name) for batch in (2, 6))
+            small, large = (
+                pipelab.from_torch(*torch_networks.Networks(batch)[name], name) for batch in (2, 6))
             self.assertEqual(small.data, large.data)
 
     def test_which_layers_split(self):
@@ -62,15 +63,19 @@ class FromTorch(unittest.TestCase):
             self.assertIn(f"blocks.0.{name}", block)
         whole = {layer["name"]: layer for layer in gpt.layers}
         self.assertEqual(whole["blocks.0.norm1"]["tensor_parallel"], {"whole": "all"})
-        self.assertEqual(whole["blocks.0.attention.qkv"]["tensor_parallel"]["divides"], {"heads": 4})
+        self.assertEqual(whole["blocks.0.attention.qkv"]["tensor_parallel"]["divides"],
+                         {"heads": 4})
         # 16 tokens of 32 numbers of 4 bytes are summed behind each half block.
         for name in ("attention.out", "mlp.2"):
             self.assertEqual(whole[f"blocks.0.{name}"]["tensor_parallel"]["forward_sum"], "2048 B")
         two = pipelab.simulate("1f1b:P=2,T=2,M=4", model=gpt, **STEP)
         one = pipelab.simulate("1f1b:P=2,M=4", model=gpt, **STEP)
-        self.assertLess(two.figures["devices"][0]["peak_state_bytes"], one.figures["devices"][0]["peak_state_bytes"])
+        self.assertLess(two.figures["devices"][0]["peak_state_bytes"],
+                        one.figures["devices"][0]["peak_state_bytes"])
         with self.assertRaisesRegex(pipelab.Error, "T must be 1|tensor"):
-            pipelab.simulate("1f1b:P=2,T=2,M=4", model=pipelab.from_torch(*networks["vgg"], "vgg"), **STEP)
+            pipelab.simulate("1f1b:P=2,T=2,M=4",
+                             model=pipelab.from_torch(*networks["vgg"], "vgg"),
+                             **STEP)
         # Grouped queries: a device has whole groups, and SwiGLU has two products by columns.
         llama = pipelab.from_torch(*networks["llama"], "llama")
         rows = {layer["name"]: layer.get("tensor_parallel", {}) for layer in llama.layers}
@@ -80,11 +85,13 @@ class FromTorch(unittest.TestCase):
         self.assertEqual(rows["0.down"]["divides"], {"rows": 88})
 
     def test_file(self):
-        model = pipelab.from_torch(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), torch.randn(3, 4), "net")
+        model = pipelab.from_torch(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)),
+                                   torch.randn(3, 4), "net")
         model.save("net.json")
         self.assertEqual(pipelab.Model.load("net.json").data, model.data)
         self.assertEqual([layer["name"] for layer in model.layers], ["0", "1", "2"])
-        self.assertEqual((model.parameters, model.flops), (4 * 8 + 8 + 8 * 2 + 2, 2 * (4 * 8 + 8 * 2)))
+        self.assertEqual((model.parameters, model.flops),
+                         (4 * 8 + 8 + 8 * 2 + 2, 2 * (4 * 8 + 8 * 2)))
         self.assertEqual(model.layers[0]["output"], "32 B")
         self.assertEqual(model.layers[1]["kept"], "32 B")
 
@@ -95,7 +102,8 @@ class FromTorch(unittest.TestCase):
                 return x if x.sum() > 0 else -x
 
         for call, line in (
-            (lambda: pipelab.from_torch(nn.ReLU, torch.ones(1)), "from_torch: type: must be a torch.nn.Module"),
+            (lambda: pipelab.from_torch(nn.ReLU, torch.ones(1)),
+             "from_torch: type: must be a torch.nn.Module"),
             (lambda: pipelab.from_torch(nn.ReLU(), 3), "from_torch: inputs must be a tensor"),
             (lambda: pipelab.from_torch(nn.ReLU(), ()), "from_torch: inputs must be a tensor"),
             (lambda: pipelab.from_torch(nn.Identity(), torch.ones(1)),

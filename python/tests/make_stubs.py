@@ -32,7 +32,8 @@ def Function(command):
     for name, kind, _, _ in _core.options(command):
         if name not in RETURNED | left_out:
             lines.append(f"{name}: {OBJECTS.get(name, TYPES[kind])} = ...")
-    return f"def {command}(\n" + "".join(f"    {line},\n" for line in lines) + f") -> {result}: ...\n"
+    return f"def {command}(\n" + "".join(
+        f"    {line},\n" for line in lines) + f") -> {result}: ...\n"
 
 
 def main():

@@ -38,7 +38,8 @@ class Schedules(unittest.TestCase):
         schedule = pipelab.Schedule("zbv", devices=4, micro_batches=8)
         self.assertEqual(schedule, pipelab.Schedule("zbv:P=4,M=8"))
         for form in ("text", "csv", "json"):
-            printed = subprocess.run([PIPELAB, "schedule", "zbv:P=4,M=8", f"--format={form}"], stdout=subprocess.PIPE,
+            printed = subprocess.run([PIPELAB, "schedule", "zbv:P=4,M=8", f"--format={form}"],
+                                     stdout=subprocess.PIPE,
                                      check=True).stdout.decode()
             self.assertEqual(getattr(schedule, form)(), printed, form)
             again = getattr(pipelab.Schedule, f"from_{form}")(printed)
@@ -51,15 +52,19 @@ class Schedules(unittest.TestCase):
         self.assertEqual(pickle.loads(pickle.dumps(schedule)), schedule)
         self.assertEqual(hash(pickle.loads(pickle.dumps(schedule))), hash(schedule))
         self.assertNotEqual(schedule, pipelab.Schedule("1f1b"))
-        self.assertEqual((schedule.devices, schedule.stages, schedule.micro_batches, schedule.slices), (4, 8, 8, 1))
+        self.assertEqual(
+            (schedule.devices, schedule.stages, schedule.micro_batches, schedule.slices),
+            (4, 8, 8, 1))
         self.assertEqual(schedule.stage_devices, [[[0], [1], [2], [3], [3], [2], [1], [0]]])
 
     def test_actions(self):
         actions = pipelab.Schedule("1f1b", devices=2, micro_batches=2).actions()
-        self.assertEqual(["".join(map(str, a)) for a in actions[["stage", "kind", "micro_batch"]].tolist()],
-                         ["0F0", "0F1", "0B0", "0B1", "1F0", "1B0", "1F1", "1B1"])
+        self.assertEqual(
+            ["".join(map(str, a)) for a in actions[["stage", "kind", "micro_batch"]].tolist()],
+            ["0F0", "0F1", "0B0", "0B1", "1F0", "1B0", "1F1", "1B1"])
         self.assertEqual(actions["device"].tolist(), [0] * 4 + [1] * 4)
-        # Every scheme that makes 8 micro-batches on 4 devices: one forward of each stage and micro-batch.
+        # Every scheme that makes 8 micro-batches on 4 devices: one forward of each stage and
+        # micro-batch.
         made = 0
         for scheme in pipelab.schemes():
             try:
@@ -69,8 +74,8 @@ class Schedules(unittest.TestCase):
             made += 1
             actions = schedule.actions()
             forwards = actions[actions["kind"] == "F"]
-            self.assertEqual(len(numpy.unique(forwards[["stage", "micro_batch", "slice"]])), len(forwards),
-                             scheme["name"])
+            self.assertEqual(len(numpy.unique(forwards[["stage", "micro_batch", "slice"]])),
+                             len(forwards), scheme["name"])
             self.assertIn(f"devices {schedule.devices}\n", schedule.text())
         self.assertGreater(made, 20)
 
@@ -84,7 +89,8 @@ class Figures(unittest.TestCase):
             words = ["simulate", scheme, "--devices=4", "--micro_batches=8", "--p2p_latency=0.1"]
             expected = Cli(*words, *(["--forward=1,2,2,1"] if scheme == "1f1b" else []))
             self.assertEqual(run.figures, expected)
-            self.assertEqual((run.makespan, run.bubble, run.unit), (expected["makespan"], expected["bubble"], ""))
+            self.assertEqual((run.makespan, run.bubble, run.unit),
+                             (expected["makespan"], expected["bubble"], ""))
             self.assertIsNone(run.peak_memory)
             self.assertIsNone(run.mfu)
         # A schedule of one's own is that schedule.
@@ -107,7 +113,8 @@ class Figures(unittest.TestCase):
         run = pipelab.simulate("1f1b:P=2,M=8", model="gpt-52b", cluster="dgx-a100")
         self.assertFalse(run.fits)
         self.assertFalse(run.figures["fits"])
-        self.assertRegex(run.does_not_fit, r"^1f1b:P=2.* does not fit: the fullest device needs .* GiB of 80")
+        self.assertRegex(run.does_not_fit,
+                         r"^1f1b:P=2.* does not fit: the fullest device needs .* GiB of 80")
 
     def test_timeline(self):
         run = pipelab.simulate("1f1b", devices=4, micro_batches=8)
@@ -129,18 +136,20 @@ class Figures(unittest.TestCase):
 
     def test_search(self):
         found = pipelab.search(devices=8, batch=32, top=3, schemes=["1f1b", "gpipe"], **STEP)
-        expected = Cli("search", "--model=gpt-6.6b", "--cluster=dgx-a100", "--devices=8", "--batch=32", "--top=3",
-                       "--schemes=1f1b,gpipe")
+        expected = Cli("search", "--model=gpt-6.6b", "--cluster=dgx-a100", "--devices=8",
+                       "--batch=32", "--top=3", "--schemes=1f1b,gpipe")
         self.assertEqual(list(found), expected["best"])
         self.assertEqual(found.refused, expected["refused"])
         self.assertFalse(found.stopped)
-        self.assertAlmostEqual(pipelab.simulate(found.configs[0], **STEP).step_ms, found[0]["step_ms"])
+        self.assertAlmostEqual(
+            pipelab.simulate(found.configs[0], **STEP).step_ms, found[0]["step_ms"])
         self.assertIn("<table>", found._repr_html_())
 
     def test_compare(self):
         configs = ["1f1b:P=4,M=8", "zbv:P=4,M=8"]
         compared = pipelab.compare(*configs, **STEP)
-        self.assertEqual(list(compared), Cli("compare", *configs, "--model=gpt-6.6b", "--cluster=dgx-a100"))
+        self.assertEqual(list(compared),
+                         Cli("compare", *configs, "--model=gpt-6.6b", "--cluster=dgx-a100"))
         self.assertIn("is fastest", str(compared))
 
     def test_plan(self):
@@ -176,7 +185,8 @@ class Calls(unittest.TestCase):
         makespans = {}
 
         def Run(devices):
-            makespans[devices] = pipelab.simulate("gpipe", devices=devices, micro_batches=8).makespan
+            makespans[devices] = pipelab.simulate("gpipe", devices=devices,
+                                                  micro_batches=8).makespan
 
         threads = [threading.Thread(target=Run, args=(p,)) for p in range(1, 9)]
         for thread in threads:
@@ -232,8 +242,8 @@ class Calls(unittest.TestCase):
 
     def test_interrupted_search_is_the_best_so_far(self):
         try:
-            found = self.Interrupted(
-                lambda: pipelab.search(model="gpt-52b", cluster="dgx-a100", devices=512, batch=4096))
+            found = self.Interrupted(lambda: pipelab.search(
+                model="gpt-52b", cluster="dgx-a100", devices=512, batch=4096))
         except pipelab.Error as error:
             self.assertEqual(str(error), "search: stopped before it found anything")
         else:
@@ -259,9 +269,12 @@ class Stubs(unittest.TestCase):
             self.assertEqual(stub - names - {"keys"}, set(), command)
         for name, stub in classes.items():
             own = {n.name for n in stub.body if isinstance(n, ast.FunctionDef)}
-            public = {k for k, v in inspect.getmembers(getattr(pipelab, name)) if not k.startswith("_")}
+            public = {
+                k for k, v in inspect.getmembers(getattr(pipelab, name)) if not k.startswith("_")
+            }
             if not issubclass(getattr(pipelab, name), Exception):
-                self.assertEqual({k for k in own if not k.startswith("_")}, public - {"count", "index"}, name)
+                self.assertEqual({k for k in own if not k.startswith("_")},
+                                 public - {"count", "index"}, name)
 
 
 RETURNED = {

@@ -44,7 +44,8 @@ class Part(nn.Module):
             if part == "embedding":
                 x = networks.embedding(w, part, x)
             elif part.endswith("attention"):
-                x = networks.self_attention(w, part, x, self.settings["heads"], networks.causal(x.shape[1]))
+                x = networks.self_attention(w, part, x, self.settings["heads"],
+                                            networks.causal(x.shape[1]))
             elif part.endswith("mlp"):
                 x = networks.mlp(w, part, x)
             else:
@@ -76,8 +77,10 @@ def Train(rank, world, text, folder):
             stages.append(PipelineStage(Part(own, training), stage, count, torch.device("cpu")))
     targets = training.data["targets"]
     numbers = targets[0].numel()
-    runtime = schedule.to_torch(stages, scale_grads=False,
-                                loss_fn=lambda logits, ids: networks.cross_entropy(logits, ids) / numbers)
+    runtime = schedule.to_torch(
+        stages,
+        scale_grads=False,
+        loss_fn=lambda logits, ids: networks.cross_entropy(logits, ids) / numbers)
     weights = {name: p for stage in stages for name, p in stage.submod.weights.items()}
     optimizer = networks.make_optimizer(weights, training.settings, foreach=False)
     losses = []
@@ -86,7 +89,9 @@ def Train(rank, world, text, folder):
         of_micro_batches = []
         args = (training.data["tokens"][step],) if any(s.is_first for s in stages) else ()
         last = any(s.is_last for s in stages)
-        runtime.step(*args, target=targets[step] if last else None, losses=of_micro_batches if last else None)
+        runtime.step(*args,
+                     target=targets[step] if last else None,
+                     losses=of_micro_batches if last else None)
         if last:
             losses.append(float(sum(of_micro_batches).detach()))
         optimizer.step()

@@ -9,19 +9,21 @@ from torch.nn import functional as F
 
 def Conv(c_in, c_out, kernel=3, stride=1, groups=1, activation=nn.ReLU):
     return nn.Sequential(
-        nn.Conv2d(c_in, c_out, kernel, stride, kernel // 2, groups=groups, bias=False), nn.BatchNorm2d(c_out),
-        activation())
+        nn.Conv2d(c_in, c_out, kernel, stride, kernel // 2, groups=groups, bias=False),
+        nn.BatchNorm2d(c_out), activation())
 
 
 class AlexNet(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.features = nn.Sequential(
-            nn.Conv2d(3, 16, 11, 4, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2), nn.Conv2d(16, 32, 5, padding=2),
-            nn.ReLU(inplace=True), nn.MaxPool2d(3, 2), nn.Conv2d(32, 24, 3, padding=1), nn.ReLU(inplace=True))
+        self.features = nn.Sequential(nn.Conv2d(3, 16, 11, 4, 2), nn.ReLU(inplace=True),
+                                      nn.MaxPool2d(3, 2), nn.Conv2d(16, 32, 5, padding=2),
+                                      nn.ReLU(inplace=True), nn.MaxPool2d(3, 2),
+                                      nn.Conv2d(32, 24, 3, padding=1), nn.ReLU(inplace=True))
         self.pool = nn.AdaptiveAvgPool2d(2)
-        self.classifier = nn.Sequential(nn.Dropout(), nn.Linear(96, 64), nn.ReLU(), nn.Linear(64, 10))
+        self.classifier = nn.Sequential(nn.Dropout(), nn.Linear(96, 64), nn.ReLU(),
+                                        nn.Linear(64, 10))
 
     def forward(self, x):
         return self.classifier(torch.flatten(self.pool(self.features(x)), 1))
@@ -45,9 +47,9 @@ class Bottleneck(nn.Module):
 
     def __init__(self, c_in, width, stride):
         super().__init__()
-        self.body = nn.Sequential(
-            Conv(c_in, width, 1), Conv(width, width, 3, stride), nn.Conv2d(width, 4 * width, 1, bias=False),
-            nn.BatchNorm2d(4 * width))
+        self.body = nn.Sequential(Conv(c_in, width, 1), Conv(width, width, 3, stride),
+                                  nn.Conv2d(width, 4 * width, 1, bias=False),
+                                  nn.BatchNorm2d(4 * width))
         self.skip = nn.Conv2d(c_in, 4 * width, 1, stride, bias=False)
 
     def forward(self, x):
@@ -59,7 +61,8 @@ class ResNet(nn.Module):
     def __init__(self):
         super().__init__()
         self.stem = Conv(3, 16, 7, 2)
-        self.blocks = nn.Sequential(Bottleneck(16, 8, 1), Bottleneck(32, 16, 2), Bottleneck(64, 16, 1))
+        self.blocks = nn.Sequential(Bottleneck(16, 8, 1), Bottleneck(32, 16, 2),
+                                    Bottleneck(64, 16, 1))
         self.head = nn.Linear(64, 10)
 
     def forward(self, x):
@@ -121,7 +124,8 @@ class Attention(nn.Module):
 
     def forward(self, x):
         b, t, c = x.shape
-        q, k, v = (part.view(b, t, self.heads, c // self.heads).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
+        q, k, v = (part.view(b, t, self.heads, c // self.heads).transpose(1, 2)
+                   for part in self.qkv(x).chunk(3, -1))
         y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
         return self.out(y.transpose(1, 2).reshape(b, t, c))
 
@@ -132,7 +136,8 @@ class Block(nn.Module):
         super().__init__()
         self.norm1, self.attention = nn.LayerNorm(width), Attention(width, heads, causal)
         self.norm2 = nn.LayerNorm(width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(),
+                                 nn.Linear(4 * width, width))
 
     def forward(self, x):
         x = x + self.attention(self.norm1(x))

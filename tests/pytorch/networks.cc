@@ -108,8 +108,8 @@ ComparedNetwork Mixtral(Sizes sizes) {
   return WithExperts("mixtral", sizes, c);
 }
 
-// As Qwen3 and DeepSeek-V3 have them: norms of q and k, a first block without experts, sigmoids, one
-// shared expert.
+// As Qwen3 and DeepSeek-V3 have them: norms of q and k, a first block without experts, sigmoids,
+// one shared expert.
 ComparedNetwork SharedExperts(Sizes sizes) {
   GptConfig c = LlamaConfig(Either(sizes, 3, 4), Either(sizes, 18, 256), Either(sizes, 3, 4),
                             Either(sizes, 23, 344), Either(sizes, 13, 128), Either(sizes, 19, 96));
@@ -378,8 +378,8 @@ OptimizerOptions ClippedRmsProp() {
 }
 
 // Larger matrices and biases than the zoo starts with: with small ones attention is all but
-// uniform, and a wrong mask or scale would change a loss by no more than rounding does. Convolutions
-// of images, which norms or He's rule keep lively, stay as they are.
+// uniform, and a wrong mask or scale would change a loss by no more than rounding does.
+// Convolutions of images, which norms or He's rule keep lively, stay as they are.
 void StartLarge(ModelGraph* graph) {
   for (LayerSpec& layer : graph->layers) {
     const bool image = !layer.data.empty() && layer.data[0].name == kImage;

@@ -32,7 +32,8 @@ import time
 
 SHAPES = ((4096, 12288), (4096, 4096), (4096, 21504), (10752, 4096))
 BYTES = 200e6  # of all copies of a matrix
-PEERS = ("ort-int8-32", "ort-int8-128", "ort-float32-32", "ort-float32-128", "ggml-32", "torch-32", "torch-128")
+PEERS = ("ort-int8-32", "ort-int8-128", "ort-float32-32", "ort-float32-128", "ggml-32", "torch-32",
+         "torch-128")
 OURS = ("int8-32", "int8-128", "float32-128")
 IDLE_SECONDS = 0.3  # until OpenMP's and onnxruntime's threads stop to spin
 
@@ -62,7 +63,8 @@ class Onnxruntime:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = case["threads"]
         options.inter_op_num_threads = 1
-        self.session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+        self.session = onnxruntime.InferenceSession(model.SerializeToString(), options,
+                                                    ["CPUExecutionProvider"])
         self.x = {"x": rng.standard_normal((case["m"], k)).astype(np.float32)}
 
     def run(self) -> None:
@@ -95,12 +97,14 @@ class Ggml:
     TYPE_F32, TYPE_Q4_0 = 0, 2
 
     class InitParams(ctypes.Structure):
-        _fields_ = [("mem_size", ctypes.c_size_t), ("mem_buffer", ctypes.c_void_p), ("no_alloc", ctypes.c_bool)]
+        _fields_ = [("mem_size", ctypes.c_size_t), ("mem_buffer", ctypes.c_void_p),
+                    ("no_alloc", ctypes.c_bool)]
 
     def __init__(self, kind: str, group: int, case: dict):
         import numpy as np
         self.load()
-        self.silence = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(lambda *_: None)
+        self.silence = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p,
+                                        ctypes.c_void_p)(lambda *_: None)
         self.call("ggml_log_set", self.silence, None)
         k, n = case["k"], case["n"]
         weights, results = self.contexts = [self.context(), self.context()]
@@ -114,10 +118,12 @@ class Ggml:
             blocks = rng.integers(0, 256, (n * k // 32, 18), dtype=np.uint8)
             blocks[:, :2] = np.frombuffer(np.float16(0.01).tobytes(), np.uint8)
             self.fill(copy, blocks)
-        x = self.call("ggml_new_tensor_2d", results, self.TYPE_F32, ctypes.c_int64(k), ctypes.c_int64(case["m"]))
+        x = self.call("ggml_new_tensor_2d", results, self.TYPE_F32, ctypes.c_int64(k),
+                      ctypes.c_int64(case["m"]))
         self.graph = self.call("ggml_new_graph", results)
         for copy in copies:
-            self.call("ggml_build_forward_expand", self.graph, self.call("ggml_mul_mat", results, copy, x))
+            self.call("ggml_build_forward_expand", self.graph,
+                      self.call("ggml_mul_mat", results, copy, x))
         self.buffers.append(self.call("ggml_backend_alloc_ctx_tensors", results, self.backend))
         self.fill(x, rng.standard_normal((case["m"], k)).astype(np.float32))
 
@@ -129,16 +135,18 @@ class Ggml:
         self.libraries = [ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL) for path in found]
 
     def call(self, name: str, *arguments):
-        function = next(getattr(library, name) for library in self.libraries if hasattr(library, name))
+        function = next(
+            getattr(library, name) for library in self.libraries if hasattr(library, name))
         function.restype = ctypes.c_void_p
-        return function(*(ctypes.c_void_p(a) if isinstance(a, int) and a > 1 << 16 else a for a in arguments))
+        return function(
+            *(ctypes.c_void_p(a) if isinstance(a, int) and a > 1 << 16 else a for a in arguments))
 
     def context(self) -> int:
         return self.call("ggml_init", self.InitParams(64 << 20, None, True))
 
     def fill(self, tensor: int, values) -> None:
-        self.call("ggml_backend_tensor_set", tensor, values.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(0),
-                  ctypes.c_size_t(values.nbytes))
+        self.call("ggml_backend_tensor_set", tensor, values.ctypes.data_as(ctypes.c_void_p),
+                  ctypes.c_size_t(0), ctypes.c_size_t(values.nbytes))
 
     def __del__(self):
         for buffer in self.buffers:
@@ -151,7 +159,8 @@ class Ggml:
         """In the first of the CPU's extra kinds of buffer (the repacked one), if it has any."""
         device = self.call("ggml_backend_get_device", self.backend)
         registry = self.call("ggml_backend_dev_backend_reg", device)
-        address = self.call("ggml_backend_reg_get_proc_address", registry, b"ggml_backend_dev_get_extra_bufts")
+        address = self.call("ggml_backend_reg_get_proc_address", registry,
+                            b"ggml_backend_dev_get_extra_bufts")
         kinds = None
         if address:
             extra = ctypes.CFUNCTYPE(ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p)(address)
@@ -243,7 +252,8 @@ def report(case: dict, programs: list[Program]) -> list[str]:
         print(f"| {size} | {case['m']} | {case['threads']} | {p.name} | {p.median(0):.3f} | {p.median(1):.3f} | "
               f"{ratios[0]:.2f} | {ratios[1]:.2f} |", flush=True)
         if not p.name.startswith("ours") and ratios[0] < 1:
-            slower.append(f"{p.name}, {size}, batch {case['m']}, {case['threads']} threads: {ratios[0]:.2f}")
+            slower.append(
+                f"{p.name}, {size}, batch {case['m']}, {case['threads']} threads: {ratios[0]:.2f}")
     return slower
 
 
@@ -251,10 +261,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--binary", default="bazel-bin/kernels/cpu/int4/time_int4")
     parser.add_argument("--rounds", type=int, default=9, help="passes of each program, in turn")
-    parser.add_argument("--batches", default="1,8", help="rows of activations, with commas between them")
+    parser.add_argument("--batches",
+                        default="1,8",
+                        help="rows of activations, with commas between them")
     parser.add_argument("--threads", default="1,2", help="likewise")
     parser.add_argument("--peers", default=",".join(PEERS), help="which, with commas between them")
-    parser.add_argument("--shapes", default=",".join(f"{k}x{n}" for k, n in SHAPES), help="ROWSxCOLUMNS, likewise")
+    parser.add_argument("--shapes",
+                        default=",".join(f"{k}x{n}" for k, n in SHAPES),
+                        help="ROWSxCOLUMNS, likewise")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:

@@ -17,7 +17,8 @@ WORKSPACE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__f
 
 def Bazel(*args):
     command = [os.path.join(WORKSPACE, "tools/bazel"), *args]
-    return subprocess.run(command, cwd=WORKSPACE, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run(command, cwd=WORKSPACE, check=True, stdout=subprocess.PIPE,
+                          text=True).stdout
 
 
 def Clean(arguments):
@@ -50,7 +51,9 @@ def main():
             entries.setdefault(source, {"directory": root, "file": source, "arguments": list(Clean(arguments))})
     # Sources are read where they are edited, not through the execution root's links.
     for entry in entries.values():
-        entry["arguments"] = [os.path.join(WORKSPACE, a) if a == entry["file"] else a for a in entry["arguments"]]
+        entry["arguments"] = [
+            os.path.join(WORKSPACE, a) if a == entry["file"] else a for a in entry["arguments"]
+        ]
         entry["file"] = os.path.join(WORKSPACE, entry["file"])
     with open(os.path.join(WORKSPACE, "compile_commands.json"), "w") as out:
         json.dump(list(entries.values()), out, indent=1)

@@ -3,7 +3,8 @@ import os
 import re
 import subprocess
 
-# What a tarball or a wheel leaves to the system: a program compiled for it brings its own C++ library.
+# What a tarball or a wheel leaves to the system: a program compiled for it brings its own C++
+# library.
 SYSTEM = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s))\.so(\.\d+)*$")
 
 

@@ -78,7 +78,8 @@ class Package:
 
     def AddAll(self):
         self.AddBinary(self.program, "bin/pipelab")
-        self.AddBinary(os.path.join(self.root, "tools/package/libpipelab.so"), "lib/" + self.so_name)
+        self.AddBinary(os.path.join(self.root, "tools/package/libpipelab.so"),
+                       "lib/" + self.so_name)
         link = os.path.join(self.prefix, "lib/libpipelab.so")
         if os.path.lexists(link):
             os.remove(link)

@@ -118,7 +118,8 @@ def child(system: str, what: str, workers: int, options) -> None:
     threads = 1 if what == "sample" else max(1, options.threads - workers)
     torch.set_num_threads(threads)
     graph = Graph(options.folder)
-    loader = (pyg_loader if system == "pyg" else dgl_loader)(graph, options, workers, what == "train")
+    loader = (pyg_loader if system == "pyg" else dgl_loader)(graph, options, workers,
+                                                             what == "train")
     convs = network_of(system, graph, options)
     adam = torch.optim.Adam(convs.parameters(), lr=0.003)
     for epoch in range(2):
@@ -185,7 +186,8 @@ def compare(options) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graph", default="theorems", choices=sorted(FANOUTS))
     parser.add_argument("--program", default="bazel-bin/experiments/graphs/graph_speed")
     parser.add_argument("--batch", type=int, default=1024)
@@ -203,7 +205,8 @@ def main() -> None:
         child(system, what, int(workers), options)
         return
     with tempfile.TemporaryDirectory() as options.folder:
-        subprocess.run([options.program, f"--graph={options.graph}", f"--export={options.folder}"], check=True)
+        subprocess.run([options.program, f"--graph={options.graph}", f"--export={options.folder}"],
+                       check=True)
         compare(options)
 
 

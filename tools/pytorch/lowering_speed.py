@@ -56,23 +56,28 @@ class Timer:
 
 
 def lower_in_pytorch() -> None:
-    schedule = schedules.ScheduleInterleaved1F1B([stage() for _ in range(STAGES_PER_DEVICE)], MICRO_BATCHES)
+    schedule = schedules.ScheduleInterleaved1F1B([stage() for _ in range(STAGES_PER_DEVICE)],
+                                                 MICRO_BATCHES)
     for rank, actions in schedule.pipeline_order_with_comms.items():
         sends = sum(1 for a in actions if a.computation_type.value.startswith("SEND"))
         want = 2 * MICRO_BATCHES * STAGES_PER_DEVICE - (MICRO_BATCHES if rank in (0, DEVICES - 1) else 0)
         if sends != want:
-            raise SystemExit(f"lowering_speed.py: {sends} sends on rank {rank}; this schedule has {want}")
+            raise SystemExit(
+                f"lowering_speed.py: {sends} sends on rank {rank}; this schedule has {want}")
 
 
 def pipelab_seconds() -> float:
-    out = subprocess.run([BENCHMARK, "--benchmark_filter=^BM_Lower/4", "--benchmark_format=json"], check=True,
-                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    out = subprocess.run([BENCHMARK, "--benchmark_filter=^BM_Lower/4", "--benchmark_format=json"],
+                         check=True,
+                         stdout=subprocess.PIPE,
+                         stderr=subprocess.DEVNULL)
     row = json.loads(out.stdout)["benchmarks"][0]
     return row["cpu_time"] * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}[row["time_unit"]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
     torch.set_num_threads(1)

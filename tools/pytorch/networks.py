@@ -37,7 +37,8 @@ def read_safetensors(path: str) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     arrays = {}
     for name, entry in header.items():
         begin, end = (8 + length + offset for offset in entry["data_offsets"])
-        arrays[name] = np.frombuffer(content[begin:end], types[entry["dtype"]]).reshape(entry["shape"])
+        arrays[name] = np.frombuffer(content[begin:end],
+                                     types[entry["dtype"]]).reshape(entry["shape"])
     return arrays, metadata
 
 
@@ -85,12 +86,14 @@ def attend(q: Tensor, k: Tensor, v: Tensor, heads: int, hidden_keys: Tensor | No
     return (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
 
 
-def self_attention(w: Weights, name: str, x: Tensor, heads: int, hidden_keys: Tensor | None) -> Tensor:
+def self_attention(w: Weights, name: str, x: Tensor, heads: int,
+                   hidden_keys: Tensor | None) -> Tensor:
     q, k, v = linear(w, name, layer_norm(w, name, x), "qkv").chunk(3, dim=-1)
     return x + linear(w, name, attend(q, k, v, heads, hidden_keys), "o")
 
 
-def cross_attention(w: Weights, name: str, x: Tensor, memory: Tensor, heads: int, hidden_keys: Tensor) -> Tensor:
+def cross_attention(w: Weights, name: str, x: Tensor, memory: Tensor, heads: int,
+                    hidden_keys: Tensor) -> Tensor:
     q = linear(w, name, layer_norm(w, name, x), "q")
     k, v = linear(w, name, memory, "kv").chunk(2, dim=-1)
     return x + linear(w, name, attend(q, k, v, heads, hidden_keys), "o")
@@ -206,7 +209,8 @@ def experts(w: Weights, name: str, x: Tensor, s: Settings) -> Tensor:
     scores = logits.sigmoid() if s["sigmoid"] else logits.softmax(-1)
     open_logits = logits
     if s.get("nodes", 0) > 0:  # of the nodes with the largest sums of two scores
-        nodes = scores.unflatten(-1, (s["nodes"], -1)).topk(2).values.sum(-1).topk(s["most_nodes"]).indices
+        nodes = scores.unflatten(-1, (s["nodes"], -1)).topk(2).values.sum(-1).topk(
+            s["most_nodes"]).indices
         closed = torch.ones_like(scores).unflatten(-1, (s["nodes"], -1))
         closed = closed.scatter(-2, nodes.unsqueeze(-1).expand(*nodes.shape, closed.shape[-1]), 0.0)
         open_logits = logits.masked_fill(closed.flatten(-2).bool(), float("-inf"))
@@ -267,7 +271,8 @@ def llama(w: Weights, batch: Batch, s: Settings, table: str = "") -> Tensor:
         else:  # with windows in every other block, from the first on
             hidden_keys = causal(x.shape[1])
             if s.get("window", 0) > 0 and i % 2 == 0:
-                hidden_keys = hidden_keys | ~hidden_keys.new_ones(hidden_keys.shape).triu(1 - s["window"])
+                hidden_keys = hidden_keys | ~hidden_keys.new_ones(
+                    hidden_keys.shape).triu(1 - s["window"])
             x = grouped_attention(w, name, x, s, hidden_keys)
         if f"block{i}/experts/router" in w:
             x = experts(w, f"block{i}/experts", x, s)
@@ -275,7 +280,8 @@ def llama(w: Weights, batch: Batch, s: Settings, table: str = "") -> Tensor:
         name = f"block{i}/mlp"
         gate, value = F.linear(rms_norm(w, name, x), w[f"{name}/w1"]).chunk(2, dim=-1)
         x = x + F.linear(F.silu(gate) * value, w[f"{name}/w2"])
-    return cross_entropy(F.linear(rms_norm(w, "head", x), w[table or "head/table"]), batch["targets"])
+    return cross_entropy(F.linear(rms_norm(w, "head", x), w[table or "head/table"]),
+                         batch["targets"])
 
 
 def qwen2(w: Weights, batch: Batch, s: Settings) -> Tensor:
@@ -505,9 +511,9 @@ def vgg16(w: Weights, batch: Batch, s: Settings) -> Tensor:
 
 
 NETWORKS: dict[str, Callable[[Weights, Batch, Settings], Tensor]] = {
-    f.__name__: f for f in (gpt, gpt_tied, bert, vit, transformer, mmt, mmt_modalities, case_study, dlrm,
-                            candle_uno, amoebanet_d, resnet, unet, vgg16, llama, qwen2, mixtral,
-                            shared_experts, deepseek, windows)
+    f.__name__: f for f in (gpt, gpt_tied, bert, vit, transformer, mmt, mmt_modalities, case_study,
+                            dlrm, candle_uno, amoebanet_d, resnet, unet, vgg16, llama, qwen2,
+                            mixtral, shared_experts, deepseek, windows)
 }
 # The same networks with other optimizers.
 NETWORKS |= {"gpt_adamw": gpt, "gpt_sgd": gpt_tied, "mmt_rmsprop": mmt}
@@ -550,7 +556,8 @@ class Training:
         for key, value in arrays.items():
             if key.startswith(f"{name}/data/"):
                 tensor = torch.from_numpy(value.copy())
-                self.data[key.split("/")[-1]] = tensor.to(dtype if tensor.is_floating_point() else torch.int64)
+                self.data[key.split("/")[-1]] = tensor.to(
+                    dtype if tensor.is_floating_point() else torch.int64)
         if "image" in self.data:  # channels are last in the file
             self.data["image"] = self.data["image"].permute(0, 1, 4, 2, 3)
             if not channels_last:
@@ -564,7 +571,8 @@ class Training:
                     value = value.contiguous(memory_format=torch.channels_last)
                 self.weights[key[len(prefix):]] = value.requires_grad_()
         self.optimizer = make_optimizer(self.weights, self.settings, foreach)
-        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda i: rate_factor(self.settings, i + 1))
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(
+            self.optimizer, lambda i: rate_factor(self.settings, i + 1))
 
     def gradients(self, step: int, order: int = 1) -> float:
         """Adds the gradients of the step's mean loss up over its micro-batches, and returns that loss.

@@ -75,7 +75,9 @@ def main() -> None:
     parser.add_argument("--input", default=INPUT, help="what //tests/pytorch:export_networks wrote")
     parser.add_argument("--table", default=TABLE, help="the table's file")
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--check", action="store_true", help="compare with the table, and leave it as it is")
+    parser.add_argument("--check",
+                        action="store_true",
+                        help="compare with the table, and leave it as it is")
     args = parser.parse_args()
     if not os.path.exists(args.input):
         sys.exit(f"--input={args.input}: not there; tools/bazel run //tests/pytorch:export_networks")

@@ -168,7 +168,8 @@ def problems(sizes: list[str]) -> list[Problem]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default="bazel-bin/experiments/pipelab")
     parser.add_argument("--sizes", default="2x4,3x6,4x8,8x16,8x32", help="devices x micro-batches, separated by commas")
     parser.add_argument("--time_limit", type=float, default=20, help="seconds for each solver and problem")
@@ -197,7 +198,8 @@ def main() -> None:
         best = min(a.makespan for a in answers.values() if a.makespan is not None)
         most = max(a.bound for a in answers.values())
         if most > best + 0.5:
-            raise SystemExit(f"{p.name}: a bound of {most:g} is above an order of {best:g}: somebody is wrong")
+            raise SystemExit(
+                f"{p.name}: a bound of {most:g} is above an order of {best:g}: somebody is wrong")
         both = [answers[n] for n in ("pipelab", "CP-SAT")]
         if all(a.optimal for a in both):
             ratios.append(both[1].seconds / both[0].seconds)
