@@ -7,12 +7,12 @@
 // before it found to beat.
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
+#include "pipelines/planners/best_stages.h"
 #include "pipelines/planners/chain_ranges.h"
 #include "pipelines/planners/downsets.h"
 #include "pipelines/planners/graph_lines.h"
@@ -26,40 +26,17 @@
 namespace pipelab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kFewSets = 16;
 constexpr double kStepsOfOrders = 3e7, kMostOrders = 400;
 constexpr std::array<int, 4> kSetsOfSearches = {100, 600, 4000, 100000};
 
-struct Best {
-  std::vector<PlanStage> stages;
-  double value = kInfinity;
-  bool stopped = false;
-};
-
-std::vector<std::vector<int>> Needs(const OperatorGroups& groups) {
-  std::vector<std::vector<int>> needs(groups.members.size());
-  for (size_t g = 0; g < needs.size(); ++g) {
-    for (int h : groups.followers[g]) needs[h].push_back(static_cast<int>(g));
-  }
-  return needs;
-}
-
 // False: too many sets, or no time.
 bool SearchGroups(const PlanProblem& problem, const OperatorGroups& groups, int limit,
-                  absl::Time deadline, Best* best) {
+                  absl::Time deadline, BestStages* best) {
   const auto sets = Downsets::Make(Needs(groups), limit);
   if (!sets.has_value()) return false;
-  MaxLoadFound found = SearchMaxLoad(problem, groups, *sets, best->value * (1 - kExact), deadline);
-  if (!found.stages.empty()) {
-    const double value = PlanValue(problem, PlanObjective::kMaxLoad, found.stages);
-    if (value < best->value) {
-      best->value = value;
-      best->stages = std::move(found.stages);
-    }
-  }
-  best->stopped = found.stopped;
-  return !best->stopped;
+  return best->Take(problem, PlanObjective::kMaxLoad,
+                    SearchMaxLoad(problem, groups, *sets, best->value * (1 - kExact), deadline));
 }
 
 bool OnAcceleratorsAlone(const PlanProblem& problem) {
@@ -70,7 +47,7 @@ bool OnAcceleratorsAlone(const PlanProblem& problem) {
 // What joined groups cannot make: cuts of orders of the groups, first of random ones, then of those
 // that keep the best plan's stages together.
 void ImproveByOrders(const PlanProblem& problem, const OperatorGroups& groups, absl::Time deadline,
-                     Best* best) {
+                     BestStages* best) {
   const auto size = static_cast<int>(groups.members.size());
   const int most = static_cast<int>(std::min<int64_t>(problem.devices, size));
   const double steps = static_cast<double>(size) * size * (most + 8);
@@ -110,7 +87,7 @@ absl::StatusOr<Plan> MaxLoadPlan(const PlanProblem& problem, const PlannerOption
     groups = PlacementUnits(problem, JoinIdle::kAll);
     exact = LosesNothing(problem);
   }
-  Best best;
+  BestStages best;
   bool proven = false;
   for (int limit : kSetsOfSearches) {
     if (best.stopped) break;
@@ -126,15 +103,7 @@ absl::StatusOr<Plan> MaxLoadPlan(const PlanProblem& problem, const PlannerOption
   if (!proven && problem.processors == 0 && OnAcceleratorsAlone(problem)) {
     ImproveByOrders(problem, groups, deadline, &best);
   }
-  proven &= exact;
-  Plan plan;
-  plan.objective = PlanObjective::kMaxLoad;
-  plan.stages = std::move(best.stages);
-  plan.value = plan.has_plan() ? best.value : 0;
-  plan.lower_bound = SimpleLowerBound(problem, plan.objective);
-  // Without a plan and without a proof a search gave up, whatever stopped it.
-  SetState(proven, best.stopped || !plan.has_plan(), &plan);
-  return plan;
+  return std::move(best).ToPlan(problem, PlanObjective::kMaxLoad, proven && exact);
 }
 
 }  // namespace pipelab

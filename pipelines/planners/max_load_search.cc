@@ -338,10 +338,10 @@ class Search {
 
 }  // namespace
 
-MaxLoadFound SearchMaxLoad(const PlanProblem& problem, const OperatorGroups& groups,
-                           const Downsets& sets, double upper, absl::Time deadline) {
+FoundStages SearchMaxLoad(const PlanProblem& problem, const OperatorGroups& groups,
+                          const Downsets& sets, double upper, absl::Time deadline) {
   Search search(problem, groups, sets, upper, deadline);
-  MaxLoadFound found;
+  FoundStages found;
   if (!search.Run(&found.stages)) found.stages.clear();
   found.stopped = search.stopped();
   return found;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "pipelines/planners/best_stages.h"
 #include "pipelines/planners/downsets.h"
 #include "pipelines/planners/plan.h"
 #include "pipelines/planners/plan_groups.h"
@@ -15,16 +16,9 @@
 
 namespace pipelab {
 
-constexpr double kExact = 1e-12;  // relative: what sums of doubles differ by
-
-struct MaxLoadFound {
-  std::vector<PlanStage> stages;  // of the smallest largest load; none: there is none below `upper`
-  bool stopped = false;           // by the deadline
-};
-
 // `sets` are those of the groups that can come first.
-MaxLoadFound SearchMaxLoad(const PlanProblem& problem, const OperatorGroups& groups,
-                           const Downsets& sets, double upper, absl::Time deadline);
+FoundStages SearchMaxLoad(const PlanProblem& problem, const OperatorGroups& groups,
+                          const Downsets& sets, double upper, absl::Time deadline);
 
 }  // namespace pipelab
 

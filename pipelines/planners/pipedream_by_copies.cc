@@ -216,14 +216,14 @@ void UseAllMachines(const PlanProblem& problem, double value, std::vector<PlanSt
 
 }  // namespace
 
-PipeDreamResult PipeDreamByCopies(const PlanProblem& problem, const OperatorGroups& groups,
-                                  const Downsets& sets, double upper, absl::Time deadline) {
+FoundStages PipeDreamByCopies(const PlanProblem& problem, const OperatorGroups& groups,
+                              const Downsets& sets, double upper, absl::Time deadline) {
   const Costs costs(problem, groups, sets);
   const CopiesResult found =
       problem.devices > kFewMachines
           ? BoundSearch(costs, problem.devices, deadline).Run(upper)
           : CopiesSearch<Costs>(costs, static_cast<int>(problem.devices), upper).Run(deadline);
-  PipeDreamResult result;
+  FoundStages result;
   result.stopped = found.stopped;
   for (const CopiesStage& s : found.stages) {
     result.stages.push_back(

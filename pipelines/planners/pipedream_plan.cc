@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
+#include "pipelines/planners/best_stages.h"
 #include "pipelines/planners/downsets.h"
 #include "pipelines/planners/pipedream_search.h"
 #include "pipelines/planners/plan_costs.h"
@@ -24,36 +25,10 @@ namespace pipelab {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kExact = 1e-12;  // relative: what sums of doubles differ by
 constexpr int kFewSets = 16;
 constexpr std::array<int, 4> kSetsOfSearches = {60, 400, 3000, 100000};
 constexpr std::array<int, 4> kSetsOfLevels = {60, 150, 400, 1500};
 constexpr int kMostSetsByLevels = 1500;  // of several levels: they need a table of pairs
-
-std::vector<std::vector<int>> Needs(const OperatorGroups& groups) {
-  std::vector<std::vector<int>> needs(groups.members.size());
-  for (size_t g = 0; g < needs.size(); ++g) {
-    for (int h : groups.followers[g]) needs[h].push_back(static_cast<int>(g));
-  }
-  return needs;
-}
-
-struct Best {
-  std::vector<PlanStage> stages;
-  double value = kInfinity;
-  bool stopped = false;
-};
-
-bool Take(const PlanProblem& problem, PipeDreamResult found, Best* best) {
-  best->stopped = found.stopped;
-  if (found.stages.empty()) return !found.stopped;
-  const double value = PlanValue(problem, PlanObjective::kPipeDream, found.stages);
-  if (value < best->value) {
-    best->value = value;
-    best->stages = std::move(found.stages);
-  }
-  return !found.stopped;
-}
 
 // No plan on several levels is better than one on the outermost alone, where each of its machines
 // is as fast as all devices in it and synchronises as the first stage does.
@@ -71,25 +46,27 @@ double BoundOfLevels(const PlanProblem& problem, const OperatorGroups& groups, i
     plain.time /= below;
     plain.parameter_bytes /= inner;
   }
-  const PipeDreamResult found = PipeDreamByCopies(top, groups, *sets, kInfinity, deadline);
+  const FoundStages found = PipeDreamByCopies(top, groups, *sets, kInfinity, deadline);
   if (found.stopped || found.stages.empty()) return 0;
   return PlanValue(top, PlanObjective::kPipeDream, found.stages);
 }
 
 // False: too many sets, or no time.
 bool SearchGroups(const PlanProblem& problem, const OperatorGroups& groups, int limit,
-                  absl::Time deadline, Best* best) {
+                  absl::Time deadline, BestStages* best) {
   const double upper = best->value * (1 - kExact);
   if (problem.levels.size() == 1) {
     const auto sets = Downsets::Make(groups.followers, limit);
     if (!sets.has_value()) return false;
-    return Take(problem, PipeDreamByCopies(problem, groups, *sets, upper, deadline), best);
+    return best->Take(problem, PlanObjective::kPipeDream,
+                      PipeDreamByCopies(problem, groups, *sets, upper, deadline));
   }
   const auto sets = Downsets::Make(Needs(groups), std::min(limit, kMostSetsByLevels));
   if (!sets.has_value()) return false;
   const double bound = BoundOfLevels(problem, groups, limit, deadline);
   if (bound > upper) return true;  // the best is the best
-  return Take(problem, PipeDreamByLevels(problem, groups, *sets, upper, bound, deadline), best);
+  return best->Take(problem, PlanObjective::kPipeDream,
+                    PipeDreamByLevels(problem, groups, *sets, upper, bound, deadline));
 }
 
 }  // namespace
@@ -110,7 +87,7 @@ absl::StatusOr<Plan> PipeDreamPlan(const PlanProblem& given, const PlannerOption
         "--memory: PipeDream's planner knows no memory limit on several network levels");
   }
   const OperatorGroups groups = SingleGroups(problem);
-  Best best;
+  BestStages best;
   bool proven = false;
   const auto& limits = problem.levels.size() > 1 ? kSetsOfLevels : kSetsOfSearches;
   for (int limit : limits) {
@@ -125,14 +102,7 @@ absl::StatusOr<Plan> PipeDreamPlan(const PlanProblem& given, const PlannerOption
     SearchGroups(problem, CoarserGroups(groups, kFewSets), kFewSets, absl::InfiniteFuture(), &best);
     best.stopped = true;
   }
-  Plan plan;
-  plan.objective = PlanObjective::kPipeDream;
-  plan.stages = std::move(best.stages);
-  plan.value = plan.has_plan() ? best.value : 0;
-  plan.lower_bound = SimpleLowerBound(problem, plan.objective);
-  // Without a plan and without a proof a search gave up, whatever stopped it.
-  SetState(proven, best.stopped || !plan.has_plan(), &plan);
-  return plan;
+  return std::move(best).ToPlan(problem, PlanObjective::kPipeDream, proven);
 }
 
 }  // namespace pipelab

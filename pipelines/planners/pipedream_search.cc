@@ -14,7 +14,6 @@ namespace pipelab {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kExact = 1e-12;  // relative: what sums of doubles differ by
 
 // Sums over a set and what goes over the cut above it.
 struct Cut {
@@ -286,11 +285,11 @@ PlanStage MakePipeDreamStage(const PlanProblem& problem, const OperatorGroups& g
   return stage;
 }
 
-PipeDreamResult PipeDreamByLevels(const PlanProblem& problem, const OperatorGroups& groups,
-                                  const Downsets& sets, double upper, double lower,
-                                  absl::Time deadline) {
+FoundStages PipeDreamByLevels(const PlanProblem& problem, const OperatorGroups& groups,
+                              const Downsets& sets, double upper, double lower,
+                              absl::Time deadline) {
   Search search(problem, problem.levels, groups, sets, lower, deadline);
-  PipeDreamResult result;
+  FoundStages result;
   for (const PlacedStage& p : search.Run(upper)) {
     result.stages.push_back(
         MakePipeDreamStage(problem, groups, sets.Nodes(p.end, p.begin), p.machines));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "pipelines/planners/best_stages.h"
 #include "pipelines/planners/downsets.h"
 #include "pipelines/planners/plan.h"
 #include "pipelines/planners/plan_groups.h"
@@ -18,18 +19,13 @@
 
 namespace pipelab {
 
-struct PipeDreamResult {
-  std::vector<PlanStage> stages;  // empty: there is no plan below the upper bound
-  bool stopped = false;           // at the deadline
-};
-
 // Plain variants; `sets` of what comes first. It is known that no plan is below `lower`.
-PipeDreamResult PipeDreamByLevels(const PlanProblem& problem, const OperatorGroups& groups,
-                                  const Downsets& sets, double upper, double lower,
-                                  absl::Time deadline);
+FoundStages PipeDreamByLevels(const PlanProblem& problem, const OperatorGroups& groups,
+                              const Downsets& sets, double upper, double lower,
+                              absl::Time deadline);
 // `sets` of what comes last.
-PipeDreamResult PipeDreamByCopies(const PlanProblem& problem, const OperatorGroups& groups,
-                                  const Downsets& sets, double upper, absl::Time deadline);
+FoundStages PipeDreamByCopies(const PlanProblem& problem, const OperatorGroups& groups,
+                              const Downsets& sets, double upper, absl::Time deadline);
 
 // A stage of these groups.
 PlanStage MakePipeDreamStage(const PlanProblem& problem, const OperatorGroups& groups,
