@@ -16,13 +16,7 @@ Origin OriginOf(TraceOrigin origin) {
 void AddColumns(const TraceAnalysis& a, Table& table) {
   const Origin origin = OriginOf(a.origin);
   const auto column = [&](const char* metric, const char* title, const char* unit, int decimals) {
-    Column c;
-    c.metric = metric;
-    c.title = title;
-    c.unit = unit;
-    c.origin = origin;
-    c.decimals = decimals;
-    table.AddColumn(std::move(c));
+    table.AddColumn({metric, title, "", unit, origin, decimals});
   };
   table.AddKey("scheme");
   table.AddKey("device");

@@ -14,17 +14,8 @@ namespace {
 Table SortTable() {
   Table t("sorting", "A table to sort");
   t.AddKey("name");
-  Column c;
-  c.metric = "time";
-  c.title = "time";
-  c.unit = "ms";
-  c.origin = Origin::kSimulated;
-  t.AddColumn(c);
-  c = Column();
-  c.metric = "verdict";
-  c.title = "verdict";
-  c.origin = Origin::kComputed;
-  t.AddColumn(c);
+  t.AddColumn({"time", "time", "", "ms", Origin::kSimulated});
+  t.AddColumn({"verdict", "verdict", "", "", Origin::kComputed});
   t.AddRow({Label("n10"), Simulated(10), Computed("b")});
   t.AddRow({Label("gone"), Missing("out of memory"), Computed("a10")});
   t.AddRow({Label("n9"), Simulated(9), Computed("a9")});
@@ -39,13 +30,8 @@ Table WideTable() {
   t.AddKey("configuration");
   std::vector<Cell> cells = {Label("breadth_first, 8 x 8 x 16, fully sharded")};
   for (int i = 0; i < 16; ++i) {
-    Column c;
-    c.metric = absl::StrCat("metric_", i);
-    c.title = absl::StrCat("throughput of variant ", i);
-    c.unit = "Tflop/s";
-    c.origin = Origin::kSimulated;
-    c.decimals = 3;
-    t.AddColumn(c);
+    t.AddColumn({absl::StrCat("metric_", i), absl::StrCat("throughput of variant ", i), "",
+                 "Tflop/s", Origin::kSimulated, 3});
     cells.push_back(Simulated(12345.678 + i));
   }
   t.AddRow(std::move(cells));
@@ -56,12 +42,7 @@ Table WideTable() {
 Table LongTable() {
   Table t("long", "A table of many rows");
   t.AddKey("id");
-  Column c;
-  c.metric = "text";
-  c.title = "a title that is longer than most";
-  c.brief = "brief";
-  c.origin = Origin::kComputed;
-  t.AddColumn(c);
+  t.AddColumn({"text", "a title that is longer than most", "brief", "", Origin::kComputed});
   for (int i = 0; i < 20; ++i) {
     t.AddRow(
         {Label(absl::StrCat("paper.claim_with_a_long_name_", i)),
@@ -73,12 +54,7 @@ Table LongTable() {
 Table BarTable() {
   Table t("memory_bars", "A table for bars");
   t.AddKey("name");
-  Column c;
-  c.metric = "memory";
-  c.title = "memory";
-  c.unit = "GiB";
-  c.origin = Origin::kSimulated;
-  t.AddColumn(c);
+  t.AddColumn({"memory", "memory", "", "GiB", Origin::kSimulated});
   t.AddRow({Label("a"), Simulated(8)});
   t.AddRow({Label("b"), Simulated(2)});
   t.AddRow({Label("c"), Missing("does not fit")});

@@ -53,20 +53,8 @@ TEST(MarkupTest, Slugs) {
 Table TwoColumns() {
   Table t("t", "A <table>");
   t.AddKey("scheme");
-  Column time;
-  time.metric = "step_time";
-  time.title = "step time";
-  time.unit = "ms";
-  time.origin = Origin::kMeasured;
-  time.decimals = 1;
-  t.AddColumn(time);
-  Column bubble;
-  bubble.metric = "bubble";
-  bubble.title = "bubble, with \"quotes\"";
-  bubble.unit = "%";
-  bubble.origin = Origin::kSimulated;
-  bubble.decimals = 2;
-  t.AddColumn(bubble);
+  t.AddColumn({"step_time", "step time", "", "ms", Origin::kMeasured, 1});
+  t.AddColumn({"bubble", "bubble, with \"quotes\"", "", "%", Origin::kSimulated, 2});
   return t;
 }
 
@@ -187,11 +175,7 @@ TEST(TableTest, ColumnsAreChecked) {
 TEST(TableTest, PublishedValuesShowTheirTag) {
   Table t("t", "x");
   t.AddKey("k");
-  Column c;
-  c.metric = "p";
-  c.title = "p";
-  c.origin = Origin::kPublished;
-  t.AddColumn(c);
+  t.AddColumn({"p", "p", "", "", Origin::kPublished});
   t.AddRow({Label(1), Published(43, "read")});
   EXPECT_EQ(t.CellText(0, 1), "43 (read)");
   EXPECT_TRUE(t.status().ok());
