@@ -245,6 +245,12 @@ echo '{"name": "m", "layers": [], "name": "n"}' >keys.json
 check "a key twice" model_refused 1 '--model=keys.json: "name" comes twice in one object' --model=keys.json
 check "a bad cluster file" refused 1 "--cluster=key.json: 4 faults: order: unknown" search --model=gpt-6.6b --cluster=key.json --batch=8
 check "rows from stdin" prints_rows
+check "parts of a vocabulary" prints "vocabulary_barriers=1" \
+  search --model=gpt-6.6b --cluster=dgx-a100 --devices=8 --batch=16 --fixed=vocabulary_barriers=1 --top=1
+check "parts of a vocabulary of another model" refused 1 'vocabulary of model "bert": layer "embedding" has' \
+  search --model=bert-large --cluster=dgx-a100 --devices=8 --batch=16 --schemes=vocab_1f1b
+check "a scheme of graphs" refused 2 "--schemes=graph: search compares synchronous training in a chain" \
+  search --model=gpt-6.6b --cluster=dgx-a100 --devices=8 --batch=16 --schemes=graph
 check "parts of tokens that are not looked at" refused 2 "--fixed=C=3: search looks at powers of two" \
   search --model=gpt-6.6b --cluster=dgx-a100 --devices=8 --batch=8 --fixed=C=3
 check "parts of tokens" prints "C=2" \

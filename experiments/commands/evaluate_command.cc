@@ -108,10 +108,11 @@ absl::StatusOr<std::vector<Neighbour>> FindNeighbours(const Evaluation& e, StepC
 }
 
 std::vector<std::string> Assumptions(const Recipe& r) {
-  const bool fused = r.attention == AttentionKernels::kFused;
+  const auto fused = [](bool is) { return is ? "fused" : "unfused"; };
   std::vector<std::string> all = {
       absl::StrCat("kernels and kept activations: Megatron-LM's, attention ",
-                   fused ? "fused" : "unfused"),
+                   fused(r.attention == AttentionKernels::kFused), ", loss ",
+                   fused(r.loss == LossKernels::kFused)),
       absl::StrCat("state of a parameter: weight ", r.config.state.weights, " bytes, gradient ",
                    r.config.state.gradients, ", the optimizer's ",
                    r.config.state.OptimizerBytes(r.optimizer_tensors),

@@ -12,6 +12,7 @@
 #include "experiments/commands/recipe_input.h"
 #include "experiments/commands/step_input.h"
 #include "models/files/model_file.h"
+#include "models/specs/megatron_kernels.h"
 #include "pipelines/recipes/deepspeed_json.h"
 #include "pipelines/recipes/recipe.h"
 #include "pipelines/step/step.h"
@@ -38,6 +39,7 @@ absl::StatusOr<Recipe> RecipeOf(const StepConfig& config) {
   }
   PIPELAB_ASSIGN_OR_RETURN(const Step step, BuildStep(on->step(), config));
   recipe.config = step.config;
+  recipe.loss = LossKernelsOf(on->model().graph).value_or(LossKernels::kFused);
   // Without a machine, what such runs compute with.
   const bool chosen = on->step().cluster != nullptr || !absl::GetFlag(FLAGS_dtype).empty();
   if (chosen) recipe.type = on->step().type;

@@ -28,6 +28,7 @@
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/schedules/vocabulary.h"
 #include "pipelines/search/breakdown.h"
 #include "pipelines/search/search.h"
 #include "pipelines/step/step.h"
@@ -42,7 +43,7 @@ ABSL_FLAG(int64_t, batch, 0, "samples of a training step");
 ABSL_FLAG(int, top, 10, "configurations to print, the fastest first");
 ABSL_FLAG(std::string, schemes, "",
           "schemes and schedule files to search, such as 1f1b,zbv,mine.csv; empty: the published "
-          "methods and every newer synchronous scheme");
+          "methods, every newer synchronous scheme, and those for parts of a vocabulary");
 ABSL_FLAG(int, max_tensor, 0, "largest tensor-parallel group; 0: the devices of a node");
 ABSL_FLAG(int, max_context, 1,
           "devices that divide each sample's tokens, at most; --fixed=C=4 looks at these, too");
@@ -84,12 +85,13 @@ absl::StatusOr<std::function<bool(const StepConfig&)>> FilterFromFlags() {
   });
 }
 
-absl::StatusOr<std::vector<SearchMethod>> MethodsFromFlags() {
+absl::StatusOr<std::vector<SearchMethod>> MethodsFromFlags(const ModelGraph& model) {
   std::vector<SearchMethod> methods;
   const std::string schemes = absl::GetFlag(FLAGS_schemes);
   if (schemes.empty()) {
     methods = PublishedMethods();
     for (SearchMethod& m : NewerMethods()) methods.push_back(std::move(m));
+    for (SearchMethod& m : VocabularyMethods(model)) methods.push_back(std::move(m));
     return methods;
   }
   for (const absl::string_view scheme : absl::StrSplit(schemes, ',', absl::SkipEmpty())) {
@@ -97,7 +99,8 @@ absl::StatusOr<std::vector<SearchMethod>> MethodsFromFlags() {
     file.scheme = std::string(scheme);
     if (!file.has_schedule_file()) {
       PIPELAB_ASSIGN_OR_RETURN(const Scheme* found, FindScheme(scheme, "--schemes"));
-      if (found->asynchronous || (found->options & (kStageGraph | kForwardOnly)) != 0) {
+      const bool graph = (found->options & kStageGraph) != 0 && !TakesVocabularyParts(*found);
+      if (found->asynchronous || graph || (found->options & kForwardOnly) != 0) {
         return absl::InvalidArgumentError(absl::StrCat(
             "--schemes=", scheme, ": search compares synchronous training in a chain of stages"));
       }
@@ -296,7 +299,7 @@ absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
     search.recompute.push_back(Recompute::kSelective);
   }
   PIPELAB_ASSIGN_OR_RETURN(search.memory, UsableMemory(on.cluster->device.memory.value));
-  PIPELAB_ASSIGN_OR_RETURN(search.methods, MethodsFromFlags());
+  PIPELAB_ASSIGN_OR_RETURN(search.methods, MethodsFromFlags(on.model->graph));
   PIPELAB_ASSIGN_OR_RETURN(search.accept, FilterFromFlags());
   return search;
 }

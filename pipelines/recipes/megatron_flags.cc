@@ -24,7 +24,7 @@ class MegatronReader {
       : o_(options), devices_(devices) {}
 
   absl::StatusOr<Recipe> Read() {
-    PIPELAB_RETURN_IF_ERROR(TakeAttentionKernels());
+    PIPELAB_RETURN_IF_ERROR(TakeKernels());
     PIPELAB_RETURN_IF_ERROR(TakeMegatronModel(o_, &r_));
     PIPELAB_RETURN_IF_ERROR(TakeDegrees());
     PIPELAB_RETURN_IF_ERROR(TakeMegatronExpertDegrees(o_, &r_));
@@ -42,12 +42,13 @@ class MegatronReader {
  private:
   void Assume(std::string what) { r_.assumptions.push_back(std::move(what)); }
 
-  absl::Status TakeAttentionKernels() {
+  absl::Status TakeKernels() {
     PIPELAB_ASSIGN_OR_RETURN(
         const std::string attention,
         o_.Word("attention-backend", {"auto", "fused", "flash", "unfused", "local"}, "auto"));
     const bool unfused = attention == "unfused" || attention == "local";
     if (unfused && !o_.Has("use-flash-attn")) r_.attention = AttentionKernels::kUnfused;
+    if (!o_.Has("cross-entropy-loss-fusion")) r_.loss = LossKernels::kUnfused;
     return absl::OkStatus();
   }
 

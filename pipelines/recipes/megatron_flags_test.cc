@@ -196,6 +196,20 @@ TEST(ReadMegatronFlags, RecomputationDependsOnTheAttention) {
   EXPECT_EQ(some.config.rebuilt_blocks, 3);
 }
 
+// Unfused, it is a pass over the logits for each line of its code.
+TEST(ReadMegatronFlags, LossIsFusedWhereAskedFor) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe lines, Read(""));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe fused,
+                               Read("--cross-entropy-loss-fusion --cross-entropy-fusion-impl te"));
+  EXPECT_EQ(lines.loss, LossKernels::kUnfused);
+  EXPECT_EQ(fused.loss, LossKernels::kFused);
+  EXPECT_THAT(fused.assumptions, ElementsAre(HasSubstr("--cross-entropy-fusion-impl")));
+  const auto launches = [](const Recipe& r) {
+    return RecipeGraph(r)->layers.back().operations(1, TokenSlice()).forward.size();
+  };
+  EXPECT_GT(launches(lines), launches(fused));
+}
+
 TEST(ReadMegatronFlags, FsdpGathersBlockByBlock) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, Read("--use-torch-fsdp2"));
   EXPECT_EQ(r.config.scheme, "interleaved");
@@ -260,7 +274,7 @@ TEST(MegatronSettings, ReadBackOverAGrid) {
               "--recompute-num-layers 1 --fp8-format hybrid",
               "--recompute-activations --attention-backend unfused --add-qkv-bias",
               "--optimizer sgd --micro-batch-size 2 --normalization LayerNorm --kv-channels 64 "
-              "--grad-reduce-in-bf16"}) {
+              "--grad-reduce-in-bf16 --cross-entropy-loss-fusion"}) {
           const std::string text = absl::StrCat(parallelism, " ", stages, " ", sharding, " ", rest,
                                                 " --global-batch-size 1024");
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, Read(text));
@@ -272,6 +286,7 @@ TEST(MegatronSettings, ReadBackOverAGrid) {
           EXPECT_EQ(BuildGpt(again.model)->num_parameters(), BuildGpt(r.model)->num_parameters());
           EXPECT_EQ(again.type, r.type);
           EXPECT_EQ(again.attention, r.attention);
+          EXPECT_EQ(again.loss, r.loss);
           EXPECT_EQ(again.optimizer_tensors, r.optimizer_tensors);
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Settings twice, MegatronSettings(again));
           EXPECT_EQ(twice.Text(), s.Text());

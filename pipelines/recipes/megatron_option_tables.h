@@ -17,6 +17,7 @@ inline constexpr absl::string_view kRead[] = {
     "bf16",
     "context-parallel-size",
     "cp-comm-type",
+    "cross-entropy-loss-fusion",
     "data-parallel-sharding-strategy",
     "decoder-first-pipeline-num-layers",
     "decoder-last-pipeline-num-layers",
@@ -109,8 +110,7 @@ struct Without {
 };
 inline constexpr Without kWithout[] = {
     {"apply-residual-connection-post-layernorm", "residuals are added as in GPT-2"},
-    {"cross-entropy-fusion-impl", "the loss is Megatron-LM's own, in 4 bytes a number"},
-    {"cross-entropy-loss-fusion", "the loss is Megatron-LM's own, in 4 bytes a number"},
+    {"cross-entropy-fusion-impl", "a fused loss reads and writes its logits once"},
     {"cuda-graph-impl", "kernels are launched one by one, or give --launches=graphs"},
     {"cuda-graph-scope", "kernels are launched one by one, or give --launches=graphs"},
     {"enable-cuda-graph", "kernels are launched one by one, or give --launches=graphs"},

@@ -136,6 +136,7 @@ absl::Status AddModel(const Recipe& r, Settings* s) {
   s->Add("--hidden-dropout", m.dropout);
   s->Add("--attention-dropout", m.dropout);
   if (r.attention == AttentionKernels::kUnfused) s->Add("--attention-backend", "unfused");
+  s->AddIf(r.loss == LossKernels::kFused, "--cross-entropy-loss-fusion");
   if (m.positions == Positions::kSinusoidal) {
     s->Note("positions: Megatron-LM has no sinusoidal ones; it has none here");
   }

@@ -31,6 +31,7 @@ namespace pipelab {
 struct Recipe {
   GptConfig model;
   AttentionKernels attention = AttentionKernels::kFused;
+  LossKernels loss = LossKernels::kFused;
   StepConfig config;                  // with the layout of `stages`
   std::vector<MegatronStage> stages;  // what each has
   NumberType type = NumberType::kBf16;

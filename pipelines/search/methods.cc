@@ -3,7 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "models/zoo/vocabulary_shards.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/schedules/vocabulary.h"
 #include "pipelines/search/search.h"
 #include "pipelines/step/execution.h"
 
@@ -84,6 +86,17 @@ std::vector<SearchMethod> NewerMethods() {
     }
     if (published.count(name) > 0) continue;
     methods.push_back(MethodOf(name));
+    methods.back().shardings = {Sharding::kReplicated, Sharding::kOptimizer};
+  }
+  return methods;
+}
+
+std::vector<SearchMethod> VocabularyMethods(const ModelGraph& model) {
+  std::vector<SearchMethod> methods;
+  if (!ShardVocabulary(model, /*parts=*/2, /*barriers=*/2).ok()) return methods;
+  for (const Scheme& scheme : Catalog()) {
+    if (!TakesVocabularyParts(scheme)) continue;
+    methods.push_back(MethodOf(std::string(scheme.name)));
     methods.back().shardings = {Sharding::kReplicated, Sharding::kOptimizer};
   }
   return methods;

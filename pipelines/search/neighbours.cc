@@ -12,7 +12,7 @@ namespace {
 
 auto ScheduleOf(const StepConfig& c) {
   return std::make_tuple(c.scheme, std::max(c.virtual_stages, 1), c.group_size, c.replicas,
-                         c.slices, c.concatenation);
+                         c.slices, c.concatenation, c.vocabulary_barriers);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ double Value(Nanoseconds t) { return static_cast<double>(t.value()); }
 double MostHeldBy(const StepCache& cache, const StepConfig& c) {
   const double unknown = std::numeric_limits<double>::max();
   if (c.has_schedule_file() || cache.HasSchedule(c.scheme)) return unknown;
+  if (c.divides_vocabulary()) return unknown;  // a scheme's limit is that of its chain
   const absl::StatusOr<const Scheme*> scheme = FindScheme(c.scheme);
   return scheme.ok() ? static_cast<double>(MostHeld(**scheme, SchemeSizes(c))) : unknown;
 }

@@ -1,6 +1,7 @@
 #include "pipelines/search/search.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -48,15 +49,30 @@ struct Found {
   Rank rank;
 };
 
-// By all methods.
-struct Shared {
-  explicit Shared(StepCache* of_model)
-      : cache(*of_model), bounds(of_model), placements(of_model), orders(of_model) {}
+// Of one model: the user's, or that with its vocabulary divided for some pipelines.
+struct Bounds {
+  explicit Bounds(StepCache* cache) : of_any(cache), of_placement(cache), of_order(cache) {}
 
-  StepCache& cache;
-  StepBounds bounds;
-  PlacementBound placements;
-  OrderBound orders;
+  StepBounds of_any;
+  PlacementBound of_placement;
+  OrderBound of_order;
+};
+
+// By all methods.
+class Shared {
+ public:
+  explicit Shared(StepCache* cache) : cache_(*cache) {}
+
+  StepCache& cache() { return cache_; }
+  // Of the model that the configuration cuts. InvalidArgument: StepCache::CacheOf.
+  absl::StatusOr<Bounds*> BoundsOf(const StepConfig& c) {
+    PIPELAB_ASSIGN_OR_RETURN(StepCache * cut, cache_.CacheOf(c));
+    return &bounds_.try_emplace(cut, cut).first->second;
+  }
+
+ private:
+  StepCache& cache_;
+  std::map<StepCache*, Bounds> bounds_;
 };
 
 Bytes MemoryFor(const StepModel& model, const SearchRequest& search) {
@@ -67,7 +83,7 @@ Bytes MemoryFor(const StepModel& model, const SearchRequest& search) {
 class BestFirst {
  public:
   BestFirst(const SearchRequest& search, Shared* shared, SearchRefusals* refusals)
-      : model_(shared->cache.model()),
+      : model_(shared->cache().model()),
         search_(search),
         shared_(*shared),
         refusals_(*refusals),
@@ -101,12 +117,14 @@ class BestFirst {
 
   absl::Status Collect(int method, const StepConfig& c) {
     if (Stopped()) return absl::OkStatus();
-    const Bytes state = shared_.bounds.LeastState(c);
+    const absl::StatusOr<Bounds*> bounds = shared_.BoundsOf(c);
+    if (!bounds.ok()) return RefuseScheme(c, bounds.status());
+    const Bytes state = (*bounds)->of_any.LeastState(c);
     if (!search_.simulate_all && state > memory_) {
       RefuseMemory(c, state);
       return absl::OkStatus();
     }
-    const absl::StatusOr<Nanoseconds> bound = shared_.bounds.LeastTime(c);
+    const absl::StatusOr<Nanoseconds> bound = (*bounds)->of_any.LeastTime(c);
     if (!bound.ok()) return RefuseScheme(c, bound.status());
     candidates_.push_back({{method, *bound, configs_.size()}, *bound});
     configs_.push_back(c);
@@ -132,8 +150,9 @@ class BestFirst {
   absl::Status BoundCloser(Candidate candidate) {
     const StepConfig& c = ConfigOf(candidate);
     const bool of_order = candidate.bound_of == BoundOf::kPlacement;
+    PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(c));
     const absl::StatusOr<StepLeast> least =
-        of_order ? BoundOfOrder(c) : shared_.placements.Of(c, memory_);
+        of_order ? BoundOfOrder(c, bounds) : bounds->of_placement.Of(c, memory_);
     if (!least.ok()) return RefuseScheme(c, least.status());
     if (least->memory > memory_) {
       RefuseMemory(c, least->memory);
@@ -149,12 +168,12 @@ class BestFirst {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<StepLeast> BoundOfOrder(const StepConfig& c) {
+  absl::StatusOr<StepLeast> BoundOfOrder(const StepConfig& c, Bounds* bounds) {
     StepLeast least;
-    PIPELAB_ASSIGN_OR_RETURN(least.memory, shared_.placements.MemoryOfOrder(c, memory_));
+    PIPELAB_ASSIGN_OR_RETURN(least.memory, bounds->of_placement.MemoryOfOrder(c, memory_));
     if (least.memory > memory_) return least;
     ++refusals_.ordered;
-    return shared_.orders.Of(c, memory_, ToBeat());
+    return bounds->of_order.Of(c, memory_, ToBeat());
   }
 
   absl::Status Simulate(const Candidate& candidate) {
@@ -186,7 +205,7 @@ class BestFirst {
   }
 
   absl::StatusOr<StepPrediction> Simulated(const StepConfig& config) {
-    PIPELAB_ASSIGN_OR_RETURN(Step step, BuildStep(&shared_.cache, config));
+    PIPELAB_ASSIGN_OR_RETURN(Step step, BuildStep(&shared_.cache(), config));
     if (step.config.batch() != search_.batch || step.config.devices() != search_.devices) {
       return absl::InvalidArgumentError(absl::StrCat("the schedule in ", config.scheme,
                                                      " makes a batch of ", step.config.batch(),

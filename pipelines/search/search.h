@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "models/graph/layer_spec.h"
 #include "pipelines/step/step.h"
 
 namespace pipelab {
@@ -121,6 +122,9 @@ int64_t NodeDevices(const ClusterSpec& cluster);
 // newer synchronous schedule of the catalogue.
 std::vector<SearchMethod> PublishedMethods();
 std::vector<SearchMethod> NewerMethods();
+// One for each schedule with passes for parts of a vocabulary, where the model's can be divided, with
+// one barrier and with two: StepConfig::vocabulary_barriers, for T = C = 1.
+std::vector<SearchMethod> VocabularyMethods(const ModelGraph& model);
 // One scheme, or a schedule file, with all that its catalogue entry lets vary.
 SearchMethod MethodOf(const std::string& scheme);
 

@@ -22,9 +22,10 @@
 namespace pipelab {
 namespace {
 
-std::vector<SearchMethod> AllMethods() {
+std::vector<SearchMethod> AllMethods(const ModelGraph& model) {
   std::vector<SearchMethod> methods = PublishedMethods();
   for (SearchMethod& m : NewerMethods()) methods.push_back(std::move(m));
+  for (SearchMethod& m : VocabularyMethods(model)) methods.push_back(std::move(m));
   return methods;
 }
 
@@ -61,7 +62,7 @@ void SearchAll(const std::string& name, const std::string& cluster_name, int64_t
   SearchRequest search;
   search.devices = devices;
   search.max_tensor = static_cast<int>(NodeDevices(cluster));
-  search.methods = AllMethods();
+  search.methods = AllMethods(model.graph);
   CountSearches(grid, search, batches, state);
 }
 
@@ -80,7 +81,7 @@ void SearchLlama405b(int64_t devices, int64_t batch, int max_context, benchmark:
   search.devices = devices;
   search.max_tensor = static_cast<int>(NodeDevices(cluster));
   search.max_context = max_context;
-  search.methods = AllMethods();
+  search.methods = AllMethods(model.graph);
   search.sequence = {false, true};
   search.top = 10;
   search.together = true;

@@ -12,6 +12,7 @@
 #include "models/graph/layer_spec.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/variants.h"
+#include "pipelines/schedules/vocabulary.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 
@@ -142,6 +143,7 @@ class SearchSpace {
       return variants;
     }
     PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(c.scheme));
+    if (TakesVocabularyParts(*scheme)) return WithVocabularyParts(*scheme, c);
     VariantLimits limits;
     limits.max_stages = model_.model->num_groups();
     limits.whole_groups = method_.whole_groups;
@@ -153,17 +155,33 @@ class SearchSpace {
       variant.concatenation = params.concatenation;
       variant.slices = params.slices;
     }
-    if (variants.empty()) {
-      ++refusals_.considered;
-      ++refusals_.scheme;
-      const absl::StatusOr<int> stages = NumStages(c.scheme, SchemeSizes(c));
-      refusals_.scheme_reason = absl::StrCat(
-          c.ToString(), ": ",
-          !stages.ok() ? std::string(stages.status().message())
-                       : absl::StrCat(*stages, " stages, but the model has ",
-                                      model_.model->num_groups(), " blocks to cut between"));
+    if (variants.empty()) RefuseSizes(c, NumStages(c.scheme, SchemeSizes(c)));
+    return variants;
+  }
+
+  // With one barrier and with two. None where parts would be divided again.
+  std::vector<StepConfig> WithVocabularyParts(const Scheme& scheme, const StepConfig& c) {
+    if (c.tensor > 1 || c.context > 1) return {};
+    const int chain = c.pipeline * scheme.default_virtual_stages;
+    if (chain > model_.model->num_groups()) {
+      RefuseSizes(c, chain);
+      return {};
+    }
+    std::vector<StepConfig> variants(2, c);
+    for (int barriers = 1; barriers <= 2; ++barriers) {
+      variants[barriers - 1].vocabulary_barriers = barriers;
     }
     return variants;
+  }
+
+  void RefuseSizes(const StepConfig& c, const absl::StatusOr<int>& stages) {
+    ++refusals_.considered;
+    ++refusals_.scheme;
+    refusals_.scheme_reason = absl::StrCat(
+        c.ToString(), ": ",
+        !stages.ok() ? std::string(stages.status().message())
+                     : absl::StrCat(*stages, " stages, but the model has ",
+                                    model_.model->num_groups(), " blocks to cut between"));
   }
 
   absl::Status Shardings(StepConfig c) {

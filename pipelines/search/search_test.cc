@@ -155,6 +155,58 @@ TEST_F(SearchTest, ContextParallelismIsLookedAtWhereAskedFor) {
                           [](const RankedStep& r) { return r.config.context > 1; }));
 }
 
+SearchRequest ByVocabularyMethods(const ModelGraph& model, int64_t devices, int64_t batch) {
+  SearchRequest search;
+  search.devices = devices;
+  search.batch = batch;
+  search.methods = VocabularyMethods(model);
+  EXPECT_EQ(search.methods.size(), 3);
+  search.methods.push_back(MethodOf("1f1b"));
+  search.methods.push_back(MethodOf("v_half"));
+  search.top = 3;
+  return search;
+}
+
+// A vocabulary as large as the blocks: where it is whole, a device waits for the one that has it.
+GroupedModel GptOfManyWords(int64_t words) {
+  return GroupByName(*BuildGpt(LlamaConfig(/*layers=*/14, /*hidden=*/512, /*heads=*/8,
+                                           /*feed_forward=*/1024, /*tokens=*/256, words)));
+}
+
+// Parts are compared with whole vocabularies, with one barrier and two.
+TEST(VocabularySearchTest, DividesLargeVocabularies) {
+  const GroupedModel model = GptOfManyWords(200000);
+  ClusterSpec cluster = *LoadCluster("--cluster", "dgx-a100");
+  StepModel on;
+  on.model = &model;
+  on.cluster = &cluster;
+  for (const auto& [batch, gigabytes] : {std::make_pair(64, 40), {256, 4}}) {
+    SCOPED_TRACE(batch);
+    cluster.device.memory.value = Bytes(int64_t{gigabytes} << 30);
+    SearchRequest search = ByVocabularyMethods(model.graph, 8, batch);
+    ExpectEqualsSimulatingAll(on, search);
+    search.together = true;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const SearchResult found, Search(on, search));
+    for (const RankedStep& r : found.best) {
+      EXPECT_EQ(r.config.scheme.substr(0, 5) == "vocab", r.config.divides_vocabulary());
+      EXPECT_EQ(r.config.tensor, 1);
+    }
+    EXPECT_TRUE(found.best[0].config.divides_vocabulary()) << found.best[0].config.ToString();
+  }
+}
+
+TEST(VocabularySearchTest, KeepsSmallOnesWhole) {
+  const GroupedModel model = GptOfManyWords(256);
+  const ClusterSpec cluster = *LoadCluster("--cluster", "dgx-a100");
+  StepModel on;
+  on.model = &model;
+  on.cluster = &cluster;
+  SearchRequest search = ByVocabularyMethods(model.graph, 8, 16);
+  search.together = true;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SearchResult found, Search(on, search));
+  EXPECT_FALSE(found.best[0].config.divides_vocabulary()) << found.best[0].config.ToString();
+}
+
 // The bounds know of divided experts.
 TEST(ExpertSearchTest, ExpertParallelismIsLookedAtWhereAskedFor) {
   GptConfig c = LlamaConfig(/*layers=*/8, /*hidden=*/512, /*heads=*/8, /*feed_forward=*/1024,
@@ -219,6 +271,10 @@ ModelGraph RandomModel(uint64_t seed) {
     if (!taken) list.outputs.push_back(layer.name);
   }
   return MakeGraph(list, "random").value();
+}
+
+TEST(VocabularySearchTest, HasNoPartsOfOtherModels) {
+  EXPECT_TRUE(VocabularyMethods(RandomModel(1)).empty());
 }
 
 class SearchOfRandomModels : public testing::TestWithParam<int> {
@@ -305,8 +361,13 @@ std::vector<StepConfig> ConfigsOf(const SearchMethod& method,
 // Against the simulated step: it is not below its bounds, nor is any device's memory.
 class Bounds {
  public:
-  explicit Bounds(const StepModel& model)
-      : cache_(model), bounds_(&cache_), placements_(&cache_), orders_(&cache_) {}
+  // `like`: of configurations with its P and barriers, where these divide the vocabulary.
+  explicit Bounds(const StepModel& model, const StepConfig& like = {})
+      : cache_(model),
+        cut_(cache_.CacheOf(like).value()),
+        bounds_(cut_),
+        placements_(cut_),
+        orders_(cut_) {}
 
   // With as much memory and time as it needs, and no more. Whether the configuration is valid.
   bool Hold(const StepConfig& c) {
@@ -340,6 +401,7 @@ class Bounds {
 
  private:
   StepCache cache_;
+  StepCache* const cut_;
   StepBounds bounds_;
   PlacementBound placements_;
   OrderBound orders_;
@@ -357,6 +419,33 @@ TEST_F(SearchTest, BoundsHold) {
   EXPECT_GE(bounds.checked(), 500);
   EXPECT_GT(bounds.close(), bounds.checked() / 2);
   EXPECT_GT(bounds.full(), bounds.checked() / 2);
+}
+
+TEST(VocabularySearchTest, BoundsHold) {
+  const GroupedModel model = GptOfManyWords(16384);
+  const ClusterSpec cluster = *LoadCluster("--cluster", "dgx-a100");
+  StepModel on;
+  on.model = &model;
+  on.cluster = &cluster;
+  for (const int pipeline : {2, 4, 8}) {
+    for (const int barriers : {1, 2}) {
+      StepConfig like;
+      like.scheme = "vocab_1f1b";
+      like.pipeline = pipeline;
+      like.vocabulary_barriers = barriers;
+      Bounds bounds(on, like);
+      for (const SearchMethod& method : VocabularyMethods(model.graph)) {
+        for (StepConfig of_method :
+             ConfigsOf(method, {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kFully})) {
+          if (of_method.pipeline != pipeline || of_method.tensor != 1) continue;
+          of_method.vocabulary_barriers = barriers;
+          bounds.Hold(of_method);
+        }
+      }
+      EXPECT_GE(bounds.checked(), 12);
+      EXPECT_GT(bounds.close(), bounds.checked() / 2);
+    }
+  }
 }
 
 // Of some of all that a search looks at.

@@ -69,9 +69,9 @@ class Walk {
     int64_t inwards = 0, outwards = 0;  // from a message's begin to its arrival
     int64_t gather = 0;                 // of its parts, in calls
   };
-  // Those of a stage; what stays on the device is not among them.
+  // Those of a stage, what comes in and what goes out; what stays on the device is not among them.
   struct Ends {
-    std::vector<End> in, out;
+    std::vector<End> in, out, gradients_in, gradients_out;
   };
   struct Device {
     int64_t now = 0, last_gradient = 0;
@@ -102,8 +102,16 @@ class Walk {
       to->push_back({other, time(hop(peer, d)), time(hop(d, peer)),
                      parts ? (gather.latency + gather.TransferTime(bytes)).value() : 0});
     };
-    for (int e : s_.stages.in_edges[stage]) add(e, s_.stages.edges[e].from, &ends.in);
-    for (int e : s_.stages.out_edges[stage]) add(e, s_.stages.edges[e].to, &ends.out);
+    for (int e : s_.stages.in_edges[stage]) {
+      const StageGraph::Edge& edge = s_.stages.edges[e];
+      add(e, edge.from, &ends.in);
+      if (edge.lag == 0) add(e, edge.from, &ends.gradients_out);
+    }
+    for (int e : s_.stages.out_edges[stage]) {
+      const StageGraph::Edge& edge = s_.stages.edges[e];
+      add(e, edge.to, &ends.out);
+      if (edge.lag == 0) add(e, edge.to, &ends.gradients_in);
+    }
     return ends;
   }
 
@@ -115,7 +123,7 @@ class Walk {
     const bool forward = a.kind == ActionKind::kForward;
     const bool backward = a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
     if (forward || backward) {
-      const std::vector<End>& from = forward ? ends.in : ends.out;
+      const std::vector<End>& from = forward ? ends.in : ends.gradients_in;
       const bool call = calls_ != MessageCalls::kNone && HasCall(device, forward, !from.empty());
       Receive(from, forward ? output_ : gradient_, a.micro_batch, call || Blocks(device), &device);
       if (call) EndCall(&device);
@@ -132,7 +140,7 @@ class Walk {
       Send(ends.out, &device);
     } else if (backward) {
       gradient_[cell_(a.stage, a.micro_batch, 0)] = device.now;
-      Send(ends.in, &device);
+      Send(ends.gradients_out, &device);
     }
     if (a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardWeight) {
       device.last_gradient = device.exchange_begin;
@@ -204,13 +212,16 @@ PassMemories MemoriesOf(const Program& order, const CostTable& costs) {
     const auto& groups = s.placement.groups[r];
     memories[r].resize(s.num_stages());
     for (int stage = 0; stage < s.num_stages(); ++stage) {
-      int64_t in = 0, out = 0;  // what stays on the device is no message
-      for (int e : s.stages.in_edges[stage]) {
-        if (groups[s.stages.edges[e].from] != groups[stage]) in += costs.edge_bytes[e].value();
-      }
-      for (int e : s.stages.out_edges[stage]) {
-        if (groups[s.stages.edges[e].to] != groups[stage]) out += costs.edge_bytes[e].value();
-      }
+      // Of outputs and of gradients; what stays on the device is no message.
+      int64_t in = 0, out = 0, gradients_in = 0, gradients_out = 0;
+      const auto count = [&](int e, int64_t* outputs, int64_t* gradients) {
+        const StageGraph::Edge& edge = s.stages.edges[e];
+        if (groups[edge.from] == groups[edge.to]) return;
+        *outputs += costs.edge_bytes[e].value();
+        if (edge.lag == 0) *gradients += costs.edge_bytes[e].value();
+      };
+      for (int e : s.stages.in_edges[stage]) count(e, &in, &gradients_out);
+      for (int e : s.stages.out_edges[stage]) count(e, &out, &gradients_in);
       for (int k = 0; k < kNumActionKinds; ++k) {
         Action a;
         a.kind = static_cast<ActionKind>(k);
@@ -223,19 +234,35 @@ PassMemories MemoriesOf(const Program& order, const CostTable& costs) {
         if (!forward && a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardInput) {
           continue;
         }
-        memory.received = forward ? in : out;
-        memory.sent = forward ? out : in;
+        memory.received = forward ? in : gradients_in;
+        memory.sent = forward ? out : gradients_out;
       }
     }
   }
   return memories;
 }
 
+// Whether all gradients are of their micro-batch, and each stage but the last takes one: then its
+// backward comes after the last stage's.
+bool EndsInOneLoss(const StageGraph& stages) {
+  for (const StageGraph::Edge& e : stages.edges) {
+    if (e.lag > 0) return false;
+  }
+  for (int stage = 0; stage + 1 < stages.num_stages(); ++stage) {
+    const std::vector<int>& out = stages.out_edges[stage];
+    if (std::none_of(out.begin(), out.end(), [&](int e) { return stages.edges[e].lag == 0; })) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 bool CanWalkOrder(const Schedule& s) {
   if (s.num_slices != 1 || !s.micro_batches_of_stage.empty()) return false;
-  if (s.stages.HasLags() || s.forward_only) return false;  // what carries is of forwards alone
+  if (s.forward_only) return false;  // what carries is of forwards alone
+  if (s.stages.HasLags() && !EndsInOneLoss(s.stages)) return false;
   for (const auto& replica : s.placement.groups) {
     for (const std::vector<int>& group : replica) {
       if (group.size() != 1) return false;

@@ -39,7 +39,8 @@ struct OrderWalk {
   std::vector<std::vector<Nanoseconds>> last_gradient;
 };
 
-// Groups of one device, whole samples, micro-batches of one size, and gradients of the same one.
+// Groups of one device, whole samples, micro-batches of one size, and gradients of the same one; an
+// edge may have none where its stage takes one from another.
 bool CanWalkOrder(const Schedule& schedule);
 
 // Of `order`, the schedule and `calls` are read: a valid one that CanWalkOrder (CHECKed). Of

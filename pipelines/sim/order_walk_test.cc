@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "pipelines/ir/test_schedules.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/schedules/vocabulary.h"
 #include "pipelines/sim/simulate.h"
 
 namespace pipelab {
@@ -221,6 +222,39 @@ TEST(WalkOrder, TakesGraphsOfStages) {
     }
   }
   EXPECT_GT(counts.devices, 50);
+}
+
+// Stages that take a gradient by one edge and none by another (one barrier).
+TEST(WalkOrder, TakesPartsOfAVocabulary) {
+  Counts counts;
+  for (const Scheme& scheme : Catalog()) {
+    if (!TakesVocabularyParts(scheme)) continue;
+    for (const int devices : {2, 4}) {
+      for (const int micro_batches : {1, 4, 9}) {
+        for (const int barriers : {1, 2}) {
+          SchemeParams sizes;
+          sizes.devices = devices;
+          sizes.micro_batches = micro_batches;
+          sizes.stages =
+              VocabularyStages(devices, devices * scheme.default_virtual_stages, barriers);
+          SCOPED_TRACE(absl::StrCat(std::string(scheme.name), " P=", devices, " M=", micro_batches,
+                                    " barriers=", barriers));
+          const Schedule schedule = MakeSchedule(scheme.name, sizes).value();
+          ASSERT_TRUE(CanWalkOrder(schedule));
+          CheckAllLinks(schedule, &counts);
+        }
+      }
+    }
+  }
+  EXPECT_GT(counts.devices, 200);
+}
+
+// Blocks that learn locally have no end that their backwards wait for.
+TEST(WalkOrder, RefusesStagesWithoutGradients) {
+  SchemeParams sizes;
+  sizes.devices = 2;
+  sizes.micro_batches = 4;
+  EXPECT_FALSE(CanWalkOrder(MakeSchedule("local", sizes).value()));
 }
 
 TEST(WalkOrder, BeginsWhenItIsTold) {
