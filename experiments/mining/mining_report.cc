@@ -12,6 +12,11 @@ namespace {
 
 constexpr double kLeastPrecision = 0.85, kMostFall = 0.01, kMostNoiseLoss = 0.10, kMostFalse = 0.02;
 
+Cell HeldOut(const Mining& mining, bool last) {
+  if (!last) return Missing("only what the last iteration leaves is tested");
+  return mining.held_out > 0 ? Measured(mining.held_out) : Missing("nothing to test");
+}
+
 Table IterationTable(const std::vector<Mined>& all) {
   Table t("iterations", "What is mined, by iteration");
   for (const char* key : {"language", "pool", "iteration"}) t.AddKey(key);
@@ -19,6 +24,8 @@ Table IterationTable(const std::vector<Mined>& all) {
   t.AddColumn({"partners", "with a partner", "", "", Origin::kComputed, 0});
   t.AddColumn({"mined", "pairs mined", "", "", Origin::kMeasured, 0});
   t.AddColumn({"estimate", "precision estimated without truth", "", "", Origin::kMeasured, 3});
+  t.AddColumn({"held_out", "how often what never taught is mined, over how often the rest is", "",
+               "", Origin::kMeasured, 3});
   AddScoreColumns(&t);
   for (const Mined& m : all) {
     const std::vector<MiningScore> scores = m.Scores();
@@ -29,7 +36,8 @@ Table IterationTable(const std::vector<Mined>& all) {
                 Value(Origin::kComputed, static_cast<double>(m.task.pool.source.size())),
                 Value(Origin::kComputed, scores[i].of), Measured(scores[i].mined),
                 threshold.found ? Measured(threshold.precision)
-                                : Missing("no margin reaches the wanted precision")},
+                                : Missing("no margin reaches the wanted precision"),
+                HeldOut(m.mining, i + 1 == scores.size())},
                scores[i]);
     }
   }
@@ -166,8 +174,8 @@ void AddMiningClaims(const std::vector<Mined>& all, Report* report) {
            "less than 0.02", "chance likeness of grams teaches tables that confirm it");
   AddClaim(report, kNoise, loss.Most(), loss.Text(),
            !loss.of_language.empty() && loss.Most() <= kMostNoiseLoss, "0.10 at most",
-           "no margin reaches the wanted precision among so many sentences without a partner, and "
-           "nothing is mined");
+           "among so many sentences without a partner no margin reaches the wanted precision, or "
+           "sentences that taught nothing are mined too seldom, and nothing is mined");
 }
 
 void NoMiningClaims(const std::string& reason, Report* report) {

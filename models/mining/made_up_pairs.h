@@ -29,9 +29,10 @@ inline std::string MadeUpWord(absl::string_view language, uint64_t word, int let
   return text;
 }
 
-inline std::vector<TextPair> MadeUpPairs(int count, const MadeUpLanguages& of) {
+// Pairs from number `first` of a list without an end.
+inline std::vector<TextPair> MadeUpPairs(int count, const MadeUpLanguages& of, int first = 0) {
   std::vector<TextPair> pairs;
-  for (int i = 0; i < count; ++i) {
+  for (int i = first; i < first + count; ++i) {
     TextPair pair;
     for (int w = 0; w < of.words; ++w) {
       const float u = CounterRng(i, "sentence").Uniform(w);

@@ -20,6 +20,14 @@ constexpr float kFirstRatio = 1.06f;
 constexpr size_t kFirstWords = 5;
 constexpr double kGrowth = 1.3;
 constexpr double kPoor = 0.3, kNear = 0.02;  // of estimated precisions
+constexpr int kHeldOut = 5;                  // one sentence of x in so many
+constexpr double kAsOften = 0.75;
+
+// The two lists, as they are scored.
+struct Lists {
+  ScoredList x, y;
+  GramVectors grams;
+};
 
 int64_t Size(const std::vector<MinedPair>& pairs) { return static_cast<int64_t>(pairs.size()); }
 
@@ -63,12 +71,24 @@ std::vector<MinedPair> Teachers(const std::vector<MinedPair>& mutual,
   return AtLeast(mutual, ChooseThreshold(estimates, wanted).margin);
 }
 
+// Whether the pairs of a sentence of x teach nothing: one sentence in `held_out`; 0: all teach.
+bool IsHeldOut(int32_t x, int held_out) { return held_out > 0 && x % held_out == 0; }
+
+std::vector<MinedPair> WithoutHeldOut(std::vector<MinedPair> pairs, int held_out) {
+  pairs.erase(std::remove_if(pairs.begin(), pairs.end(),
+                             [&](const MinedPair& p) { return IsHeldOut(p.x, held_out); }),
+              pairs.end());
+  return pairs;
+}
+
 // The best by tables' scores, scored anew by what is learned from those mined with these scores.
-Neighbours Candidates(const PairScorer& scorer, int64_t teachers, const MineOptions& options) {
+Neighbours Candidates(const PairScorer& scorer, int64_t teachers, const MineOptions& options,
+                      int held_out) {
   const Neighbours near = scorer.Best();
   const std::vector<MinedPair> mutual = MutualPairs(near, MarginKind::kDifference, options.k);
   const auto estimates = EstimatePrecision(near, mutual, MarginKind::kDifference, options.k);
-  return ClassifyPairs(scorer, near, Teachers(mutual, estimates, teachers, options));
+  return ClassifyPairs(scorer, near,
+                       WithoutHeldOut(Teachers(mutual, estimates, teachers, options), held_out));
 }
 
 // What two iterations found, a pair once: from one alone, tables swing between two answers.
@@ -85,31 +105,24 @@ std::vector<MinedPair> Either(const std::vector<MinedPair>& a, const std::vector
   return all;
 }
 
-}  // namespace
-
-absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector<std::string>& y,
-                            const MineOptions& options) {
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<Sentence> x_sentences, ReadSentences(x, "x"));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<Sentence> y_sentences, ReadSentences(y, "y"));
-  const GramVectors grams = MakeGramVectors(x_sentences, y_sentences);
-  const ScoredList x_list = MakeScoredList(x_sentences), y_list = MakeScoredList(y_sentences);
+// All iterations. mining.pairs are those that reach options.precision.
+Mining Iterate(const Lists& lists, const MineOptions& options, int held_out) {
   ScoreOptions scores;
   scores.threads = options.threads;
   Mining mining;
-  mining.grams_alone = PairsByGrams(grams, options);
-  std::vector<MinedPair> teachers =
-      LongPairs(AtLeast(mining.grams_alone, kFirstRatio), x_list, y_list);
+  mining.grams_alone = PairsByGrams(lists.grams, options);
+  std::vector<MinedPair> teachers = WithoutHeldOut(
+      LongPairs(AtLeast(mining.grams_alone, kFirstRatio), lists.x, lists.y), held_out);
   std::vector<MinedPair> learned;
-  std::vector<Threshold> estimates;
   double right = 0;  // of mining.pairs, as estimated
   int still = 0;     // iterations without growth, one after the other
   for (int i = 0; i < options.most_iterations && !teachers.empty(); ++i) {
-    mining.candidates =
-        Candidates(PairScorer(x_list, y_list, grams, teachers, scores), Size(teachers), options);
+    const PairScorer scorer(lists.x, lists.y, lists.grams, teachers, scores);
+    mining.candidates = Candidates(scorer, Size(teachers), options, held_out);
     const Neighbours& near = mining.candidates;
     MineIteration now;
     now.mutual = MutualPairs(near, MarginKind::kHalf, options.k);
-    estimates = EstimatePrecision(near, now.mutual, MarginKind::kHalf, options.k);
+    const auto estimates = EstimatePrecision(near, now.mutual, MarginKind::kHalf, options.k);
     now.threshold = ChooseThreshold(estimates, options.precision);
     const double now_right = now.threshold.precision * static_cast<double>(now.threshold.pairs);
     const bool better = now_right > right * (1 + options.settled);
@@ -124,16 +137,57 @@ absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector
     }
     now.pairs = mining.pairs;
     const std::vector<MinedPair> before = std::move(learned);
-    learned = Teachers(now.mutual, estimates, Size(teachers), options);
+    learned = WithoutHeldOut(Teachers(now.mutual, estimates, Size(teachers), options), held_out);
     mining.iterations.push_back(std::move(now));
     if (still == 2) break;
     teachers = Either(learned, before);
   }
-  const Threshold softer = ChooseThreshold(estimates, options.teaching);
-  if (mining.pairs.empty() && softer.found) {
-    MineIteration& last = mining.iterations.back();
-    last.threshold = softer;
-    mining.pairs = last.pairs = AtLeast(last.mutual, last.threshold.margin);
+  return mining;
+}
+
+// Mines what most likely reaches the precision of teachers after the last iteration.
+void MineSoftly(const MineOptions& options, Mining* mining) {
+  MineIteration& last = mining->iterations.back();
+  const auto likely = EstimatePrecision(mining->candidates, last.mutual, MarginKind::kHalf,
+                                        options.k, /*errors=*/0);
+  const Threshold softer = ChooseThreshold(likely, options.teaching);
+  if (!softer.found) return;
+  last.threshold = softer;
+  mining->pairs = last.pairs = AtLeast(last.mutual, softer.margin);
+}
+
+// How often sentences whose pairs teach nothing are mined, over how often the others are, at the
+// margin where the others are mined as often as where all teach, which mined `pairs`.
+double HeldOutShare(const Lists& lists, const MineOptions& options, int64_t pairs) {
+  const Mining mining = Iterate(lists, options, kHeldOut);
+  if (mining.iterations.empty()) return 0;
+  std::vector<MinedPair> best = mining.iterations.back().mutual;
+  std::stable_sort(best.begin(), best.end(),
+                   [](const MinedPair& a, const MinedPair& b) { return a.margin > b.margin; });
+  double held_out = 0, others = 0;
+  for (const MinedPair& p : best) {
+    ++(IsHeldOut(p.x, kHeldOut) ? held_out : others);
+    if (others * kHeldOut >= static_cast<double>(pairs * (kHeldOut - 1))) break;
+  }
+  return others == 0 ? 0 : held_out * (kHeldOut - 1) / others;
+}
+
+}  // namespace
+
+absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector<std::string>& y,
+                            const MineOptions& options) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<Sentence> x_sentences, ReadSentences(x, "x"));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<Sentence> y_sentences, ReadSentences(y, "y"));
+  const Lists lists = {MakeScoredList(x_sentences), MakeScoredList(y_sentences),
+                       MakeGramVectors(x_sentences, y_sentences)};
+  Mining mining = Iterate(lists, options, /*held_out=*/0);
+  if (mining.iterations.empty()) return mining;
+  if (mining.pairs.empty()) MineSoftly(options, &mining);
+  if (mining.pairs.empty()) return mining;
+  mining.held_out = HeldOutShare(lists, options, Size(mining.pairs));
+  if (mining.held_out < kAsOften) {
+    mining.pairs.clear();
+    mining.iterations.back().pairs.clear();
   }
   return mining;
 }

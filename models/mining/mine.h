@@ -13,7 +13,12 @@
 // truth, promises the wanted precision (threshold.h). An iteration that does not find 2 % more right
 // pairs, as estimated, keeps what one before mined; one where no margin even reaches the precision
 // of teachers takes it back. Two iterations without growth are the last. Where nothing is mined then,
-// what reaches the precision of teachers is, and `threshold` says which precision that is.
+// what most likely reaches the precision of teachers is, and `threshold` says which precision.
+//
+// Where no sentence has a partner, tables learn what some sentences say by chance, and each pair then
+// confirms the others. So what is mined is tested: all is learned again, while every fifth sentence
+// of x teaches nothing. By what is true these are found as often as the others, by chance they are
+// not. Unless they are mined at least 0.75 times as often, nothing is mined.
 //
 // Tables learn from pairs of a softer precision. Where no margin reaches that, they learn from those
 // that are within 0.02 of the best estimate. Where the best is below 0.3, they learn from the best by
@@ -53,6 +58,9 @@ struct Mining {
   std::vector<MinedPair> pairs;        // the last iteration's, sorted by x
   std::vector<MinedPair> grams_alone;  // what grams find without learning: every mutual pair
   std::vector<MineIteration> iterations;
+  // How often sentences that taught nothing are mined, over how often the others are (see above); 0
+  // where nothing was mined.
+  double held_out = 0;
   // With the scores of the last iteration; empty where there was none.
   Neighbours candidates = {0, 0, 1};
 };

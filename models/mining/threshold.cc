@@ -16,9 +16,10 @@ constexpr int kStrata = 6;
 constexpr double kLeastPairs = 10, kLeastShare = 10;  // one pair in so many sentences
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
-double WilsonUpper(double count, double of) {
-  const double share = count / of;
-  return (share + 0.5 / of + std::sqrt((share * (1 - share) + 0.25 / of) / of)) / (1 + 1 / of);
+double WilsonUpper(double count, double of, double errors) {
+  const double share = count / of, z = errors, z2 = z * z;
+  return (share + z2 / 2 / of + z * std::sqrt((share * (1 - share) + z2 / 4 / of) / of)) /
+         (1 + z2 / of);
 }
 
 struct Stratum {
@@ -48,7 +49,7 @@ std::vector<Stratum> Rising(const std::array<Stratum, kStrata>& strata) {
 }
 
 // What the wrong pairs are by strata, where `others` sentences are in no pair.
-double WrongPairs(const std::array<Stratum, kStrata>& strata, double others) {
+double WrongPairs(const std::array<Stratum, kStrata>& strata, double others, double errors) {
   Stratum all;
   for (const Stratum& s : strata) {
     all.mined += s.mined;
@@ -56,7 +57,7 @@ double WrongPairs(const std::array<Stratum, kStrata>& strata, double others) {
     all.others += s.others;
   }
   if (all.others == 0) return 0;
-  const double upper = WilsonUpper(all.orphans, all.mined);
+  const double upper = WilsonUpper(all.orphans, all.mined, errors);
   // Half an orphan more, spread over all pairs: a share that is 0 everywhere is alike everywhere.
   const double more = 0.5 / all.mined, mean = all.orphans / all.mined + more;
   double wrong = 0;
@@ -108,7 +109,7 @@ std::vector<float> OrphanMargins(const Neighbours& near, const std::vector<Mined
 
 std::vector<Threshold> EstimatePrecision(const Neighbours& near,
                                          const std::vector<MinedPair>& pairs, MarginKind kind,
-                                         int k) {
+                                         int k, double errors) {
   const std::vector<float> orphans = OrphanMargins(near, pairs, kind, k);
   // Of x's sentences: near to what, with the partner of `pairs` and without.
   std::vector<float> whole, without;
@@ -143,7 +144,7 @@ std::vector<Threshold> EstimatePrecision(const Neighbours& near,
     }
     const size_t count = estimates.size() + 1;
     const auto mined = static_cast<double>(count);
-    const double wrong = WrongPairs(strata, sentences - mined);
+    const double wrong = WrongPairs(strata, sentences - mined, errors);
     estimates.push_back({count >= least, pair.margin, std::max(0.0, 1 - wrong / mined),
                          static_cast<int64_t>(count)});
   }

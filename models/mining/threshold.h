@@ -17,7 +17,7 @@
 // sentences there (post-stratification; Holt and Smith, JRSS A 1979). Shares rise with that
 // mean; strata in which they do not are taken together. The whole is taken at the upper end of a
 // confidence interval (Wilson, "Probable inference, the law of succession, and statistical
-// inference", 1927; one standard error), so that a few orphans prove nothing.
+// inference", 1927; `errors` standard errors), so that a few orphans prove nothing.
 #ifndef PIPELAB_MODELS_MINING_THRESHOLD_H_
 #define PIPELAB_MODELS_MINING_THRESHOLD_H_
 
@@ -46,7 +46,7 @@ std::vector<float> OrphanMargins(const Neighbours& near, const std::vector<Mined
 // sentences of the shorter list may.
 std::vector<Threshold> EstimatePrecision(const Neighbours& near,
                                          const std::vector<MinedPair>& pairs, MarginKind kind,
-                                         int k);
+                                         int k, double errors = 1);
 
 // The last one that reaches the precision; not found where none does.
 Threshold ChooseThreshold(const std::vector<Threshold>& estimates, double precision);
