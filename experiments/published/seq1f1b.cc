@@ -42,12 +42,48 @@ absl::StatusOr<PublishedSeq1F1BMemory> ReadMemory(const JsonObject& object) {
   return memory;
 }
 
+template <size_t kSize>
+absl::Status ReadNumbers(const JsonObject& object, const char* key,
+                         std::array<double, kSize>* numbers) {
+  PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json* list, object.List(key));
+  if (list->size() != kSize) {
+    return object.Error(key, "has ", list->size(), " numbers, and must have ", kSize);
+  }
+  for (size_t i = 0; i < kSize; ++i) {
+    if (!(*list)[i].is_number()) return object.Error(key, "must be numbers");
+    (*numbers)[i] = (*list)[i].get<double>();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PublishedSeq1F1BRun> ReadRun(const JsonObject& object) {
+  PIPELAB_RETURN_IF_ERROR(
+      object.AllowKeys({"layers", "hidden", "heads", "tensor", "tokens", "slices", "tokens_per_s",
+                        "forward_ms", "backward_ms", "allocated_mib", "reserved_gib", "tag"}));
+  PublishedSeq1F1BRun run;
+  for (const auto& [key, value] : {std::pair<const char*, int64_t*>{"layers", &run.layers},
+                                   {"hidden", &run.hidden},
+                                   {"heads", &run.heads},
+                                   {"tensor", &run.tensor},
+                                   {"tokens", &run.tokens},
+                                   {"slices", &run.slices}}) {
+    PIPELAB_ASSIGN_OR_RETURN(*value, object.Integer(key, 1, kMost));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(run.tokens_per_second, object.Number("tokens_per_s"));
+  PIPELAB_RETURN_IF_ERROR(ReadNumbers(object, "forward_ms", &run.forward_ms));
+  PIPELAB_RETURN_IF_ERROR(ReadNumbers(object, "backward_ms", &run.backward_ms));
+  PIPELAB_RETURN_IF_ERROR(ReadNumbers(object, "allocated_mib", &run.allocated_mib));
+  PIPELAB_RETURN_IF_ERROR(ReadNumbers(object, "reserved_gib", &run.reserved_gib));
+  PIPELAB_ASSIGN_OR_RETURN(run.tag, object.String("tag"));
+  return run;
+}
+
 }  // namespace
 
 absl::StatusOr<Seq1F1BPaper> ParseSeq1F1BPaper(absl::string_view text, absl::string_view what) {
   PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json root, ParseJson(text, what));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject file, JsonObject::Root(root, what));
-  PIPELAB_RETURN_IF_ERROR(file.AllowKeys({"paper", "cells", "reserved_gib"}));
+  PIPELAB_RETURN_IF_ERROR(file.AllowKeys({"paper", "cells", "reserved_gib", "runs"}));
   Seq1F1BPaper paper;
   PIPELAB_ASSIGN_OR_RETURN(paper.paper, file.String("paper"));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> rows, file.Objects("cells"));
@@ -59,6 +95,14 @@ absl::StatusOr<Seq1F1BPaper> ParseSeq1F1BPaper(absl::string_view text, absl::str
   for (const JsonObject& object : bars) {
     PIPELAB_ASSIGN_OR_RETURN(PublishedSeq1F1BMemory memory, ReadMemory(object));
     paper.reserved.push_back(std::move(memory));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const JsonObject others, file.Object("runs"));
+  PIPELAB_RETURN_IF_ERROR(others.AllowKeys({"source", "rows"}));
+  PIPELAB_ASSIGN_OR_RETURN(paper.runs_source, others.String("source"));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> runs, others.Objects("rows"));
+  for (const JsonObject& object : runs) {
+    PIPELAB_ASSIGN_OR_RETURN(PublishedSeq1F1BRun run, ReadRun(object));
+    paper.runs.push_back(std::move(run));
   }
   return paper;
 }

@@ -1,4 +1,5 @@
-// The table that Seq1F1B's authors printed (seq1f1b.json), as types: a GPT of 7B on 32 GPUs.
+// The table that Seq1F1B's authors printed (seq1f1b.json), as types: a GPT of 7B on 32 GPUs. And what
+// others logged of the authors' code.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const Seq1F1BPaper paper, PublishedSeq1F1B());
 //   paper.rows[0].tflops[2];       // 124.62 Tflop/s a GPU under seq1f1b
@@ -33,10 +34,25 @@ struct PublishedSeq1F1BMemory {
   std::string tag;
 };
 
+// A run of the authors' code by others, of a GPT on 8 GPUs, P = 4: 8 samples a step, one in each
+// micro-batch. Steps 2 to 5 of 5, on average.
+struct PublishedSeq1F1BRun {
+  int64_t layers = 0, hidden = 0, heads = 0, tensor = 0, tokens = 0;
+  int64_t slices = 0;  // 1: 1F1B
+  double tokens_per_second = 0;
+  // A step's passes on the rank that takes the least, and on the one that takes the most.
+  std::array<double, 2> forward_ms = {}, backward_ms = {};
+  std::array<double, 4> allocated_mib = {};  // at most in the first step, by stage
+  std::array<double, 4> reserved_gib = {};   // at most, by stage
+  std::string tag;
+};
+
 struct Seq1F1BPaper {
   std::string paper;
   std::vector<PublishedSeq1F1BRow> rows;
   std::vector<PublishedSeq1F1BMemory> reserved;
+  std::string runs_source;
+  std::vector<PublishedSeq1F1BRun> runs;
 };
 
 // The error names file, row and key.

@@ -12,6 +12,7 @@
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
 #include "experiments/study_main.h"
+#include "experiments/token_slices/seq1f1b_runs.h"
 #include "experiments/token_slices/seq1f1b_table.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
@@ -34,12 +35,23 @@ absl::Status Run(StudyRun* study) {
       all.back().rows.push_back(std::move(row));
     }
   }
+  Seq1F1BRunsByGap runs;
+  for (const int64_t gap_us : {20, 100}) {
+    runs.emplace_back();
+    for (const PublishedSeq1F1BRun& run : paper.runs) {
+      PIPELAB_ASSIGN_OR_RETURN(Seq1F1BRunSteps steps, SimulateRun(run, gap_us, cluster));
+      runs.back().push_back(std::move(steps));
+    }
+  }
   Report& report = study->report();
   for (Claim& claim : Seq1F1BClaims(all, paper)) report.AddClaim(std::move(claim));
+  for (Claim& claim : Seq1F1BRunClaims(runs)) report.AddClaim(std::move(claim));
   report.AddTable(Seq1F1BTable(all, paper));
   report.AddTable(Seq1F1BChoicesTable(all));
+  report.AddTable(Seq1F1BRunsTable(runs));
+  report.AddTable(Seq1F1BRunsMemoryTable(runs));
   report.AddTable(SpecificationTable({cluster}));
-  report.AddNote(absl::StrCat("Published figures: ", paper.paper, "."));
+  report.AddNote(absl::StrCat("Published figures: ", paper.paper, "; ", paper.runs_source, "."));
   return absl::OkStatus();
 }
 

@@ -6,19 +6,13 @@
 // and 32768 words (32000, padded to a multiple of 128 for each of T = 8), and of their row's tokens
 // but for one (SequenceOf).
 //
-// What their code says (github.com/thunlp/Seq1F1B at 43eb818, a Megatron-LM of 2023):
-// * Its interleaved schedule refuses P = 2, so P = 4. The line that would recompute never runs.
-// * --overlap-p2p-communication is off: messages go in calls, each of which ends with a
-//   synchronisation of host and device, and nothing runs beside them (ir/message_calls.h). 1F1B,
-//   with slices or without, has one message a call, interleaved up to four.
-// * --timing-log-level 2: timers synchronise, too, before and behind each pass and call.
-// * Kernels and what they keep are Megatron-LM's, with FlashAttention-2 at its published rate.
+// What their code says is in seq1f1b_step.h, and that its interleaved schedule refuses P = 2, so
+// P = 4.
 //
 // What is not known is how many stages a device had where interleaved, how long a device waits
 // after a synchronisation, and what a send between nodes reaches of its card. Each of these
 // Seq1F1BChoices is simulated, and claims count over all of them. The last two ranges are those of
-// docs/search.md (Megatron-LM as it was in 2022). Not simulated: broadcasts of a sample's tokens,
-// two in each micro-batch and stage.
+// docs/search.md (Megatron-LM as it was in 2022).
 //
 // The authors also drew what PyTorch had reserved of memory at most.
 #ifndef PIPELAB_EXPERIMENTS_TOKEN_SLICES_SEQ1F1B_TABLE_H_
@@ -65,10 +59,6 @@ struct Seq1F1BRows {
 // Tokens of a sample of which a cell must be, by its Tflop/s and tokens a second; to 256. 0: the
 // cell is out of memory.
 int64_t SequenceOf(const PublishedSeq1F1BRow& row, size_t scheme);
-
-// Tokens of so many slices of equal work, as the authors cut: from the last one on, whole multiples
-// of T, what is left in the first.
-std::vector<int64_t> EqualWorkSlices(int64_t tokens, int slices);
 
 absl::StatusOr<Seq1F1BRow> SimulateRow(const PublishedSeq1F1BRow& row, const Seq1F1BChoice& choice,
                                        const ClusterSpec& cluster);

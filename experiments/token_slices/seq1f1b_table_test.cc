@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "experiments/token_slices/seq1f1b_runs.h"
+#include "experiments/token_slices/seq1f1b_step.h"
 #include "gtest/gtest.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_matchers.h"
@@ -12,7 +14,9 @@ namespace pipelab {
 namespace {
 
 TEST(Seq1F1BTable, LaterSlicesAreShorter) {
-  const std::vector<int64_t> slices = EqualWorkSlices(65536, 4);
+  Seq1F1BSetup setup;
+  setup.tokens = 65536;
+  const std::vector<int64_t> slices = setup.EqualWorkSlices();
   ASSERT_EQ(slices.size(), 4);
   EXPECT_EQ(std::accumulate(slices.begin(), slices.end(), int64_t{0}), 65536);
   for (size_t i = 1; i < slices.size(); ++i) {
@@ -48,6 +52,27 @@ TEST(Seq1F1BTable, SlicesHoldLess) {
   EXPECT_THAT(Seq1F1BTable(all, paper).status(), IsOk());
   EXPECT_THAT(Seq1F1BChoicesTable(all).status(), IsOk());
   for (const Claim& c : Seq1F1BClaims(all, paper)) EXPECT_THAT(CheckClaim(c), IsOk()) << c.id;
+}
+
+// A log's passes make its step; slices gain what they gained, and hold less on the first stage.
+TEST(Seq1F1BRuns, ReplayLoggedSteps) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "dgx-a100"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Seq1F1BPaper paper, PublishedSeq1F1B());
+  Seq1F1BRunsByGap all(1);
+  for (const PublishedSeq1F1BRun& run : paper.runs) {
+    if (run.layers != 24 || run.tokens != 32768) continue;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Seq1F1BRunSteps steps, SimulateRun(run, 20, cluster));
+    EXPECT_NEAR(steps.replayed, run.tokens_per_second, 0.02 * run.tokens_per_second) << run.slices;
+    if (!all[0].empty()) {
+      EXPECT_GT(steps.simulated, all[0].back().simulated) << run.slices;
+      EXPECT_LT(steps.memory[0], all[0].back().memory[0]) << run.slices;
+    }
+    all[0].push_back(steps);
+  }
+  ASSERT_EQ(all[0].size(), 4);
+  EXPECT_THAT(Seq1F1BRunsTable(all).status(), IsOk());
+  EXPECT_THAT(Seq1F1BRunsMemoryTable(all).status(), IsOk());
+  for (const Claim& c : Seq1F1BRunClaims(all)) EXPECT_THAT(CheckClaim(c), IsOk()) << c.id;
 }
 
 }  // namespace

@@ -61,6 +61,9 @@ struct Operation {
   // Read as they are stored, whatever the type of numbers; not among `numbers`.
   Bytes packed = Bytes(0);
   bool half = false;  // a product of numbers of 2 bytes where others take 1 (fp8)
+  // k counts rows (tokens, pixels), as in a weight's gradient. Numbers of a row are next to each
+  // other, so of the sizes that are, m is one here and k is not.
+  bool sums_rows = false;
 };
 
 // Flops of a pass are those of the layer's costs.
@@ -74,7 +77,17 @@ inline Operation MatmulOperation(int64_t m, int64_t n, int64_t k) {
           Nanoseconds(0),         /*own=*/false};
 }
 
-// The same with weights in 4 bits and a scale of 2 bytes for each `group` of them (MARLIN, arXiv
+inline Operation SumsRows(Operation operation) {
+  operation.sums_rows = true;
+  return operation;
+}
+
+// x_MK^T y_MN, where M are rows: a weight's gradient.
+inline Operation WeightGradientOperation(int64_t m, int64_t n, int64_t k) {
+  return SumsRows(MatmulOperation(k, n, m));
+}
+
+// x_MK w_KN with weights in 4 bits and a scale of 2 bytes for each `group` of them (MARLIN, arXiv
 // 2408.11743): flops as before, and so the larger of packed bytes / bandwidth and flops / peak.
 inline Operation Int4MatmulOperation(int64_t m, int64_t n, int64_t k, int64_t group) {
   Operation operation = MatmulOperation(m, n, k);
@@ -131,7 +144,7 @@ inline Operation AttentionOperation(Flops flops, int64_t numbers, int64_t head_s
 inline void AddMatmul(int64_t m, int64_t n, int64_t k, LayerOperations* ops) {
   ops->forward.push_back(MatmulOperation(m, n, k));
   ops->backward_input.push_back(MatmulOperation(m, k, n));
-  ops->backward_weight.push_back(MatmulOperation(k, n, m));
+  ops->backward_weight.push_back(WeightGradientOperation(m, n, k));
 }
 
 // Forward and input gradient of something without products: numbers of each.

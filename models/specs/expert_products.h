@@ -29,7 +29,7 @@ inline void AddExpertProducts(int64_t rows, int64_t n, int64_t k, int64_t expert
   };
   ops->forward.push_back(product(of_each, n, k, 1));
   ops->backward_input.push_back(product(of_each, k, n, 1));
-  ops->backward_weight.push_back(product(k, n, of_each, written));
+  ops->backward_weight.push_back(SumsRows(product(k, n, of_each, written)));
 }
 
 // Rows go to their experts and come back, and so do gradients: `bytes` of what a device has.

@@ -74,7 +74,7 @@ LayerOperations OperationsOf(const GraphConvSizes& s, BlockCounts c) {
     if (s.input_gradient || !p.of_input) {
       ops.backward_input.push_back(MatmulOperation(p.m, p.k, p.n));
     }
-    ops.backward_weight.push_back(MatmulOperation(p.k, p.n, p.m));
+    ops.backward_weight.push_back(WeightGradientOperation(p.m, p.n, p.k));
   }
   if (gat) {
     // Scores of sources and targets, the softmax, and the gradients of both.

@@ -83,7 +83,7 @@ LayerOperations ConvOperations(const ImageConvSizes& s, int64_t samples) {
   };
   LayerOperations ops;
   ops.forward = {convolution(rows, s.out, products)};
-  ops.backward_weight = {convolution(products, s.out, rows)};
+  ops.backward_weight = {SumsRows(convolution(products, s.out, rows))};
   if (s.input >= 0) ops.backward_input = {convolution(rows, products, s.out)};
   if (s.relu) AddMemory(OperationKind::kActivation, 2 * x, s.input >= 0 ? 3 * x : 0, &ops);
   AddOwn(s, samples, &ops);

@@ -37,7 +37,7 @@ LayerSpec PatchEmbeddingSpec(const PatchEmbeddingSizes& s) {
     LayerOperations ops;
     ops.forward = {ElementwiseOperation(2 * m * k), MatmulOperation(m, c, k),
                    ElementwiseOperation(3 * rows * c)};  // patches, product, positions
-    ops.backward_weight = {MatmulOperation(k, c, m), ElementwiseOperation(2 * rows * c)};
+    ops.backward_weight = {WeightGradientOperation(m, c, k), ElementwiseOperation(2 * rows * c)};
     return ops;
   };
   SetCosts(&layer, [p = s.patches(), t = s.tokens(), k = s.patch_size(), c = s.hidden](

@@ -49,7 +49,7 @@ LayerSpec UpConvSpec(const UpConvSizes& s) {
     const int64_t out = 4 * s.out, numbers = rows * s.in + out * s.in + rows * out;
     ops.forward = {ConvolutionOperation(rows, out, s.in, numbers)};
     ops.backward_input = {ConvolutionOperation(rows, s.in, out, numbers)};
-    ops.backward_weight = {ConvolutionOperation(s.in, out, rows, numbers)};
+    ops.backward_weight = {SumsRows(ConvolutionOperation(s.in, out, rows, numbers))};
     return ops;
   };
   SetCosts(&layer, [s](NumberWidth width, LayerSpec* l) {

@@ -106,7 +106,7 @@ class Builder {
         ops.backward_input.push_back(MatmulOperation(samples, h, 4 * h));
         AddElementwise(7 * samples * h, 12 * samples * h, &ops);
       }
-      ops.backward_weight.push_back(MatmulOperation(h, 4 * h, samples * tokens));
+      ops.backward_weight.push_back(WeightGradientOperation(samples * tokens, 4 * h, h));
       return ops;
     };
     return Add(std::move(layer));

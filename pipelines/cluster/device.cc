@@ -113,9 +113,10 @@ Flops FlopsSpent(const DeviceSpec& device, const Operation& operation) {
 }
 
 double ProductAlignment::At(const Operation& operation) const {
+  const int64_t inner = operation.sums_rows ? operation.m : operation.k;
   double share = points.front().share;
   for (const Point& p : points) {
-    if (operation.m % p.numbers + operation.n % p.numbers + operation.k % p.numbers > 0) break;
+    if (operation.n % p.numbers + inner % p.numbers > 0) break;
     share = p.share;
   }
   return share;

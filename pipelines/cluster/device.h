@@ -76,8 +76,10 @@ struct ProductTile {
   int64_t m = 1, n = 1, k = 1;
 };
 
-// Products of which m, n or k (those that are known) is not a multiple of `numbers` get this share
-// of what the others get. Half precision tensor cores load 16 bytes, 8 numbers, at a time.
+// Products of which n or k (those that are known) is not a multiple of `numbers` get this share of
+// what the others get. Half precision tensor cores load 16 bytes, 8 numbers, at a time, and these are
+// next to each other within a row, so that the number of rows does not matter: m, or, where
+// Operation::sums_rows, k in place of m.
 struct ProductAlignment {
   struct Point {
     int64_t numbers = 1;  // ascending, each a multiple of the one before; the first is 1

@@ -143,7 +143,11 @@ TEST(OperationTime, UnalignedProductsGetTheirShare) {
   EXPECT_EQ(time(4096, 4096, 4096), aligned);
   EXPECT_NEAR(time(4096, 4095, 4096), 4.0 * static_cast<double>(odd), 2);
   EXPECT_NEAR(time(4096, 4096, 4094), 2.0 * static_cast<double>(aligned) * 4094 / 4096, 4);
-  EXPECT_NEAR(time(4100, 4096, 4096), 2.0 * static_cast<double>(aligned) * 4100 / 4096, 4);
+  // Rows are not next to each other: m, and k where a weight's gradient sums over them.
+  EXPECT_NEAR(time(4095, 4096, 4096), static_cast<double>(aligned) * 4095 / 4096, 4);
+  const ProductAlignment& share = device.product_alignment->value;
+  EXPECT_EQ(share.At(WeightGradientOperation(4095, 4096, 4096)), 1);
+  EXPECT_EQ(share.At(WeightGradientOperation(4096, 4096, 4095)), 0.25);
   // Operations without sizes count as aligned.
   Operation unknown;
   EXPECT_EQ(device.product_alignment->value.At(unknown), 1);

@@ -197,7 +197,7 @@ LayerOperations NarrowSageOperations(const GraphLayerShape& s) {
   for (int64_t m : {t, rows}) {
     ops.forward.push_back(MatmulOperation(m, s.out, s.in));
     if (s.needs_inputs) ops.backward_input.push_back(MatmulOperation(m, s.in, s.out));
-    ops.backward_weight.push_back(MatmulOperation(s.in, s.out, m));
+    ops.backward_weight.push_back(WeightGradientOperation(m, s.out, s.in));
   }
   AddMemory(OperationKind::kActivation, 2 * t * s.out, 3 * t * s.out, &ops);
   return ops;
