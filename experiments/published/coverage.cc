@@ -1,8 +1,7 @@
 #include "experiments/published/coverage.h"
 
-#include <utility>
-
 #include "experiments/published/coverage_file.h"
+#include "experiments/published/read_all.h"
 #include "tools/base/json.h"
 #include "tools/base/json_object.h"
 #include "tools/base/status_macros.h"
@@ -41,13 +40,7 @@ absl::StatusOr<std::vector<PublishedItem>> ParsePublishedItems(absl::string_view
   PIPELAB_ASSIGN_OR_RETURN(const json root, ParseJson(text, what));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject file, JsonObject::Root(root, what));
   PIPELAB_RETURN_IF_ERROR(file.AllowKeys({"items"}));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> objects, file.Objects("items"));
-  std::vector<PublishedItem> items;
-  for (const JsonObject& object : objects) {
-    PIPELAB_ASSIGN_OR_RETURN(PublishedItem item, ReadItem(object));
-    items.push_back(std::move(item));
-  }
-  return items;
+  return ReadAll(file, "items", ReadItem);
 }
 
 absl::StatusOr<std::vector<PublishedItem>> PublishedItems() {

@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "experiments/published/published_files.h"
+#include "experiments/published/gpipe_file.h"
+#include "experiments/published/read_all.h"
 #include "tools/base/json.h"
 #include "tools/base/json_object.h"
 #include "tools/base/status_macros.h"
@@ -99,23 +100,15 @@ absl::StatusOr<GpipePaper> ParseGpipePaper(absl::string_view text, absl::string_
   PIPELAB_RETURN_IF_ERROR(file.AllowKeys({"paper", "largest_models", "throughput", "overheads"}));
   GpipePaper paper;
   PIPELAB_ASSIGN_OR_RETURN(paper.paper, file.String("paper"));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> models, file.Objects("largest_models"));
-  for (const JsonObject& object : models) {
-    PIPELAB_ASSIGN_OR_RETURN(PublishedLargestModel m, ReadLargestModel(object));
-    paper.largest_models.push_back(std::move(m));
-  }
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> tables, file.Objects("throughput"));
-  for (const JsonObject& object : tables) {
-    PIPELAB_ASSIGN_OR_RETURN(PublishedThroughput t, ReadThroughput(object));
-    paper.throughput.push_back(std::move(t));
-  }
+  PIPELAB_ASSIGN_OR_RETURN(paper.largest_models, ReadAll(file, "largest_models", ReadLargestModel));
+  PIPELAB_ASSIGN_OR_RETURN(paper.throughput, ReadAll(file, "throughput", ReadThroughput));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject overheads, file.Object("overheads"));
   PIPELAB_ASSIGN_OR_RETURN(paper.overheads, ReadOverheads(overheads));
   return paper;
 }
 
 absl::StatusOr<GpipePaper> PublishedGpipe() {
-  return ParseGpipePaper(PublishedFiles()[0].text, "experiments/published/gpipe.json");
+  return ParseGpipePaper(GpipeFile()[0].text, "experiments/published/gpipe.json");
 }
 
 }  // namespace pipelab

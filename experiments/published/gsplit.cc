@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "experiments/published/gsplit_file.h"
+#include "experiments/published/read_all.h"
 #include "tools/base/json.h"
 #include "tools/base/json_object.h"
 #include "tools/base/status_macros.h"
@@ -62,16 +63,8 @@ absl::StatusOr<GSplitPaper> ParseGSplitPaper(absl::string_view text, absl::strin
   GSplitPaper paper;
   PIPELAB_ASSIGN_OR_RETURN(paper.paper, file.String("paper"));
   PIPELAB_ASSIGN_OR_RETURN(paper.cluster, file.String("cluster"));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> epochs, file.Objects("epochs"));
-  for (const JsonObject& object : epochs) {
-    PIPELAB_ASSIGN_OR_RETURN(PublishedGraphEpoch epoch, ReadEpoch(object));
-    paper.epochs.push_back(std::move(epoch));
-  }
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> partitions, file.Objects("partitions"));
-  for (const JsonObject& object : partitions) {
-    PIPELAB_ASSIGN_OR_RETURN(PublishedGraphParts parts, ReadParts(object));
-    paper.partitions.push_back(std::move(parts));
-  }
+  PIPELAB_ASSIGN_OR_RETURN(paper.epochs, ReadAll(file, "epochs", ReadEpoch));
+  PIPELAB_ASSIGN_OR_RETURN(paper.partitions, ReadAll(file, "partitions", ReadParts));
   return paper;
 }
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "experiments/published/published_files.h"
-#include "glog/logging.h"
+#include "experiments/published/megatron_file.h"
+#include "experiments/published/read_all.h"
 #include "tools/base/json.h"
 #include "tools/base/json_object.h"
 #include "tools/base/status_macros.h"
@@ -14,7 +14,6 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kMost = 1 << 24;
-constexpr char kFile[] = "megatron.json";
 
 absl::StatusOr<PublishedMegatronRow> ReadRow(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(
@@ -62,21 +61,12 @@ absl::StatusOr<MegatronPaper> ParseMegatronPaper(absl::string_view text, absl::s
   PIPELAB_ASSIGN_OR_RETURN(paper.cluster, file.String("cluster"));
   PIPELAB_ASSIGN_OR_RETURN(paper.tokens, file.Integer("tokens", 1, kMost));
   PIPELAB_ASSIGN_OR_RETURN(paper.vocabulary, file.Integer("vocabulary", 1, kMost));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> rows, file.Objects("rows"));
-  for (const JsonObject& object : rows) {
-    PIPELAB_ASSIGN_OR_RETURN(PublishedMegatronRow row, ReadRow(object));
-    paper.rows.push_back(std::move(row));
-  }
+  PIPELAB_ASSIGN_OR_RETURN(paper.rows, ReadAll(file, "rows", ReadRow));
   return paper;
 }
 
 absl::StatusOr<MegatronPaper> PublishedMegatron() {
-  for (const EmbeddedText& file : PublishedFiles()) {
-    if (file.name == absl::string_view("megatron")) {
-      return ParseMegatronPaper(file.text, "experiments/published/megatron.json");
-    }
-  }
-  LOG(FATAL) << kFile << " is not among the embedded files";
+  return ParseMegatronPaper(MegatronFile()[0].text, "experiments/published/megatron.json");
 }
 
 }  // namespace pipelab

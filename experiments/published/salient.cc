@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "experiments/published/read_all.h"
 #include "experiments/published/salient_file.h"
 #include "tools/base/json.h"
 #include "tools/base/json_object.h"
@@ -52,11 +53,7 @@ absl::StatusOr<SalientPaper> ParseSalientPaper(absl::string_view text, absl::str
   PIPELAB_ASSIGN_OR_RETURN(paper.batch, file.Integer("batch", 1, kMost));
   PIPELAB_ASSIGN_OR_RETURN(const int64_t workers, file.Integer("workers", 1, 1 << 10));
   paper.workers = static_cast<int>(workers);
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> epochs, file.Objects("epochs"));
-  for (const JsonObject& object : epochs) {
-    PIPELAB_ASSIGN_OR_RETURN(PublishedSalientEpoch epoch, ReadEpoch(object));
-    paper.epochs.push_back(std::move(epoch));
-  }
+  PIPELAB_ASSIGN_OR_RETURN(paper.epochs, ReadAll(file, "epochs", ReadEpoch));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject cluster, file.Object("gpus16"));
   PIPELAB_ASSIGN_OR_RETURN(paper.gpus16, ReadCluster(cluster));
   return paper;

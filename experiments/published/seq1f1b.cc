@@ -1,7 +1,6 @@
 #include "experiments/published/seq1f1b.h"
 
-#include <utility>
-
+#include "experiments/published/read_all.h"
 #include "experiments/published/seq1f1b_file.h"
 #include "tools/base/json.h"
 #include "tools/base/json_object.h"
@@ -86,24 +85,12 @@ absl::StatusOr<Seq1F1BPaper> ParseSeq1F1BPaper(absl::string_view text, absl::str
   PIPELAB_RETURN_IF_ERROR(file.AllowKeys({"paper", "cells", "reserved_gib", "runs"}));
   Seq1F1BPaper paper;
   PIPELAB_ASSIGN_OR_RETURN(paper.paper, file.String("paper"));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> rows, file.Objects("cells"));
-  for (const JsonObject& object : rows) {
-    PIPELAB_ASSIGN_OR_RETURN(PublishedSeq1F1BRow row, ReadRow(object));
-    paper.rows.push_back(std::move(row));
-  }
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> bars, file.Objects("reserved_gib"));
-  for (const JsonObject& object : bars) {
-    PIPELAB_ASSIGN_OR_RETURN(PublishedSeq1F1BMemory memory, ReadMemory(object));
-    paper.reserved.push_back(std::move(memory));
-  }
+  PIPELAB_ASSIGN_OR_RETURN(paper.rows, ReadAll(file, "cells", ReadRow));
+  PIPELAB_ASSIGN_OR_RETURN(paper.reserved, ReadAll(file, "reserved_gib", ReadMemory));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject others, file.Object("runs"));
   PIPELAB_RETURN_IF_ERROR(others.AllowKeys({"source", "rows"}));
   PIPELAB_ASSIGN_OR_RETURN(paper.runs_source, others.String("source"));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> runs, others.Objects("rows"));
-  for (const JsonObject& object : runs) {
-    PIPELAB_ASSIGN_OR_RETURN(PublishedSeq1F1BRun run, ReadRun(object));
-    paper.runs.push_back(std::move(run));
-  }
+  PIPELAB_ASSIGN_OR_RETURN(paper.runs, ReadAll(others, "rows", ReadRun));
   return paper;
 }
 

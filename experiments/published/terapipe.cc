@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "experiments/published/read_all.h"
 #include "experiments/published/terapipe_file.h"
 #include "tools/base/json.h"
 #include "tools/base/json_object.h"
@@ -49,11 +50,7 @@ absl::StatusOr<TeraPipePaper> ParseTeraPipePaper(absl::string_view text, absl::s
   TeraPipePaper paper;
   PIPELAB_ASSIGN_OR_RETURN(paper.paper, file.String("paper"));
   PIPELAB_ASSIGN_OR_RETURN(paper.cluster, file.String("cluster"));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> rows, file.Objects("rows"));
-  for (const JsonObject& object : rows) {
-    PIPELAB_ASSIGN_OR_RETURN(PublishedTeraPipeRow row, ReadRow(object));
-    paper.rows.push_back(std::move(row));
-  }
+  PIPELAB_ASSIGN_OR_RETURN(paper.rows, ReadAll(file, "rows", ReadRow));
   return paper;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_join.h"
+#include "models/files/hugging_face_keys.h"
 #include "models/zoo/size_check.h"
 #include "tools/base/did_you_mean.h"
 #include "tools/base/json_object.h"
@@ -17,9 +17,9 @@
 namespace pipelab {
 namespace {
 
-class ConfigReader {
+class LanguageModelKeys : public HuggingFaceKeys {
  public:
-  ConfigReader(JsonObject file, int64_t tokens) : file_(std::move(file)), tokens_(tokens) {}
+  using HuggingFaceKeys::HuggingFaceKeys;
 
   absl::StatusOr<GptConfig> Gpt2() {
     GptConfig c;
@@ -69,62 +69,6 @@ class ConfigReader {
     return file_.Error("moe_layer_freq", step, ": blocks without experts; must be 1");
   }
 
-  absl::StatusOr<BertConfig> Bert() {
-    BertConfig c;
-    c.post_norms = true;
-    PIPELAB_ASSIGN_OR_RETURN(c.layers, Size("num_hidden_layers", kMostLayers));
-    PIPELAB_ASSIGN_OR_RETURN(c.hidden, Size("hidden_size", kMostHidden));
-    PIPELAB_ASSIGN_OR_RETURN(c.heads, Heads("num_attention_heads"));
-    PIPELAB_RETURN_IF_ERROR(DividesHidden("num_attention_heads", c.heads, c.hidden));
-    PIPELAB_ASSIGN_OR_RETURN(c.feed_forward, Size("intermediate_size", 64 * kMostHidden));
-    PIPELAB_ASSIGN_OR_RETURN(c.vocabulary, Size("vocab_size", kMostVocabulary));
-    PIPELAB_ASSIGN_OR_RETURN(c.token_types, Size("type_vocab_size", kMostVocabulary, 2));
-    PIPELAB_ASSIGN_OR_RETURN(c.tied_embeddings, Flag("tie_word_embeddings", true));
-    PIPELAB_RETURN_IF_ERROR(TakeGelu(&c.exact_gelu));
-    PIPELAB_RETURN_IF_ERROR(OneOf("position_embedding_type", {"absolute"}));
-    for (const char* key : {"is_decoder", "add_cross_attention"}) {
-      PIPELAB_ASSIGN_OR_RETURN(const bool decoder, Flag(key, false));
-      if (decoder) return file_.Error(key, "true: no decoder can be made of it; must be false");
-    }
-    c.head_norm_epsilon = 1e-12;  // as transformers has it
-    if (file_.HasValue("layer_norm_eps")) {
-      PIPELAB_ASSIGN_OR_RETURN(c.head_norm_epsilon, file_.Number("layer_norm_eps"));
-      if (!(c.head_norm_epsilon >= 1e-15 && c.head_norm_epsilon <= 1)) {
-        return file_.Error("layer_norm_eps", c.head_norm_epsilon, ": must be from 1e-15 to 1");
-      }
-    }
-    PIPELAB_ASSIGN_OR_RETURN(c.tokens, Tokens("max_position_embeddings"));
-    return c;
-  }
-
-  absl::StatusOr<VitConfig> Vit() {
-    VitConfig c;
-    c.class_token = true;
-    PIPELAB_ASSIGN_OR_RETURN(c.layers, Size("num_hidden_layers", kMostLayers));
-    PIPELAB_ASSIGN_OR_RETURN(c.hidden, Size("hidden_size", kMostHidden));
-    PIPELAB_ASSIGN_OR_RETURN(c.heads, Heads("num_attention_heads"));
-    PIPELAB_RETURN_IF_ERROR(DividesHidden("num_attention_heads", c.heads, c.hidden));
-    PIPELAB_ASSIGN_OR_RETURN(c.feed_forward, Size("intermediate_size", 64 * kMostHidden));
-    PIPELAB_ASSIGN_OR_RETURN(c.side, Size("image_size", kMostImageSide));
-    PIPELAB_ASSIGN_OR_RETURN(c.patch, Size("patch_size", c.side));
-    PIPELAB_ASSIGN_OR_RETURN(c.channels, Size("num_channels", kMostHidden, 3));
-    PIPELAB_RETURN_IF_ERROR(TakeGelu(&c.exact_gelu));
-    PIPELAB_ASSIGN_OR_RETURN(const bool biases, Flag("qkv_bias", true));
-    if (!biases) return file_.Error("qkv_bias", "false: no layer has it; must be true");
-    if (c.side % c.patch != 0) {
-      return file_.Error("patch_size", c.patch, ": must divide image_size, ", c.side,
-                         "; nearest: ", NearestDivisor(c.patch, c.side));
-    }
-    c.classes = 2;  // as transformers has it
-    if (file_.HasObject("id2label")) {
-      PIPELAB_ASSIGN_OR_RETURN(const JsonObject labels, file_.Object("id2label"));
-      c.classes = static_cast<int64_t>(labels.Keys().size());
-    } else if (file_.HasValue("num_labels")) {
-      PIPELAB_ASSIGN_OR_RETURN(c.classes, Size("num_labels", kMostVocabulary));
-    }
-    return c;
-  }
-
   absl::StatusOr<GptConfig> Llama(absl::string_view type) {
     GptConfig c = LlamaConfig(1, 1, 1, 1, 1, 1);
     PIPELAB_ASSIGN_OR_RETURN(c.layers, Size("num_hidden_layers", kMostLayers));
@@ -157,40 +101,6 @@ class ConfigReader {
   }
 
  private:
-  absl::StatusOr<int64_t> Size(absl::string_view key, int64_t most, int64_t if_absent = 0) const {
-    if (if_absent > 0 && !file_.HasValue(key)) return if_absent;
-    return file_.Integer(key, 1, most);
-  }
-  absl::StatusOr<int64_t> Heads(absl::string_view key) const { return Size(key, kMostHidden); }
-
-  absl::StatusOr<bool> Flag(absl::string_view key, bool if_absent) const {
-    if (!file_.HasValue(key)) return if_absent;
-    return file_.Bool(key);
-  }
-
-  absl::Status OneOf(absl::string_view key, const std::vector<absl::string_view>& known) const {
-    if (!file_.HasValue(key)) return absl::OkStatus();
-    PIPELAB_ASSIGN_OR_RETURN(const std::string word, file_.String(key));
-    for (absl::string_view k : known) {
-      if (k == word) return absl::OkStatus();
-    }
-    return file_.Error(key, "\"", word, "\": no layer has it; must be ",
-                       absl::StrJoin(known, " or "));
-  }
-
-  // Where the file says "gelu", or nothing, it is erf's.
-  absl::Status TakeGelu(bool* exact) const {
-    PIPELAB_RETURN_IF_ERROR(OneOf("hidden_act", {"gelu", "gelu_new", "gelu_pytorch_tanh"}));
-    *exact = !file_.HasValue("hidden_act") || file_.String("hidden_act").value() == "gelu";
-    return absl::OkStatus();
-  }
-
-  absl::Status DividesHidden(absl::string_view key, int64_t heads, int64_t hidden) const {
-    if (hidden % heads == 0) return absl::OkStatus();
-    return file_.Error(key, heads, ": must divide the hidden size, ", hidden,
-                       "; nearest: ", NearestDivisor(heads, hidden));
-  }
-
   // Gemma's first files say "gelu" and mean its tanh form, which "hidden_activation" says since.
   absl::Status TakeActivation(absl::string_view type, GptConfig* c) const {
     if (!absl::StartsWith(type, "gemma")) return OneOf("hidden_act", {"silu"});
@@ -257,12 +167,6 @@ class ConfigReader {
     return TakeRotaryBase(c);
   }
 
-  // 0 where the file has none.
-  absl::StatusOr<int64_t> SizeOrNone(absl::string_view key, int64_t most) const {
-    if (!file_.HasValue(key)) return 0;
-    return file_.Integer(key, 0, most);
-  }
-
   absl::Status TakeLatent(GptConfig* c) const {
     PIPELAB_ASSIGN_OR_RETURN(c->latent.query_rank, SizeOrNone("q_lora_rank", kMostHidden));
     PIPELAB_ASSIGN_OR_RETURN(c->latent.rank, Size("kv_lora_rank", kMostHidden));
@@ -323,18 +227,6 @@ class ConfigReader {
                        attention ? "true" : "false");
   }
 
-  absl::StatusOr<int64_t> Tokens(absl::string_view key) const {
-    PIPELAB_ASSIGN_OR_RETURN(const int64_t positions, Size(key, int64_t{1} << 30));
-    if (tokens_ > positions) {
-      return file_.Error(key, positions, ": samples of ", tokens_,
-                         " tokens are longer; give at most @", positions);
-    }
-    const int64_t tokens = tokens_ > 0 ? tokens_ : positions;
-    if (tokens <= kMostTokens) return tokens;
-    return file_.Error(key, positions, ": must be at most ", kMostTokens,
-                       "; give the length of a sample, @4096");
-  }
-
   // Of the blocks that `layer_types` names, or all but every `pattern`-th, or from
   // max_window_layers on, or of all.
   absl::Status TakeWindows(int64_t pattern, GptConfig* c) const {
@@ -366,34 +258,12 @@ class ConfigReader {
     }
     return absl::OkStatus();
   }
-
-  const JsonObject file_;
-  const int64_t tokens_;
 };
 
 }  // namespace
 
 bool IsHuggingFaceConfig(const nlohmann::json& root) {
   return root.is_object() && root.contains("model_type") && !root.contains("layers");
-}
-
-bool IsVisionConfig(const nlohmann::json& root) {
-  return IsHuggingFaceConfig(root) && root["model_type"] == "vit";
-}
-
-bool IsBertConfig(const nlohmann::json& root) {
-  return IsHuggingFaceConfig(root) && root["model_type"] == "bert";
-}
-
-absl::StatusOr<BertConfig> ReadBertConfig(const nlohmann::json& root, absl::string_view what,
-                                          int64_t tokens) {
-  PIPELAB_ASSIGN_OR_RETURN(JsonObject file, JsonObject::Root(root, what));
-  return ConfigReader(std::move(file), tokens).Bert();
-}
-
-absl::StatusOr<VitConfig> ReadVisionConfig(const nlohmann::json& root, absl::string_view what) {
-  PIPELAB_ASSIGN_OR_RETURN(JsonObject file, JsonObject::Root(root, what));
-  return ConfigReader(std::move(file), 0).Vit();
 }
 
 absl::StatusOr<GptConfig> ReadHuggingFaceConfig(const nlohmann::json& root, absl::string_view what,
@@ -407,11 +277,11 @@ absl::StatusOr<GptConfig> ReadHuggingFaceConfig(const nlohmann::json& root, absl
     return file.Error("model_type", "\"vit\": a model of images; must be that of a language model");
   }
   if (type == "deepseek_v3" || type == "kimi_k2") {
-    return ConfigReader(std::move(file), tokens).DeepSeekV3();
+    return LanguageModelKeys(std::move(file), tokens).DeepSeekV3();
   }
-  if (type == "gpt2") return ConfigReader(std::move(file), tokens).Gpt2();
+  if (type == "gpt2") return LanguageModelKeys(std::move(file), tokens).Gpt2();
   if (std::find(types.begin(), types.end(), type) != types.end()) {
-    return ConfigReader(std::move(file), tokens).Llama(type);
+    return LanguageModelKeys(std::move(file), tokens).Llama(type);
   }
   if (type == "bert") {
     return file.Error("model_type", "\"bert\": no causal language model; must be one");
