@@ -30,8 +30,13 @@ of_model() {
 # Where nothing else fits, with copies to the host and back, which the runtime makes, too.
 with_copies() {
   promised 1f1b:P=4,T=2,M=8 --memory=20GiB --freedoms=offload,stages || return 1
-  grep -q 'offloaded' stdout && grep -q ' 0O0 .* 0L0 ' mine.txt || { cat stdout mine.txt; return 1; }
+  grep -q 'may offload' stdout && grep -q ' 0O0 .* 0L0 ' mine.txt || { cat stdout mine.txt; return 1; }
   "$pipelab" run mine.txt --steps=2 >stdout || return 1
+  [[ $(grep -c ' equal$' stdout) == 2 ]] || { cat stdout; return 1; }
+  # One of a stage's micro-batches stays, the others go.
+  sed 's/ 0[OL]0\b//g' mine.txt >stays.txt
+  grep -q ' 0O[1-7] ' stays.txt && ! grep -q ' 0[OL]0 ' stays.txt || { cat stays.txt; return 1; }
+  "$pipelab" run stays.txt --steps=2 >stdout || return 1
   [[ $(grep -c ' equal$' stdout) == 2 ]] || { cat stdout; return 1; }
 }
 

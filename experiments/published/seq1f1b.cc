@@ -1,5 +1,7 @@
 #include "experiments/published/seq1f1b.h"
 
+#include <utility>
+
 #include "experiments/published/read_all.h"
 #include "experiments/published/seq1f1b_file.h"
 #include "tools/base/json.h"

@@ -44,8 +44,8 @@ SynthesisProblem ProblemOf(int P, int M, double memory, int virtual_stages, bool
   return p;
 }
 
-// With nothing at the host, with what the catalogue's schemes offload, and with some of the first
-// stages, whose micro-batches live the longest.
+// With nothing at the host; and where those stages may offload that the catalogue's schemes offload,
+// or some of the first ones, whose micro-batches live the longest.
 std::vector<Placed> ProblemsOf(int P, int M, double memory) {
   std::vector<Placed> all;
   for (const auto& [name, virtual_stages, zigzag] :
@@ -61,9 +61,9 @@ std::vector<Placed> ProblemsOf(int P, int M, double memory) {
     }
     for (const std::vector<bool>& stages : sets) {
       all.push_back({absl::StrCat(name, ", ", std::count(stages.begin(), stages.end(), true),
-                                  " of ", none.stages(), " stages offloaded"),
+                                  " of ", none.stages(), " stages may offload"),
                      none});
-      all.back().problem.offloaded = stages;
+      all.back().problem.may_offload = stages;
     }
   }
   return all;
@@ -80,8 +80,8 @@ double IdleOf(const SynthesisProblem& p, int64_t makespan) {
 
 void TakeCatalogue(const SynthesisProblem& p, IdleRow* row) {
   for (const CatalogueOrder& order : CatalogueOrders(p)) {
-    // Copies by rule are a start of the search, and no scheme of anyone's.
-    if (absl::StrContains(order.scheme, "by rule")) continue;
+    // Copies as needed are a start of the search, and no scheme of anyone's.
+    if (absl::StrContains(order.scheme, "as needed")) continue;
     const bool offloads = IsPipeOffload(order.scheme);
     double* idle = offloads ? &row->pipe_offload : &row->catalogue;
     const double own = IdleOf(p, order.makespan);
@@ -170,13 +170,15 @@ Claim IdleClaim(const std::vector<IdleRow>& rows, bool pipe_offload) {
   Found(&c, Origin::kComputed, median,
         absl::StrFormat("median %.1f %%, most %.1f %%, %d of %d sizes at 50 %% or more", median,
                         most, static_cast<int>(halved), static_cast<int>(gains.size())));
-  MetIf(&c, median >= kPaper, "at least 50 %",
-        pipe_offload
-            ? "with many micro-batches and little memory the search finds little that is shorter "
-              "than po_f; the sizes of the paper's runs are not known"
-            : "where 1F1B's memory is there, zero-bubble schedules are at the bound; with many "
-              "micro-batches and less of it the search finds little that is shorter than po_f; the "
-              "sizes of the paper's runs are not known");
+  MetIf(
+      &c, median >= kPaper, "at least 50 %",
+      pipe_offload
+          ? "the paper's is an \"up to\"; with a quarter of 1F1B's memory the search finds little "
+            "that is shorter than po_f; the sizes of the paper's runs are not known"
+          : "the paper's is an \"up to\"; where 1F1B's memory is there, zero-bubble schedules are "
+            "at "
+            "the bound; with a quarter of it the search finds little that is shorter than po_f; "
+            "the sizes of the paper's runs are not known");
   return c;
 }
 

@@ -1,5 +1,5 @@
-// OptPipe's headline (arXiv 2510.05186, withdrawn): orders and offloads that are searched together
-// halve the idle time of zero-bubble schedules and PipeOffload's, at the same memory. Here with
+// OptPipe's headline (arXiv 2510.05186, withdrawn): orders and offloads that are searched together,
+// for each stage and micro-batch, take up to half the idle time off at the same memory. Here with
 // equal times, over sizes; the paper's own sizes are not known.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const std::vector<IdleRow> rows, RunIdleTimes(size));

@@ -30,24 +30,25 @@ class Beam {
   Beam(const SynthesisProblem& p, const Heads& heads, const BeamOptions& options)
       : p_(p),
         options_(options),
-        rules_(p, heads, {options.window, true, options.lead}),
+        rules_(p, heads, {options.window, true, options.lead, options.sent}),
         random_(options.seed, "beam"),
-        passes_(p.Symbols()) {
+        least_(options.shorter_than > 0 ? options.shorter_than : kNoMakespan) {
     double work = 0;
     for (int d = 0; d < p.devices; ++d) work += static_cast<double>(p.Work(d));
-    unit_ = work / static_cast<double>(passes_);
+    unit_ = work / static_cast<double>(p.Symbols());
   }
 
   OrderWords Run() {
     states_ = {rules_.Start()};
     if (options_.begin_as != nullptr) Begin(*options_.begin_as);
-    for (int64_t level = static_cast<int64_t>(steps_.size()); level < passes_; ++level) {
-      if (options_.stop && level % 64 == 0 && options_.stop()) return {};
+    // Orders are of different lengths where what goes to the host is searched.
+    while (!states_.empty()) {
+      if (options_.stop && steps_.size() % 64 == 0 && options_.stop()) return {};
       MakeChildren();
-      if (children_.empty()) return {};
+      if (children_.empty()) break;
       Keep();
     }
-    return WordsOfBest();
+    return best_;
   }
 
  private:
@@ -75,7 +76,9 @@ class Beam {
   void MakeChildren() {
     children_.clear();
     for (size_t i = 0; i < states_.size(); ++i) {
-      if (rules_.Next(states_[i], &next_) != PartialOrders::Outcome::kDecision) continue;
+      const PartialOrders::Outcome outcome = rules_.Next(states_[i], &next_);
+      if (outcome == PartialOrders::Outcome::kDone) TakeOrder(static_cast<int>(i));
+      if (outcome != PartialOrders::Outcome::kDecision) continue;
       for (const auto* list : {&next_.symbols, &next_.later}) {
         for (const Symbol symbol : *list) {
           PartialOrders::Undo undo;
@@ -84,7 +87,7 @@ class Beam {
           int64_t sum = 0;
           child.bound = rules_.LowerBound(states_[i], nullptr, &sum);
           rules_.Revert(next_.device, symbol, undo, &states_[i]);
-          if (options_.shorter_than > 0 && child.bound >= options_.shorter_than) continue;
+          if (child.bound >= least_) continue;
           child.rest = static_cast<double>(sum);
           if (options_.noise > 0) {
             child.rest += options_.noise * unit_ * random_.Uniform(drawn_++);
@@ -139,36 +142,33 @@ class Beam {
     rules_.AppendTimes(state, 0, &times_);
     uint64_t hash = 14695981039346656037u;
     for (int symbol = 0; symbol < p_.symbols(); ++symbol) {
-      hash = (hash ^ rules_.Count(state, static_cast<Symbol>(symbol))) * 1099511628211u;
+      hash = (hash ^ rules_.UnitOf(state, static_cast<Symbol>(symbol))) * 1099511628211u;
     }
+    rules_.ForEachHeld(state, [&hash](bool sent) { hash = (hash ^ sent) * 1099511628211u; });
     for (const int64_t time : times_) hash = (hash ^ time) * 1099511628211u;
     return hash;
   }
 
-  OrderWords WordsOfBest() const {
-    int best = 0;
-    int64_t least = kNoMakespan;
-    for (size_t i = 0; i < states_.size(); ++i) {
-      const int64_t end = rules_.LowerBound(states_[i]);
-      if (end >= least) continue;
-      least = end;
-      best = static_cast<int>(i);
-    }
-    OrderWords words(p_.devices);
+  // State i, where all is done.
+  void TakeOrder(int i) {
+    const int64_t end = rules_.LowerBound(states_[i]);
+    if (end >= least_) return;
+    least_ = end;
+    best_.assign(p_.devices, {});
     for (size_t level = steps_.size(); level-- > 0;) {
-      const Step& step = steps_[level][best];
-      words[step.device].push_back(step.symbol);
-      best = step.parent;
+      const Step& step = steps_[level][i];
+      best_[step.device].push_back(step.symbol);
+      i = step.parent;
     }
-    for (auto& word : words) std::reverse(word.begin(), word.end());
-    return words;
+    for (auto& word : best_) std::reverse(word.begin(), word.end());
   }
 
   const SynthesisProblem& p_;
   const BeamOptions& options_;
   const PartialOrders rules_;
   const CounterRng random_;
-  const int64_t passes_;
+  int64_t least_;  // ns: only what is shorter
+  OrderWords best_;
   uint64_t drawn_ = 0;
   double unit_ = 1;  // ns: a pass
   PartialOrders::Decision next_;

@@ -22,6 +22,7 @@ struct BeamOptions {
   double noise = 0;          // shares of a pass that it may be worth
   int window = 16;           // PartialOrders::Options
   double lead = 1;           // the same
+  const SentSet* sent = nullptr;  // the same
   // Begin as this order does, up to the time (ns): a large neighbourhood of it (Shaw 1998).
   const OrderWords* begin_as = nullptr;
   int64_t begin_until = 0;

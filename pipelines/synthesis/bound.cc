@@ -17,13 +17,13 @@ void Take(const Bound& bound, Bound* best) {
 }
 
 // The set of passes from some head and tail on that takes the longest.
-Bound LongestSet(const SynthesisProblem& p, const Heads& heads, int resource) {
+Bound LongestSet(const SynthesisProblem& p, const Heads& heads, int device) {
   const int N = p.units();
   std::vector<Pass> passes;
   std::vector<int64_t> tails;
   for (int symbol = 0; symbol < p.symbols(); ++symbol) {
     const auto own = static_cast<Symbol>(symbol);
-    if (!p.Has(own) || p.ResourceOf(own) != resource) continue;
+    if (!p.IsPass(own) || p.device_of_stage[StageOf(own)] != device) continue;
     for (int n = 0; n < N; ++n) {
       passes.push_back({heads.head[symbol * N + n], p.Length(own, p.SliceOf(own, n)),
                         heads.tail[symbol * N + n]});
@@ -35,15 +35,12 @@ Bound LongestSet(const SynthesisProblem& p, const Heads& heads, int resource) {
   std::sort(tails.begin(), tails.end());
   tails.erase(std::unique(tails.begin(), tails.end()), tails.end());
   Bound best;
-  const bool link = resource >= p.devices;
-  best.reason = link ? BoundReason::kLink : BoundReason::kLoad;
-  best.device = link ? resource - p.devices : resource;
   for (const int64_t tail : tails) {
     int64_t work = 0;
     for (const Pass& pass : passes) {  // from the latest head on
       if (pass.tail < tail) continue;
       work += pass.length;
-      Take({best.reason, pass.head + work + tail, best.device, pass.head, work, tail}, &best);
+      Take({BoundReason::kLoad, pass.head + work + tail, device, pass.head, work, tail}, &best);
     }
   }
   return best;
@@ -73,12 +70,16 @@ Bound WithoutMemory(const SynthesisProblem& p, const Heads& heads) {
   return best;
 }
 
-// A micro-batch holds what its F changed from the F's begin to the end of its I or W, at least; of
-// an offloading stage to the end of O, and from the begin of L.
+// A micro-batch holds what its F changed from the F's begin to the end of its I or W, at least; one
+// that goes to the host only to the end of O, and from the begin of L.
+struct Offload {
+  double saved = 0, copies = 0;  // of a stage's micro-batches: bytes x ns, ns of the link
+};
 struct Holding {
   double bytes_ns = 0;         // of all micro-batches of the device
   double fill = 0, drain = 0;  // bytes per ns, at most; not of a device with copies
   bool copies = false;
+  std::vector<Offload> offloads;
   double largest = 0;  // bytes of one
   int64_t head = kNoTime, tail = kNoTime;
 
@@ -104,14 +105,13 @@ Holding HoldingOf(const SynthesisProblem& p, const Heads& heads, int device) {
   std::vector<int64_t> around(p.slices, 0);
   for (int s = last; s >= 0; --s) {
     const Symbol f = SymbolOf(s, kPassF), i = SymbolOf(s, kPassI), w = SymbolOf(s, kPassW);
-    const int64_t copies = p.Offloads(s) ? 2 * p.host_copy[s] : 0;
     const bool own = p.device_of_stage[s] == device;
     if (own && !HandsOnNothingBelow(p, s)) return {};
     int64_t later_slice = 0;  // from the begin of its F to the end of its I
     for (int slice = p.slices - 1; slice >= 0; --slice) {
       const int64_t f_length = p.Length(f, slice), i_length = p.Length(i, slice);
       const int64_t ahead = p.Rebuild(s, slice);
-      const int64_t wait = std::max({around[slice], ahead, copies}) - ahead;
+      const int64_t wait = std::max(around[slice], ahead) - ahead;
       const int64_t until_input = f_length + std::max(wait, later_slice) + i_length;
       later_slice = until_input;
       if (s > 0) around[slice] = until_input + 2 * p.Hop(s - 1);
@@ -120,11 +120,18 @@ Holding HoldingOf(const SynthesisProblem& p, const Heads& heads, int device) {
       const double left =
           p.split_backward ? -static_cast<double>(p.Use(w, slice).change.value()) : 0;
       if (kept <= 0 || left < 0) return {};
-      h.copies |= p.Offloads(s);
       const int64_t w_length = p.split_backward ? p.Length(w, slice) : 0;
-      const int64_t held = p.Offloads(s) ? f_length + copies + i_length : until_input;
-      h.bytes_ns += p.micro_batches *
-                    (kept * static_cast<double>(held) + left * static_cast<double>(w_length));
+      h.bytes_ns += p.micro_batches * (kept * static_cast<double>(until_input) +
+                                       left * static_cast<double>(w_length));
+      if (p.MayOffload(s)) {
+        h.copies = true;
+        const int64_t copies = 2 * p.host_copy[s];
+        const auto away = static_cast<double>(until_input - f_length - i_length - copies);
+        if (away > 0) {
+          h.offloads.push_back(
+              {p.micro_batches * kept * away, static_cast<double>(p.micro_batches * copies)});
+        }
+      }
       const double f_ns = static_cast<double>(std::max<int64_t>(f_length, 1));
       const double i_ns = static_cast<double>(std::max<int64_t>(i_length, 1));
       const double w_ns = static_cast<double>(std::max<int64_t>(w_length, 1));
@@ -138,6 +145,25 @@ Holding HoldingOf(const SynthesisProblem& p, const Heads& heads, int device) {
     h.tail = std::min(h.tail, heads.tail[end * N + N - 1]);
   }
   return h;
+}
+
+// How long room and link take at the least: in the time T the link copies what saves the most room
+// for its time, up to T, and what is left fits into room times T.
+double LeastTime(Holding h, double free) {
+  std::sort(h.offloads.begin(), h.offloads.end(), [](const Offload& a, const Offload& b) {
+    return a.saved * b.copies > b.saved * a.copies;
+  });
+  double used = 0;  // of the link
+  for (const Offload& o : h.offloads) {
+    if (o.copies > 0) {
+      const double rate = o.saved / o.copies;
+      const double time = (h.bytes_ns + rate * used) / (free + rate);
+      if (time <= used + o.copies) return time;
+    }
+    h.bytes_ns -= o.saved;
+    used += o.copies;
+  }
+  return h.bytes_ns / free;
 }
 
 // Room times time: what is held fits into it. At either end the room cannot be full: forwards fill
@@ -154,9 +180,9 @@ Bound HoldingBound(const SynthesisProblem& p, const Heads& heads, int device) {
   for (const double rate : {h.fill, h.drain}) {
     if (rest > 0 && rate > 0) unused += rest * rest / (2 * rate);
   }
-  const double time = h.bytes_ns / free;
+  const double time = LeastTime(h, free);
   // Room is not short where it never fills.
-  bound.work = static_cast<int64_t>(time);
+  bound.work = static_cast<int64_t>(time * (1 - 1e-12));
   if (!h.copies && rest > 0 && time > rest / h.fill + rest / h.drain) {
     bound.work = static_cast<int64_t>((h.bytes_ns + unused) / free * (1 - 1e-12));
   }
@@ -178,29 +204,20 @@ const char* BoundReasonName(BoundReason reason) {
       return "memory";
     case BoundReason::kHolding:
       return "holding";
-    case BoundReason::kLink:
-      return "link";
   }
   return "?";
 }
 
 Bound BestBound(const SynthesisProblem& p, const Heads* given) {
   Bound best = WithoutMemory(p, ComputeHeads(p, /*memory=*/false));
-  if (p.limits.free.empty() && !p.HasCopies()) return best;
+  if (p.limits.free.empty()) return best;
   Heads own;
   if (given == nullptr) own = ComputeHeads(p, /*memory=*/true);
   const Heads& heads = given == nullptr ? own : *given;
   Bound memory = WithoutMemory(p, heads);
   memory.reason = BoundReason::kMemory;
   Take(memory, &best);
-  for (int d = 0; d < p.devices; ++d) {
-    if (!p.limits.free.empty()) Take(HoldingBound(p, heads, d), &best);
-    if (!p.HasCopies()) continue;
-    // Of a path as long, which has a link's copies in its head or tail, the link is the reason.
-    const Bound link = LongestSet(p, heads, p.devices + d);
-    if (link.value == best.value && best.reason == BoundReason::kPath) best = link;
-    Take(link, &best);
-  }
+  for (int d = 0; d < p.devices; ++d) Take(HoldingBound(p, heads, d), &best);
   return best;
 }
 
@@ -222,10 +239,6 @@ std::string ToText(const Bound& b) {
       return absl::StrFormat(
           "device %d's memory: not before %.6g ms, %.6g ms until all was held, then %.6g ms",
           b.device, ms(b.head), ms(b.work), ms(b.tail));
-    case BoundReason::kLink:
-      return absl::StrFormat(
-          "device %d's host link: not before %.6g ms, %.6g ms of copies, then %.6g ms", b.device,
-          ms(b.head), ms(b.work), ms(b.tail));
   }
   return "";
 }

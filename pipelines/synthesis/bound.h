@@ -17,13 +17,14 @@
 namespace pipelab {
 
 enum class BoundReason : uint8_t {
-  kPath,     // a pass, what must come before it and what must come after
-  kLoad,     // passes of a device: the first begins, all run, the last is followed by the rest
-  kMemory,   // the same, and heads or tails wait for room; or:
-  kHolding,  // what micro-batches hold, times how long they must, fills the device's room
-  kLink,     // copies of a device's host link: the first begins, all are made, the rest follows
+  kPath,    // a pass, what must come before it and what must come after
+  kLoad,    // passes of a device: the first begins, all run, the last is followed by the rest
+  kMemory,  // the same, and heads or tails wait for room; or:
+  // What micro-batches hold, times how long they must, fills the device's room, with as many of them
+  // at the host as its link copies in that time.
+  kHolding,
 };
-// "path", "load", "memory", "holding", "link"
+// "path", "load", "memory", "holding"
 const char* BoundReasonName(BoundReason reason);
 
 struct Bound {
@@ -31,8 +32,7 @@ struct Bound {
   int64_t value = 0;  // head + work + tail
   int device = 0;
   int64_t head = 0, work = 0, tail = 0;
-  // kLoad, kMemory, kLink: `work` is of the device's passes (copies) with at least these heads and
-  // tails.
+  // kLoad, kMemory: `work` is of the device's passes with at least these heads and tails.
   // kPath: `symbol` and `unit` say which pass.
   int symbol = 0, unit = 0;
 };

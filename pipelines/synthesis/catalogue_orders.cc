@@ -9,10 +9,13 @@
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/variants.h"
 #include "pipelines/synthesis/evaluate.h"
+#include "pipelines/synthesis/place_copies.h"
 #include "pipelines/synthesis/synthesize.h"
 
 namespace pipelab {
 namespace {
+
+constexpr double kLeads[] = {0, 1};
 
 PassTimes TimesOf(const SynthesisProblem& p) {
   PassTimes times;
@@ -34,24 +37,27 @@ std::string NameOf(const Scheme& scheme, const SchemeParams& params) {
   return name;
 }
 
-// Where the scheme itself has no copies and the problem has, these are placed by the rule.
+void AddIfItFits(const SynthesisProblem& p, CatalogueOrder order, WordEvaluator* evaluator,
+                 std::vector<CatalogueOrder>* orders) {
+  for (int d = 0; d < p.devices; ++d) {
+    if (!IsWordOf(p, d, order.words[d])) return;
+  }
+  order.makespan = evaluator->Makespan(order.words);
+  orders->push_back(std::move(order));
+}
+
+// As it is; and where the scheme has no copies and the problem may, with those that make room.
 void AddWords(const SynthesisProblem& p, const std::string& name, const OrderWords& words,
               WordEvaluator* evaluator, std::vector<CatalogueOrder>* orders) {
-  int64_t symbols = 0;
-  for (const auto& word : words) symbols += static_cast<int64_t>(word.size());
-  const bool own = symbols == p.Symbols();
-  for (const double lead : {1, 0, 4}) {
-    CatalogueOrder order{own ? name : absl::StrCat(name, ", copies by rule"), words, 0};
-    bool fits = true;
-    for (int d = 0; d < p.devices; ++d) {
-      if (!own) order.words[d] = WithCopies(p, words[d], lead);
-      fits = fits && IsWordOf(p, d, order.words[d]);
-    }
-    if (fits) {
-      order.makespan = evaluator->Makespan(order.words);
-      orders->push_back(std::move(order));
-    }
-    if (own) return;
+  AddIfItFits(p, {name, words, 0}, evaluator, orders);
+  bool copies = false;
+  for (const auto& word : words) copies |= std::any_of(word.begin(), word.end(), IsCopy);
+  if (copies || !p.HasCopies()) return;
+  for (const double lead : kLeads) {
+    OrderWords with = CopiesAsNeeded(p, words, lead);
+    if (with.empty()) continue;
+    AddIfItFits(p, {absl::StrCat(name, ", copies as needed"), std::move(with), 0}, evaluator,
+                orders);
   }
 }
 

@@ -16,18 +16,6 @@ void CheckGraph::Join(Symbol from, int n_from, Symbol to, int n_to, int64_t dela
   after_[a].push_back({b, delay});
 }
 
-// F before O before L before I; of whole micro-batches.
-void CheckGraph::AddCopies(int s) {
-  for (int m = 0; m < p_.micro_batches; ++m) {
-    for (const int kind : {kCopyO, kCopyL}) {
-      Join(SymbolOf(s, kind), m - 1, SymbolOf(s, kind), m, 0);
-    }
-    Join(SymbolOf(s, kPassF), m, SymbolOf(s, kCopyO), m, 0);
-    Join(SymbolOf(s, kCopyO), m, SymbolOf(s, kCopyL), m, 0);
-    Join(SymbolOf(s, kCopyL), m, SymbolOf(s, kPassI), m, 0);
-  }
-}
-
 // Forwards take a micro-batch's slices from the first on, backwards from the last.
 void CheckGraph::AddPasses(int s) {
   const Symbol f = SymbolOf(s, kPassF), i = SymbolOf(s, kPassI), w = SymbolOf(s, kPassW);
@@ -74,7 +62,7 @@ void CheckGraph::AddMemory(int stage) {
   };
   std::vector<std::vector<int64_t>> took, left;  // of stages of the device before this one
   for (int s = 0; s < stage; ++s) {
-    if (p_.device_of_stage[s] != d || p_.Offloads(s)) continue;  // they may be at the host
+    if (p_.device_of_stage[s] != d || p_.MayOffload(s)) continue;  // they may be at the host
     took.push_back(after(s, kPassF));
     left.push_back(left_by(s));
     for (int n = 1; n <= units_; ++n) {
@@ -85,7 +73,7 @@ void CheckGraph::AddMemory(int stage) {
     took.pop_back();
     left.pop_back();
   }
-  const bool stays = !p_.Offloads(stage);
+  const bool stays = !p_.MayOffload(stage);
   const std::vector<int64_t> own = after(stage, kPassF), own_left = left_by(stage);
   const std::vector<int64_t> inputs_take = after(stage, kPassI);
   const std::vector<int64_t> weights_take = after(stage, kPassW);
@@ -120,15 +108,14 @@ CheckGraph::CheckGraph(const SynthesisProblem& p, bool memory)
   first_.assign(p.symbols(), -1);
   for (int symbol = 0; symbol < p.symbols(); ++symbol) {
     const int s = symbol / kSymbolKinds, kind = symbol % kSymbolKinds;
-    const bool copy = kind == kCopyO || kind == kCopyL;
-    if (copy ? !p.Offloads(s) : kind >= p.kinds()) continue;
+    if (kind >= p.kinds()) continue;  // copies need not be made
     first_[symbol] = static_cast<int>(device_.size());
     symbol_.push_back(static_cast<Symbol>(symbol));
-    device_.insert(device_.end(), units_, p.device_of_stage[s] + (copy ? p.devices : 0));
+    device_.insert(device_.end(), units_, p.device_of_stage[s]);
     for (int n = 0; n < units_; ++n) {
       const int place = n % p.slices;
       slice_.push_back(kind == kPassF ? place : p.slices - 1 - place);
-      length_.push_back(copy ? p.host_copy[s] : p.Length(symbol_.back(), slice_.back()));
+      length_.push_back(p.Length(symbol_.back(), slice_.back()));
     }
   }
   const int nodes = static_cast<int>(device_.size());
@@ -136,7 +123,6 @@ CheckGraph::CheckGraph(const SynthesisProblem& p, bool memory)
   after_.resize(nodes);
   for (int s = 0; s < p.stages(); ++s) {
     AddPasses(s);
-    if (p.Offloads(s)) AddCopies(s);
     if (memory && !p.limits.free.empty()) AddMemory(s);
   }
   std::vector<int> waits(nodes);
@@ -165,8 +151,7 @@ std::vector<int64_t> CheckGraph::Earliest(const std::vector<std::vector<Edge>>& 
   for (const auto& edges : before) {
     for (const Edge& edge : edges) ++readers[edge.first];
   }
-  std::vector<std::vector<int>> of_device(
-      2 * p_.devices);  // and of links; in the order of their begins
+  std::vector<std::vector<int>> of_device(p_.devices);  // in the order of their begins
   std::vector<int64_t> earliest(nodes, 0);
   for (const int node : order) {
     std::vector<uint64_t>& all = over[node];
@@ -200,17 +185,17 @@ CheckedHolding CheckGraph::Holding(int device) const {
   const auto free = static_cast<double>(p_.limits.free[device].value());
   double held = 0, fill = 0, drain = 0, largest = 0;  // bytes x ns, bytes / ns twice, bytes
   result.head = result.tail = int64_t{1} << 61;
-  bool steady = true;                       // room is taken and given back by passes alone
-  std::vector<int64_t> back(p_.slices, 0);  // from the end of F to the gradient's arrival
+  bool steady = true;                            // room is taken and given back by passes alone
+  std::vector<std::pair<double, double>> trips;  // to the host: bytes x ns saved, ns of the link
+  std::vector<int64_t> back(p_.slices, 0);       // from the end of F to the gradient's arrival
   for (int s = p_.stages() - 1; s >= 0; --s) {
     const Symbol f = SymbolOf(s, kPassF), i = SymbolOf(s, kPassI), w = SymbolOf(s, kPassW);
-    const int64_t copies = p_.Offloads(s) ? 2 * p_.host_copy[s] : 0;
     int64_t inner = 0;  // the next slice's whole life, which lies within this one's
     int64_t rest = 0;   // bytes that I gave later slices and this one gives back
     for (int slice = p_.slices - 1; slice >= 0; --slice) {
       const int64_t f_time = p_.Length(f, slice), i_time = p_.Length(i, slice);
       const int64_t w_time = p_.split_backward ? p_.Length(w, slice) : 0;
-      const int64_t gap = std::max({copies, back[slice] - p_.Rebuild(s, slice), inner});
+      const int64_t gap = std::max({int64_t{0}, back[slice] - p_.Rebuild(s, slice), inner});
       inner = f_time + gap + i_time;
       if (s > 0) back[slice] = inner + 2 * p_.Hop(s - 1);
       if (p_.device_of_stage[s] != device) continue;
@@ -218,11 +203,15 @@ CheckedHolding CheckGraph::Holding(int device) const {
       const int64_t late = p_.split_backward ? -p_.Use(w, slice).change.value() : 0;
       rest += took + p_.Use(i, slice).change.value() - late;
       if (took <= 0 || late < 0 || rest < 0) return {};
-      if (p_.Offloads(s)) steady = false;
       const auto kept = static_cast<double>(took), left = static_cast<double>(late);
-      const int64_t on_device = p_.Offloads(s) ? f_time + copies + i_time : inner;
       held += p_.micro_batches *
-              (kept * static_cast<double>(on_device) + left * static_cast<double>(w_time));
+              (kept * static_cast<double>(inner) + left * static_cast<double>(w_time));
+      if (p_.MayOffload(s)) {
+        steady = false;
+        const int64_t copies = 2 * p_.host_copy[s];
+        const auto saved = static_cast<double>(gap - copies) * kept;
+        if (saved > 0) trips.push_back({saved, static_cast<double>(copies)});
+      }
       const auto rate = [](double bytes, int64_t ns) {
         return bytes / static_cast<double>(std::max<int64_t>(1, ns));
       };
@@ -236,7 +225,25 @@ CheckedHolding CheckGraph::Holding(int device) const {
   }
   if (held <= 0 || free <= 0) return {};
   const double rest = free - largest;
-  double time = held / free;
+  const auto fits = [&](int64_t ns) {
+    double link = static_cast<double>(ns), left = held;
+    for (const auto& [saved, copies] : trips) {
+      const double all = copies * p_.micro_batches;
+      const double part = all > link ? link / all : 1;
+      left -= part * saved * p_.micro_batches;
+      link -= part * all;
+    }
+    return left <= free * static_cast<double>(ns) * (1 + 1e-12);
+  };
+  std::sort(trips.begin(), trips.end(), [](const auto& a, const auto& b) {
+    return a.first * b.second > b.first * a.second;  // the most for the link's time first
+  });
+  int64_t short_of = -1, enough = static_cast<int64_t>(held / free) + 1;
+  while (enough - short_of > 1) {
+    const int64_t middle = short_of + (enough - short_of) / 2;
+    (fits(middle) ? enough : short_of) = middle;
+  }
+  auto time = static_cast<double>(trips.empty() ? held / free : enough);
   if (steady && rest > 0 && time > rest / fill + rest / drain) {
     time = (held + rest * rest / (2 * fill) + rest * rest / (2 * drain)) / free;
   }

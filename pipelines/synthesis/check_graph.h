@@ -27,7 +27,6 @@ class CheckGraph {
   int size() const { return static_cast<int>(length_.size()); }
   // -1: there is no such pass.
   int NodeOf(Symbol symbol, int unit) const;
-  // D + device of copies: the link.
   int device(int node) const { return device_[node]; }
   Symbol symbol(int node) const { return symbol_[node / units_]; }
   OrderLimits::Use use(int node) const { return p_.Use(symbol(node), slice_[node]); }
@@ -43,7 +42,6 @@ class CheckGraph {
   void Join(Symbol from, int n_from, Symbol to, int n_to, int64_t delay);
   void AddPasses(int stage);
   void AddMemory(int stage);
-  void AddCopies(int stage);
   std::vector<int64_t> Earliest(const std::vector<std::vector<Edge>>& before,
                                 const std::vector<int>& order) const;
 

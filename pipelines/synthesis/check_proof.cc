@@ -35,7 +35,7 @@ CostTable CostsOf(const SynthesisProblem& p, const Schedule& schedule) {
       stage.backward_input = Nanoseconds(p.lengths.backward_input[part]);
       stage.backward_weight = Nanoseconds(p.lengths.backward_weight[part]);
       stage.recompute = Nanoseconds(p.lengths.recompute[part]);
-      if (p.Offloads(s)) stage.memory.kept = Bytes(p.host_copy[s]);  // a byte a nanosecond
+      if (p.MayOffload(s)) stage.memory.kept = Bytes(p.host_copy[s]);  // a byte a nanosecond
     }
     costs.slices.push_back(std::move(of_slice));
   }
@@ -69,7 +69,7 @@ absl::Status CheckRoom(const SynthesisProblem& p, int d, const std::vector<Symbo
       leaving = kind == kCopyO ? forward.change.value() : 0;
       if (kind == kCopyL) use.change = forward.change;
     } else {
-      use = p.Use(symbol, kind == kPassF ? place : p.slices - 1 - place);
+      use = p.Use(symbol, IsForward(symbol) ? place : p.slices - 1 - place);
     }
     const int64_t most = level + std::max(use.peak, use.change).value();
     if (!p.limits.free.empty() && most > p.limits.free[d].value()) {
@@ -80,20 +80,31 @@ absl::Status CheckRoom(const SynthesisProblem& p, int d, const std::vector<Symbo
   return absl::OkStatus();
 }
 
-// Each micro-batch of an offloading stage goes out behind its F, and is asked back before its I.
+// Each micro-batch that a stage sends goes out behind its F, and is asked back before its I.
 absl::Status CheckCopies(const SynthesisProblem& p, int d, const std::vector<Symbol>& word) {
-  std::vector<std::vector<int>> done(p.stages(), std::vector<int>(kSymbolKinds, 0));
+  struct Stage {
+    std::vector<bool> sent;  // [micro-batch] whose forward is over
+    int inputs = 0, needed = 0, out = 0, back = 0;
+  };
+  std::vector<Stage> stages(p.stages());
   for (const Symbol symbol : word) {
-    std::vector<int>& of_stage = done[StageOf(symbol)];
-    ++of_stage[KindOf(symbol)];
-    const int out = of_stage[kCopyO], back = of_stage[kCopyL];
-    const bool right = p.Offloads(StageOf(symbol))
-                           ? out <= of_stage[kPassF] && back <= out && of_stage[kPassI] <= back
-                           : out == 0 && back == 0;
-    if (right) continue;
-    return Refused(absl::StrCat("device ", d, ", stage ", StageOf(symbol), ": ", out,
-                                " copies out and ", back, " back, behind ", of_stage[kPassF],
-                                " forwards and ", of_stage[kPassI], " backwards"));
+    Stage& s = stages[StageOf(symbol)];
+    const int kind = KindOf(symbol);
+    if (IsForward(symbol)) s.sent.push_back(kind == kSentF);
+    if (kind == kPassI) {
+      const auto n = static_cast<size_t>(s.inputs++);
+      s.needed += n < s.sent.size() && s.sent[n] ? 1 : 0;
+    }
+    s.out += kind == kCopyO ? 1 : 0;
+    s.back += kind == kCopyL ? 1 : 0;
+    const int64_t sent = std::count(s.sent.begin(), s.sent.end(), true);
+    if ((sent == 0 || p.MayOffload(StageOf(symbol))) && s.out <= sent && s.back <= s.out &&
+        s.needed <= s.back) {
+      continue;
+    }
+    return Refused(absl::StrCat("device ", d, ", stage ", StageOf(symbol), ": ", s.out,
+                                " copies out and ", s.back, " back, behind ", sent,
+                                " forwards to the host and ", s.needed, " of their backwards"));
   }
   return absl::OkStatus();
 }
@@ -135,11 +146,10 @@ absl::Status CheckBound(const SynthesisProblem& p, const Bound& b) {
     if (b.tail > most.tail) return no("the tail", most.tail);
     return b.work > most.work ? no("the time", most.work) : absl::OkStatus();
   }
-  const int resource = b.device + (b.reason == BoundReason::kLink ? p.devices : 0);
   int64_t work = 0;
   for (int node = 0; node < graph.size(); ++node) {
     if (graph.head(node) < b.head || graph.tail(node) < b.tail) continue;
-    if (graph.device(node) == resource) work += graph.length(node);
+    if (graph.device(node) == b.device) work += graph.length(node);
   }
   // A path, and a bound of memory that is one, is about a single pass.
   const int node = graph.NodeOf(static_cast<Symbol>(b.symbol), b.unit);

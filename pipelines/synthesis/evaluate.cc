@@ -16,17 +16,19 @@ WordEvaluator::WordEvaluator(const SynthesisProblem& p)
       copies_(p.HasCopies()),
       link_(p.devices),
       out_(p.devices),
-      back_(copies_ ? arrivals_.size() : 0) {
+      back_(copies_ ? arrivals_.size() : 0),
+      sent_(back_.size()) {
   for (int symbol = 0; symbol < p.symbols(); ++symbol) {
     const auto own = static_cast<Symbol>(symbol);
     const int s = StageOf(own), kind = KindOf(own);
+    if (!p.Has(own)) continue;
     const bool last = s + 1 == p.stages();
     for (int n = 0; n < p.slices; ++n) {
       Pass& pass = passes_[symbol * slices_ + n];
       const int slice = p.SliceOf(own, n);
-      pass.length = p.Has(own) ? p.Length(own, slice) : 0;
-      if (kind == kPassF) {
-        pass.next = last ? symbol + 1 : SymbolOf(s + 1, kPassF);
+      pass.length = p.Length(own, slice);
+      if (IsForward(own)) {
+        pass.next = SymbolOf(last ? s : s + 1, last ? kPassI : kPassF);
         pass.hop = last ? 0 : p.Hop(s);
         pass.to = last ? p.MateOf(n) - n : 0;
       } else if (kind == kPassI && s > 0) {
@@ -66,15 +68,17 @@ int64_t WordEvaluator::Makespan(const OrderWords& words) {
     int64_t free = free_[d];
     size_t i = at_[d];
     for (; i < words[d].size(); ++i) {
-      const Symbol symbol = words[d][i];
-      const int64_t n = counts_[symbol];
-      const Pass& pass = PassOf(symbol, n);
+      Symbol symbol = words[d][i];
       if (copies_ && IsCopy(symbol)) {
         free = BeginCopy(d, symbol, free);
         begins_[d][i] = free;
         --left;
         continue;
       }
+      const bool sent = copies_ && KindOf(symbol) == kSentF;
+      if (sent) symbol = CountedAs(symbol);
+      const int64_t n = counts_[symbol];
+      const Pass& pass = PassOf(symbol, n);
       const int64_t arrival = arrivals_[symbol * units_ + n];
       if (arrival == kNoMakespan) break;
       int64_t begin = std::max(free, arrival - pass.after_arrival);
@@ -83,6 +87,7 @@ int64_t WordEvaluator::Makespan(const OrderWords& words) {
       free = begin + pass.length;
       counts_[symbol] = static_cast<int32_t>(n) + 1;
       --left;
+      if (sent) sent_[words[d][i] * units_ + counts_[words[d][i]]++] = static_cast<int32_t>(n);
       if (pass.next < 0) continue;
       arrivals_[pass.next * units_ + n + pass.to] = free + pass.hop;
       if (pass.device_of_next != d) ready_.push_back(pass.device_of_next);
@@ -101,7 +106,8 @@ int64_t WordEvaluator::BeginCopy(int d, Symbol symbol, int64_t now) {
   if (KindOf(symbol) == kCopyO) {
     out_[d] = link_[d];
   } else {
-    back_[SymbolOf(stage, kPassI) * units_ + n] = link_[d];
+    const int32_t micro_batch = sent_[SymbolOf(stage, kSentF) * units_ + n];
+    back_[SymbolOf(stage, kPassI) * units_ + micro_batch] = link_[d];
   }
   return begin;
 }

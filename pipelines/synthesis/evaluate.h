@@ -60,6 +60,7 @@ class WordEvaluator {
   const bool copies_;
   std::vector<int64_t> link_, out_;  // [device] when its link is free, the last copy out over
   std::vector<int64_t> back_;        // [symbol][unit] of I: when its copy is there
+  std::vector<int32_t> sent_;        // [symbol][n] of kSentF: the micro-batch of the n-th
 };
 
 }  // namespace pipelab

@@ -88,8 +88,9 @@ class Search {
   void Describe(const PartialOrders::State& s, int64_t from, std::string* key,
                 std::vector<int64_t>* times) const {
     for (int symbol = 0; symbol < p_.symbols(); ++symbol) {
-      *key += static_cast<char>(rules_.Count(s, static_cast<Symbol>(symbol)));
+      *key += static_cast<char>(rules_.UnitOf(s, static_cast<Symbol>(symbol)));
     }
+    rules_.ForEachHeld(s, [key](bool sent) { *key += sent ? 's' : 'k'; });
     for (int d = 0; d < p_.devices; ++d) {
       const int64_t bits = rules_.RuledOut(s, d);
       key->append(reinterpret_cast<const char*>(&bits), sizeof(bits));

@@ -7,7 +7,7 @@
 //
 // A way is closed where its lower bound reaches the best makespan, where a state that was closed
 // before had done the same passes no later, or by the rule of Delay. The log of a complete search
-// is what check_proof.h reads.
+// is what check_proof.h reads. What goes to the host is searched with the order.
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_EXACT_H_
 #define PIPELAB_PIPELINES_SYNTHESIS_EXACT_H_
 

@@ -31,15 +31,9 @@ class WaitsOfProblem {
 
   void AddStage(int s) {
     const Symbol f = SymbolOf(s, kPassF), i = SymbolOf(s, kPassI), w = SymbolOf(s, kPassW);
-    const Symbol out = SymbolOf(s, kCopyO), back = SymbolOf(s, kCopyL);
     for (int n = 0; n < N_; ++n) {
-      for (const Symbol symbol : {f, i, w, out, back}) {
-        if (p_.Has(symbol)) Add(symbol, n, symbol, n - 1);
-      }
-      if (p_.Offloads(s)) {
-        Add(out, n, f, n);
-        Add(back, n, out, n);
-        Add(i, n, back, n);
+      for (const Symbol symbol : {f, i, w}) {
+        if (p_.IsPass(symbol)) Add(symbol, n, symbol, n - 1);
       }
       if (s > 0) Add(f, n, SymbolOf(s - 1, kPassF), n, p_.Hop(s - 1));
       Add(i, n, f, p_.MateOf(n));
@@ -64,12 +58,12 @@ class WaitsOfProblem {
       const int d = p_.device_of_stage[b];
       std::vector<int64_t> left(N_ + 1, 0);
       int64_t weights = 0;  // the least change by W
-      for (int n = 0; n <= N_ && !p_.Offloads(b); ++n) {
+      for (int n = 0; n <= N_ && !p_.MayOffload(b); ++n) {
         if (p_.split_backward) weights = std::min(weights, sums.Change(SymbolOf(b, kPassW), n));
         left[n] = sums.Change(SymbolOf(b, kPassI), n) + weights;
       }
       AddRoom(sums, b, left, earlier[d]);
-      bool grows = !p_.Offloads(b);  // by each F
+      bool grows = !p_.MayOffload(b);  // by each F
       for (int n = 1; n <= N_; ++n) {
         left[n] = std::min(left[n], left[n - 1]);
         const Symbol f = SymbolOf(b, kPassF);
@@ -82,7 +76,7 @@ class WaitsOfProblem {
   void AddRoom(const UnitSums& sums, int b, const std::vector<int64_t>& left,
                const std::vector<Held>& earlier) {
     const Symbol f = SymbolOf(b, kPassF), i = SymbolOf(b, kPassI), w = SymbolOf(b, kPassW);
-    const bool held = !p_.Offloads(b);
+    const bool held = !p_.MayOffload(b);
     int inputs = 0, weights = 0;  // those that must be over
     for (int n = 0; n < N_; ++n) {
       const OrderLimits::Use use = p_.Use(f, p_.SliceOf(f, n));
@@ -133,11 +127,11 @@ class Propagation {
   // `lengths`: [node] ns.
   Propagation(const SynthesisProblem& p, const Waits& waits, const std::vector<int64_t>& lengths)
       : p_(p), waits_(waits), lengths_(lengths), symbols_(p.symbols()), N_(p.units()) {
-    symbols_of_.resize(size_t{2} * p.devices);
+    symbols_of_.resize(p.devices);
     begun_.resize(symbols_of_.size());
     for (size_t w = 0; w < symbols_; ++w) {
       const auto symbol = static_cast<Symbol>(w);
-      if (p.Has(symbol)) symbols_of_[p.ResourceOf(symbol)].push_back(symbol);
+      if (p.IsPass(symbol)) symbols_of_[p.device_of_stage[StageOf(symbol)]].push_back(symbol);
     }
     head_.assign(symbols_ * N_, -1);
     before_.resize(symbols_ * N_ * symbols_);
@@ -185,7 +179,7 @@ class Propagation {
       own = std::max(own, static_cast<int16_t>(w.from % N_ + 1));
     }
     const auto symbol = static_cast<Symbol>(node / N_);
-    std::vector<Begun>& begun = begun_[p_.ResourceOf(symbol)];
+    std::vector<Begun>& begun = begun_[p_.device_of_stage[StageOf(symbol)]];
     int64_t end =
         0;  // of all that is over before, each as early as it may: no set of them ends later
     for (const Begun& other : begun) {
@@ -203,7 +197,7 @@ class Propagation {
   const std::vector<int64_t>& lengths_;
   const size_t symbols_;
   const int N_;
-  std::vector<std::vector<Symbol>> symbols_of_;  // [resource]
+  std::vector<std::vector<Symbol>> symbols_of_;  // [device]
   std::vector<int64_t> head_;                    // [node]
   std::vector<int16_t> before_;  // [node][symbol] so many first units are over before it
   struct Begun {
@@ -211,7 +205,7 @@ class Propagation {
     Symbol symbol;
     int unit;
   };
-  std::vector<std::vector<Begun>> begun_;  // [resource] whose heads are known, the least first
+  std::vector<std::vector<Begun>> begun_;  // [device] whose heads are known, the least first
 };
 
 }  // namespace
@@ -222,7 +216,7 @@ Heads ComputeHeads(const SynthesisProblem& p, bool memory) {
   std::vector<int64_t> lengths(waits.size(), 0);
   for (size_t node = 0; node < waits.size(); ++node) {
     const auto symbol = static_cast<Symbol>(node / N);
-    if (p.Has(symbol)) lengths[node] = p.Length(symbol, p.SliceOf(symbol, node % N));
+    if (p.IsPass(symbol)) lengths[node] = p.Length(symbol, p.SliceOf(symbol, node % N));
   }
   const auto mirror = [N](std::vector<int64_t>* of_nodes) {
     for (auto at = of_nodes->begin(); at != of_nodes->end(); at += N) std::reverse(at, at + N);

@@ -5,14 +5,13 @@
 //   heads.head[symbol * N + n] + length + heads.tail[symbol * N + n] <= any makespan   // N units
 //
 // Three rules, in the order of what must come before what:
-//  * a pass waits for what it takes, and for the unit before it; of an offloading stage, I waits
-//    for L, L for O and O for F;
+//  * a pass waits for what it takes, and for the unit before it;
 //  * memory: a forward waits for the first I (W) of its stage behind which there can be room for
 //    it. At a forward of stage b, an earlier stage a of the device holds the same units and one
 //    more, since a's I comes after b's. What may be at the host counts nothing;
-//  * one at a time: of passes of its device (copies of its link) that must all be over before it,
-//    any set takes the set's earliest head and all its work.
-// Tails are the heads of the problem run backwards.
+//  * one at a time: of passes of its device that must all be over before it, any set takes the
+//    set's earliest head and all its work.
+// Tails are the heads of the problem run backwards. Copies count nowhere, since none must be made.
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_HEADS_H_
 #define PIPELAB_PIPELINES_SYNTHESIS_HEADS_H_
 
@@ -24,7 +23,7 @@
 namespace pipelab {
 
 struct Heads {
-  // [symbol][unit] ns; 0 of what the problem does not have.
+  // [symbol][unit] ns; 0 of what is no pass of the problem.
   std::vector<int64_t> head, tail;
 };
 

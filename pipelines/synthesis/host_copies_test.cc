@@ -1,4 +1,5 @@
-// Copies to the host and back as a part of the order: brute force, proofs, the rule, the schemes.
+// Copies to the host and back, of some micro-batches, as a part of the order: brute force, proofs,
+// copies as needed, local search, the schemes.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -13,6 +14,9 @@
 #include "pipelines/synthesis/check_proof.h"
 #include "pipelines/synthesis/evaluate.h"
 #include "pipelines/synthesis/exact.h"
+#include "pipelines/synthesis/heads.h"
+#include "pipelines/synthesis/local_search.h"
+#include "pipelines/synthesis/place_copies.h"
 #include "pipelines/synthesis/problem.h"
 #include "pipelines/synthesis/synthesis_testing.h"
 #include "pipelines/synthesis/synthesize.h"
@@ -24,7 +28,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// One stage at least is offloaded, with copies of unequal times, and none is recomputed.
+// One stage at least may offload, with copies of unequal times, and none is recomputed.
 SynthesisProblem RandomCopies(uint64_t seed, int devices, int micro_batches,
                               std::vector<int> device_of_stage) {
   SynthesisProblem p = RandomProblem(seed, devices, micro_batches, std::move(device_of_stage));
@@ -32,9 +36,9 @@ SynthesisProblem RandomCopies(uint64_t seed, int devices, int micro_batches,
   p.recomputed.clear();
   for (int s = 0; s < p.stages(); ++s) {
     p.host_copy.push_back(1 + static_cast<int64_t>(random.Below(2 * s, 5)));
-    p.offloaded.push_back(random.Below(2 * s + 1, 2) == 0);
+    p.may_offload.push_back(random.Below(2 * s + 1, 2) == 0);
   }
-  p.offloaded[seed % p.stages()] = true;
+  p.may_offload[seed % p.stages()] = true;
   // Where a quarter have no limit.
   if (seed % 4 == 3) p.limits.free.clear();
   return p;
@@ -43,7 +47,7 @@ SynthesisProblem RandomCopies(uint64_t seed, int devices, int micro_batches,
 TEST(HostCopies, ExactSearchIsBruteForce) {
   const std::vector<std::vector<int>> placements = {{0, 1}, {0}, {0, 1, 2}, {0, 1, 1, 0}, {0, 0}};
   const std::vector<int> micro_batches = {2, 3, 2, 1, 1};
-  int feasible = 0;
+  int feasible = 0, some = 0;
   for (size_t shape = 0; shape < placements.size(); ++shape) {
     const int devices = 1 + *std::max_element(placements[shape].begin(), placements[shape].end());
     for (uint64_t seed = 0; seed < 16; ++seed) {
@@ -59,6 +63,8 @@ TEST(HostCopies, ExactSearchIsBruteForce) {
       EXPECT_EQ(found.makespan, least) << seed << " of shape " << shape;
       if (least == kNoMakespan) continue;
       ++feasible;
+      const SentSet all = EvenlySent(p, 1), none = EvenlySent(p, 0);
+      some += least < std::min(ShortestOfAll(p, &all), ShortestOfAll(p, &none)) ? 1 : 0;
       const Bound bound = BestBound(p);
       EXPECT_LE(bound.value, least) << seed << " " << ToText(bound);
       EXPECT_THAT(CheckProof(p, {found.words, found.makespan, bound, found.log}), IsOk())
@@ -66,47 +72,51 @@ TEST(HostCopies, ExactSearchIsBruteForce) {
     }
   }
   EXPECT_GT(feasible, 50);
+  EXPECT_GT(some, 0);  // where neither all nor none at the host is the shortest
 }
 
 // Beams on larger ones: what they give is an order that the simulator agrees on.
 TEST(HostCopies, OrdersOfBeamsAndTheirBoundsHold) {
-  int found = 0, links = 0;
+  int found = 0;
   for (uint64_t seed = 0; seed < 24; ++seed) {
     SynthesisProblem p = RandomCopies(seed, 4, 9, ZigZagDevices(4, 1 + seed % 2));
     for (int64_t& copy : p.host_copy) copy *= seed % 3 == 0 ? 4 : 1;
     if (!CheckProblem(p).ok()) continue;
-    for (const double lead : {0.0, 1.0, 3.0}) {
+    const SentSet every_second = EvenlySent(p, 0.5);
+    for (const SentSet* sent : {static_cast<const SentSet*>(nullptr), &every_second}) {
       BeamOptions beam;
-      beam.lead = lead;
+      beam.lead = static_cast<double>(seed % 3);
+      beam.sent = sent;
       const OrderWords words = BeamSearch(p, ComputeHeads(p, true), beam);
       if (words.empty()) continue;
       ++found;
+      if (sent != nullptr) {
+        EXPECT_EQ(SentIn(p, words), *sent);
+      }
       for (int d = 0; d < 4; ++d) EXPECT_TRUE(IsWordOf(p, d, words[d])) << seed;
       const Bound bound = BestBound(p);
-      links += bound.reason == BoundReason::kLink ? 1 : 0;
       EXPECT_THAT(CheckProof(p, {words, WordEvaluator(p).Makespan(words), bound, ""}), IsOk())
           << seed;
       EXPECT_EQ(*WordsOf(p, ScheduleOf(p, words)), words);
     }
   }
-  EXPECT_GT(found, 40);
-  EXPECT_GT(links, 0);
+  EXPECT_GT(found, 30);
 }
 
-// Room for 4 of 8 micro-batches in flight, and the first four devices offload.
-SynthesisProblem HalfRoom(int64_t copy) {
-  SynthesisProblem p = UnitProblem(8, 16, LoopedDevices(8, 1));
+// Room for 4 of the 8 micro-batches in flight, and the first four devices offload.
+SynthesisProblem HalfRoom(int64_t copy, int micro_batches = 16) {
+  SynthesisProblem p = UnitProblem(8, micro_batches, LoopedDevices(8, 1));
   p.limits.free.assign(8, Bytes(4));
   p.host_copy.assign(8, copy);
-  p.offloaded.assign(8, false);
-  std::fill_n(p.offloaded.begin(), 4, true);
+  p.may_offload.assign(8, false);
+  std::fill_n(p.may_offload.begin(), 4, true);
   return p;
 }
 
 TEST(HostCopies, MakeAnOrderShorterInTheSameMemory) {
   const SynthesisProblem p = HalfRoom(1);
   SynthesisProblem held = p;
-  held.offloaded.clear();
+  held.may_offload.clear();
   SynthesisOptions options;
   options.rounds = 3;
   options.widest = 64;
@@ -116,18 +126,96 @@ TEST(HostCopies, MakeAnOrderShorterInTheSameMemory) {
   EXPECT_THAT(CheckProof(p, with.proof), IsOk());
 }
 
-// The best that a rule makes of a schedule without copies.
-TEST(HostCopies, SearchedBeatTheRule) {
-  const SynthesisProblem p = HalfRoom(1);
-  const std::vector<CatalogueOrder> orders = CatalogueOrders(p);
-  ASSERT_FALSE(orders.empty());
-  EXPECT_THAT(orders[0].scheme, HasSubstr("copies by rule"));
+// Never longer than with all at the host, or none, in searches as long; and here shorter.
+TEST(HostCopies, NeitherAllNorNoneIsTheShortest) {
+  const SynthesisProblem p = HalfRoom(2);
   SynthesisOptions options;
-  options.rounds = 3;
-  options.widest = 64;
+  options.rounds = 2;
+  options.widest = 8;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Synthesis found, Synthesize(p, options));
-  EXPECT_LT(found.proof.makespan, orders[0].makespan);
   EXPECT_THAT(CheckProof(p, found.proof), IsOk());
+  for (const double share : {0.0, 0.5, 1.0}) {
+    const SentSet sent = EvenlySent(p, share);
+    for (const int width : {1, 8}) {
+      BeamOptions beam;
+      beam.width = width;
+      beam.sent = &sent;
+      const OrderWords words = BeamSearch(p, ComputeHeads(p, true), beam);
+      if (words.empty()) continue;
+      EXPECT_LE(found.proof.makespan, WordEvaluator(p).Makespan(words)) << share << " " << width;
+    }
+  }
+  int goes = 0, stays = 0;  // of the stages that may offload
+  const SentSet sent = SentIn(p, found.proof.words);
+  for (int s = 0; s < 4; ++s) {
+    for (const bool is_sent : sent[s]) ++(is_sent ? goes : stays);
+  }
+  EXPECT_GT(goes, 0);
+  EXPECT_GT(stays, 0);
+}
+
+// An order that needs more room than there is, with the copies that make it.
+TEST(HostCopies, AreMadeAsNeeded) {
+  int fitted = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    SynthesisProblem p = RandomCopies(seed, 3, 6, LoopedDevices(3, 1 + seed % 2));
+    if (!CheckProblem(p).ok() || p.limits.free.empty()) continue;
+    SynthesisProblem more = p;
+    more.may_offload.clear();
+    for (Bytes& free : more.limits.free) free = free + free;
+    const OrderWords passes = BeamSearch(more, ComputeHeads(more, true), {});
+    if (passes.empty()) continue;
+    bool fits = true;
+    for (int d = 0; d < 3; ++d) fits = fits && FitsMemory(p, d, passes[d]);
+    const OrderWords words = CopiesAsNeeded(p, passes, static_cast<double>(seed % 2));
+    if (fits) {
+      EXPECT_EQ(words, passes) << seed;  // nothing is short
+    }
+    if (fits || words.empty()) continue;
+    ++fitted;
+    const int64_t makespan = WordEvaluator(p).Makespan(words);
+    ASSERT_LT(makespan, kNoMakespan) << seed;
+    EXPECT_THAT(CheckProof(p, {words, makespan, BestBound(p), ""}), IsOk()) << seed;
+    OrderWords without = words;
+    for (auto& word : without) {
+      word.erase(std::remove_if(word.begin(), word.end(), IsCopy), word.end());
+      std::transform(word.begin(), word.end(), word.begin(), CountedAs);
+    }
+    EXPECT_EQ(without, passes) << seed;
+  }
+  EXPECT_GT(fitted, 5);
+}
+
+// From one micro-batch after the other on: valid, no longer at any time, and the shortest there is
+// for most small problems.
+TEST(HostCopies, LocalSearchLeadsToShortOrders) {
+  int shortest = 0, all = 0;
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    const SynthesisProblem p = RandomCopies(seed, 2, 3, {0, 1});
+    if (!CheckProblem(p).ok()) continue;
+    OrderWords words(2);
+    for (int m = 0; m < 3; ++m) {
+      for (int s = 0; s < 2; ++s) {
+        for (int kind = 0; kind < p.kinds(); ++kind) words[s].push_back(SymbolOf(s, kind));
+      }
+    }
+    LocalSearchOptions options;
+    options.moves = 4000;
+    const OrderWords found = LocalSearch(p, words, options);
+    EXPECT_EQ(found, LocalSearch(p, words, options));
+    const int64_t makespan = WordEvaluator(p).Makespan(found);
+    EXPECT_LE(makespan, WordEvaluator(p).Makespan(words));
+    EXPECT_THAT(CheckProof(p, {found, makespan, BestBound(p), ""}), IsOk()) << seed;
+    ExactOptions exact;
+    exact.shorter_than = kNoMakespan;
+    const ExactResult least = SearchExactly(p, ComputeHeads(p, true), exact);
+    ASSERT_TRUE(least.complete);
+    EXPECT_GE(makespan, least.makespan);
+    ++all;
+    shortest += makespan == least.makespan ? 1 : 0;
+  }
+  EXPECT_GT(all, 20);
+  EXPECT_GT(shortest, all * 2 / 3);
 }
 
 // A scheme that offloads is a start with the copies that it has, in just the memory that it takes.
@@ -140,7 +228,7 @@ TEST(HostCopies, SchemesThatOffloadAreStarts) {
   EXPECT_EQ(std::count(sets[1].begin(), sets[1].end(), true), 14);  // all that wait
   const std::vector<std::pair<const char*, int>> schemes = {{"po_h", 8}, {"po_f", 3}};
   for (size_t i = 0; i < 2; ++i) {
-    p.offloaded = sets[i];
+    p.may_offload = sets[i];
     p.limits.free.assign(4, Bytes(schemes[i].second));
     bool seen = false;
     for (const CatalogueOrder& order : CatalogueOrders(p)) {
@@ -151,23 +239,31 @@ TEST(HostCopies, SchemesThatOffloadAreStarts) {
   }
 }
 
-// Copies longer than the passes: the link is what takes the time.
-TEST(HostCopies, ASlowLinkIsTheBound) {
-  const SynthesisProblem p = HalfRoom(4);
-  const Bound bound = BestBound(p);
-  EXPECT_EQ(bound.reason, BoundReason::kLink);
-  // 16 micro-batches of two copies of 4, behind a forward and before I and W.
-  EXPECT_GE(bound.value, 16 * 2 * 4 + 3);
-  EXPECT_THAT(ToText(bound), HasSubstr("host link"));
+// What the link cannot copy in the time is held.
+TEST(HostCopies, TheSlowerTheLinkTheHigherTheBound) {
+  SynthesisProblem none = HalfRoom(1, 64);
+  none.may_offload.clear();
+  const Bound without = BestBound(none);
+  std::vector<int64_t> values;
+  for (const int64_t copy : {1, 2, 4, 7}) values.push_back(BestBound(HalfRoom(copy, 64)).value);
+  EXPECT_TRUE(std::is_sorted(values.begin(), values.end()));
+  EXPECT_LT(values[0], values[2]);
+  EXPECT_LE(values[3], without.value);
 }
 
 TEST(HostCopies, ProofsThatAreWrongAreRefused) {
   SynthesisProblem p = UnitProblem(2, 3, {0, 1});
   p.limits.free.assign(2, Bytes(2));
   p.host_copy.assign(2, 2);
-  p.offloaded = {true, false};
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Synthesis found, Synthesize(p, {}));
-  const Proof& proof = found.proof;
+  p.may_offload = {true, false};
+  const Heads heads = ComputeHeads(p, /*memory=*/true);
+  const SentSet all = EvenlySent(p, 1);
+  BeamOptions beam;
+  beam.sent = &all;
+  Proof proof;
+  proof.words = BeamSearch(p, heads, beam);
+  proof.makespan = WordEvaluator(p).Makespan(proof.words);
+  proof.bound = BestBound(p);
   ASSERT_THAT(CheckProof(p, proof), IsOk());
   const auto refused = [&p, &proof](const char* why, const std::function<void(Proof*)>& change) {
     Proof wrong = proof;
@@ -181,12 +277,18 @@ TEST(HostCopies, ProofsThatAreWrongAreRefused) {
   refused("", [&](Proof* w) { remove(&w->words[0], out); });
   refused("copies out", [&](Proof* w) { remove(&w->words[0], back); });
   refused("copies out", [&](Proof* w) { w->words[1].push_back(SymbolOf(1, kCopyO)); });
+  refused("copies out", [&](Proof* w) {  // it stays, and is copied
+    std::replace(w->words[0].begin(), w->words[0].end(), SymbolOf(0, kSentF), SymbolOf(0, kPassF));
+  });
+  refused("copies out", [&](Proof* w) {  // a stage that may not
+    std::replace(w->words[1].begin(), w->words[1].end(), SymbolOf(1, kPassF), SymbolOf(1, kSentF));
+  });
   refused("copies out", [&](Proof* w) {  // it comes back behind the backward
     remove(&w->words[0], back);
     w->words[0].push_back(back);
   });
   refused("bytes", [&](Proof* w) {  // three forwards, and room for two
-    std::vector<Symbol> word(3, SymbolOf(0, kPassF));
+    std::vector<Symbol> word(3, SymbolOf(0, kSentF));
     for (const Symbol symbol : {out, back, SymbolOf(0, kPassI), SymbolOf(0, kPassW)}) {
       word.insert(word.end(), 3, symbol);
     }
@@ -196,15 +298,48 @@ TEST(HostCopies, ProofsThatAreWrongAreRefused) {
   SynthesisProblem slow = p;
   slow.host_copy[0] = 5;
   EXPECT_FALSE(CheckProof(slow, proof).ok());
-  // The link's load, and more of it than there is.
-  Bound link = BestBound(HalfRoom(4));
-  const OrderWords words = CatalogueOrders(HalfRoom(4))[0].words;
-  const int64_t makespan = WordEvaluator(HalfRoom(4)).Makespan(words);
-  EXPECT_THAT(CheckProof(HalfRoom(4), {words, makespan, link, ""}), IsOk());
-  ++link.work;
-  ++link.value;
-  EXPECT_THAT(CheckProof(HalfRoom(4), {words, makespan, link, ""}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("bound (link): the work")));
+  // What is held and copied, and more of it than there is.
+  const SynthesisProblem half = HalfRoom(4, 64);
+  Proof held;
+  held.words = BeamSearch(half, ComputeHeads(half, true), {});
+  ASSERT_FALSE(held.words.empty());
+  held.makespan = WordEvaluator(half).Makespan(held.words);
+  held.bound = BestBound(half);
+  ASSERT_EQ(held.bound.reason, BoundReason::kHolding);
+  EXPECT_THAT(CheckProof(half, held), IsOk());
+  held.bound.work += 2;
+  held.bound.value += 2;
+  EXPECT_THAT(CheckProof(half, held),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("bound (holding): the time")));
+}
+
+// A log that looks at no copies proves nothing about orders with some, nor do parts of one.
+TEST(HostCopies, TreesThatAreWrongAreRefused) {
+  SynthesisProblem p = UnitProblem(2, 3, {0, 1});
+  p.limits.free.assign(2, Bytes(1));
+  p.host_copy.assign(2, 1);
+  p.may_offload = {true, false};
+  SynthesisProblem none = p;
+  none.may_offload.clear();
+  ExactOptions options;
+  options.shorter_than = kNoMakespan;
+  const ExactResult found = SearchExactly(p, ComputeHeads(p, true), options);
+  const ExactResult without = SearchExactly(none, ComputeHeads(none, true), options);
+  ASSERT_TRUE(found.complete && without.complete);
+  Proof proof = {found.words, found.makespan, BestBound(p), found.log};
+  ASSERT_THAT(CheckProof(p, proof), IsOk());
+  proof.log = without.log;
+  EXPECT_THAT(CheckProof(p, proof),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("node")));
+  int changed = 0;
+  for (size_t at = 0; at < found.log.size(); ++at) {
+    if (found.log[at] == kProofStuck) continue;
+    proof.log = found.log;
+    proof.log[at] = kProofStuck;
+    EXPECT_FALSE(CheckProof(p, proof).ok()) << at;
+    ++changed;
+  }
+  EXPECT_GT(changed, 10);
 }
 
 TEST(HostCopies, AreRefusedWithoutTimesAndWithRecomputation) {
@@ -214,7 +349,7 @@ TEST(HostCopies, AreRefusedWithoutTimesAndWithRecomputation) {
   p = HalfRoom(1);
   p.recomputed.assign(8, true);
   EXPECT_THAT(CheckProblem(p), StatusIs(absl::StatusCode::kInvalidArgument,
-                                        HasSubstr("stage 0 is offloaded and recomputed")));
+                                        HasSubstr("stage 0 is recomputed and may offload")));
 }
 
 }  // namespace

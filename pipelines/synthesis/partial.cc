@@ -5,8 +5,9 @@
 namespace pipelab {
 
 // A state: [device] when it is free, its level of memory, the passes that are ruled out (bits),
-// until when the next one must begin; [symbol] how many are done; [symbol][window] arrivals; and
-// [device] when its link is free, when its copy out is over, of which stage that is.
+// until when the next one must begin; [symbol] how many are done, of copies the micro-batch behind
+// the last one; [symbol][window] arrivals; and where there may be copies [device] when its link is
+// free, when its copy out is over, of which stage that is, and [stage] bits of what goes to the host.
 PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Options options)
     : p_(p),
       heads_(heads),
@@ -19,27 +20,34 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
       window_(std::min(options.window, p.micro_batches) * p.slices),
       limited_(!p.limits.free.empty()),
       copies_(p.HasCopies()),
+      sent_words_((N_ + 63) / 64),
       counts_(4 * D_),
       arrivals_(counts_ + p.symbols()),
       links_(arrivals_ + int64_t{3} * S_ * window_),
+      sent_(links_ + 3 * D_),
       passes_(static_cast<size_t>(p.symbols()) * p.slices),
       symbols_of_(D_),
       tails_(D_),
       leaving_bytes_(S_),
       peak_(D_) {
-  std::vector<int64_t> later(D_);
+  std::vector<int64_t> later(D_), passing(D_);  // of later stages: held, on its way to the host
   for (int s = S_ - 1; s >= 0; --s) {
     const int d = p.device_of_stage[s];
     for (int kind = p.kinds() - 1; kind >= 0; --kind) {
       for (int n = 0; n < K_; ++n) MakePass(SymbolOf(s, kind), n, later[d]);
     }
-    if (p.Offloads(s)) continue;
     const Symbol f = SymbolOf(s, kPassF);
-    for (int n = 0; n < K_; ++n) later[d] += std::max<int64_t>(PassOf(f, n).change, 0);
+    if (!p.MayOffload(s)) {
+      for (int n = 0; n < K_; ++n) later[d] += std::max<int64_t>(PassOf(f, n).change, 0);
+      continue;
+    }
+    passes_[SymbolOf(s, kSentF)] = passes_[f];  // of whole micro-batches
+    passes_[f].reserve += 2 * passing[d];
+    passing[d] = std::max(passing[d], passes_[f].change);
   }
   for (int s = 0; s < S_; ++s) {
     const int d = p.device_of_stage[s];
-    passes_[SymbolOf(s, kPassF) * K_].reserve += peak_[d];
+    for (const int kind : {kPassF, kSentF}) passes_[SymbolOf(s, kind) * K_].reserve += peak_[d];
     for (int kind = 0; kind < kSymbolKinds; ++kind) {
       const Symbol symbol = SymbolOf(s, kind);
       if (!p.Has(symbol)) continue;
@@ -48,8 +56,10 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
       }
       symbols_of_[d].push_back(symbol);
     }
-    if (!p.Offloads(s)) continue;  // of whole micro-batches
-    const Pass& forward = passes_[SymbolOf(s, kPassF)];
+    if (!p.MayOffload(s)) continue;
+    Pass &forward = passes_[SymbolOf(s, kSentF)], &held = passes_[SymbolOf(s, kPassF)];
+    forward.takes_room = true;
+    held.takes_room = limited_;
     Pass &out = passes_[SymbolOf(s, kCopyO)], &back = passes_[SymbolOf(s, kCopyL)];
     leaving_bytes_[s] = forward.change;
     out.copy = back.copy = p.host_copy[s];
@@ -58,10 +68,17 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
     back.takes_room = out.takes_room = true;
     back.next = SymbolOf(s, kPassI);
   }
+  if (options.sent != nullptr) set_left_.resize(static_cast<size_t>(S_) * (N_ + 1));
+  for (int s = 0; s < S_ && options.sent != nullptr; ++s) {
+    for (int n = N_ - 1; n >= 0; --n) {
+      const size_t at = static_cast<size_t>(s) * (N_ + 1) + n;
+      set_left_[at] = set_left_[at + 1] + ((*options.sent)[s][n] ? 1 : 0);
+    }
+  }
   for (int d = 0; d < D_; ++d) {
     std::vector<int64_t> ends = {0};
     for (const Symbol symbol : symbols_of_[d]) {
-      if (!IsCopy(symbol)) ends.push_back(heads.tail[symbol * N_ + N_ - 1]);
+      if (p.IsPass(symbol)) ends.push_back(heads.tail[symbol * N_ + N_ - 1]);
     }
     std::sort(ends.begin(), ends.end());
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
@@ -69,7 +86,7 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
       Tails& tails = tails_[d].emplace_back();
       tails.tail = tail;
       for (const Symbol symbol : symbols_of_[d]) {
-        int count = IsCopy(symbol) ? 0 : N_;  // a copy takes its device no time
+        int count = p.IsPass(symbol) ? N_ : 0;  // a copy takes its device no time
         while (count > 0 && heads.tail[symbol * N_ + count - 1] < tail) --count;
         tails.counts.push_back(count);
       }
@@ -106,7 +123,7 @@ void PartialOrders::MakePass(Symbol symbol, int n, int64_t later) {
 }
 
 PartialOrders::State PartialOrders::Start() const {
-  State state(links_ + (copies_ ? 3 * D_ : 0), 0);
+  State state(copies_ ? sent_ + int64_t{S_} * sent_words_ : links_, 0);
   for (int d = 0; d < D_; ++d) state[3 * D_ + d] = kNoMakespan;
   return state;
 }
@@ -117,18 +134,47 @@ Symbol PartialOrders::ProducerOf(Symbol symbol) const {
   return static_cast<Symbol>(StageOf(symbol) + 1 == S_ ? symbol - 1 : symbol + kSymbolKinds);
 }
 
-int64_t PartialOrders::Arrival(const State& s, Symbol symbol) const {
-  const int64_t n = s[counts_ + symbol];
+int64_t PartialOrders::NextSent(const State& s, int stage, int64_t n) const {
+  for (int64_t word = n / 64; word < sent_words_; ++word) {
+    auto bits = static_cast<uint64_t>(s[sent_ + stage * sent_words_ + word]);
+    if (word == n / 64) bits &= ~uint64_t{0} << n % 64;
+    if (bits != 0) return word * 64 + __builtin_ctzll(bits);
+  }
+  return N_;
+}
+
+int64_t PartialOrders::SentFrom(const State& s, int stage, int64_t n) const {
+  int64_t sum = 0;
+  if (!set_left_.empty()) {
+    sum = set_left_[stage * (N_ + 1) + s[counts_ + SymbolOf(stage, kPassF)]];
+  }
+  for (int64_t word = n / 64; word < sent_words_; ++word) {
+    auto bits = static_cast<uint64_t>(s[sent_ + stage * sent_words_ + word]);
+    if (word == n / 64) bits &= ~uint64_t{0} << n % 64;
+    sum += __builtin_popcountll(bits);
+  }
+  return sum;
+}
+
+bool PartialOrders::MayRun(const State& s, Symbol symbol) const {
+  if (options_.sent == nullptr || !IsForward(symbol)) return true;
+  const int64_t n = UnitOf(s, symbol);
+  return n < N_ && (*options_.sent)[StageOf(symbol)][n] == (KindOf(symbol) == kSentF);
+}
+
+int64_t PartialOrders::Arrival(const State& s, Symbol given) const {
+  const int64_t n = UnitOf(s, given);
   if (n == N_) return kNoMakespan;
+  const Symbol symbol = CountedAs(given);
   const int kind = KindOf(symbol), stage = StageOf(symbol);
-  if (kind == kCopyO) return n < s[counts_ + SymbolOf(stage, kPassF)] ? 0 : kNoMakespan;
+  if (kind == kCopyO) return 0;
   if (kind == kPassW || kind == kCopyL) return n < s[counts_ + symbol - 1] ? 0 : kNoMakespan;
   if (kind == kPassF && stage == 0) return 0;
   const int64_t own = kind == kPassI ? p_.MateOf(static_cast<int>(n)) : n;
   if (kind == kPassI && own >= s[counts_ + symbol - 1]) return kNoMakespan;
   const Symbol from = ProducerOf(symbol);
   if (!IsMirrored(from) && n >= s[counts_ + from]) return kNoMakespan;
-  if (kind != kPassI || !p_.Offloads(stage)) return s[Slot(symbol, n)];
+  if (kind != kPassI || !copies_ || !IsSent(s, stage, n)) return s[Slot(symbol, n)];
   const Symbol back = SymbolOf(stage, kCopyL);
   if (n >= s[counts_ + back]) return kNoMakespan;
   return std::max(s[Slot(symbol, n)], s[Slot(back, n)]);
@@ -142,7 +188,18 @@ bool PartialOrders::Fits(const State& s, int device, Symbol symbol, const Pass& 
   if (level + pass.need > free) return false;
   if (!options_.reserve || pass.change <= 0 || level == 0) return true;
   if (K_ > 1 && KindOf(symbol) == kPassF) return LeavesRoom(s, device, symbol, pass, level);
-  return level + pass.change + pass.reserve <= free;
+  return level + pass.change + pass.reserve + ComingBack(s, device, symbol) <= free;
+}
+
+// What stays beside must leave room for what is at the host, and whose I is earlier.
+int64_t PartialOrders::ComingBack(const State& s, int device, Symbol symbol) const {
+  int64_t most = 0;
+  if (!copies_ || KindOf(symbol) != kPassF) return most;
+  for (const Symbol back : symbols_of_[device]) {
+    if (KindOf(back) != kCopyL || UnitOf(s, back) == N_) continue;
+    most = std::max(most, leaving_bytes_[StageOf(back)]);
+  }
+  return most;
 }
 
 // Slices of a micro-batch may be at later stages already: what it still takes there is left, or it
@@ -161,7 +218,8 @@ bool PartialOrders::LeavesRoom(const State& s, int d, Symbol symbol, const Pass&
 }
 
 int64_t PartialOrders::BeginOf(const State& s, int d, Symbol symbol) const {
-  const Pass& pass = PassOf(symbol, s[counts_ + symbol]);
+  if (copies_ && !MayRun(s, symbol)) return kNoMakespan;
+  const Pass& pass = PassOf(symbol, UnitOf(s, symbol));
   const int64_t arrival = Arrival(s, symbol);
   const bool copy = IsCopy(symbol);
   if (arrival == kNoMakespan || !Fits(s, d, symbol, pass) || IsFull(s, symbol)) return kNoMakespan;
@@ -173,7 +231,7 @@ int64_t PartialOrders::BeginOf(const State& s, int d, Symbol symbol) const {
     NextBegins(s, &next_f, &next_i);
     const int stage = StageOf(symbol);
     // Of the stage's next I; of those behind it as much later as their work takes.
-    const int64_t ahead = s[counts_ + symbol] - s[counts_ + pass.next];
+    const int64_t ahead = UnitOf(s, symbol) - s[counts_ + pass.next];
     const int64_t needed = next_i[stage] + ahead * passes_[pass.next * K_].length;
     const double early = (1 + options_.lead) * static_cast<double>(pass.copy);
     least = std::max(least, needed - static_cast<int64_t>(early));
@@ -187,7 +245,7 @@ PartialOrders::Outcome PartialOrders::Next(const State& s, Decision* decision) c
   for (int d = 0; d < D_; ++d) {
     for (const Symbol symbol : symbols_of_[d]) {
       const Pass& pass = passes_[symbol * K_];
-      if (s[counts_ + symbol] < N_) done = false;
+      if (p_.IsPass(symbol) && s[counts_ + symbol] < N_) done = false;
       if ((RuledOut(s, d) >> pass.bit & 1) != 0) continue;
       const int64_t begin = BeginOf(s, d, symbol);
       if (begin >= Deadline(s, d)) continue;
@@ -203,7 +261,7 @@ PartialOrders::Outcome PartialOrders::Next(const State& s, Decision* decision) c
   int64_t end = kNoMakespan;
   for (int round = 0; round < 2; ++round) {
     for (const Symbol symbol : symbols_of_[d]) {
-      const Pass& pass = PassOf(symbol, s[counts_ + symbol]);
+      const Pass& pass = PassOf(symbol, UnitOf(s, symbol));
       if ((RuledOut(s, d) >> pass.bit & 1) != 0) continue;
       const int64_t begin = BeginOf(s, d, symbol);
       if (round == 0 && begin == decision->begin) {

@@ -15,7 +15,8 @@
 // fits as well: the way is closed.
 //
 // Copies are symbols like passes, and take the device no time; they are never the reason to close a
-// way, since the order of a link's copies matters.
+// way, since the order of a link's copies matters. Nor is a forward whose micro-batch goes to the
+// host, or may go.
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_PARTIAL_H_
 #define PIPELAB_PIPELINES_SYNTHESIS_PARTIAL_H_
 
@@ -36,6 +37,7 @@ class PartialOrders {
     // A copy back begins so many times its length at most before the copy must be there, as far as
     // the state tells; below 0: no matter.
     double lead = -1;
+    const SentSet* sent = nullptr;  // what goes to the host; null: both is looked at
   };
   using State = std::vector<int64_t>;
   struct Decision {
@@ -54,7 +56,7 @@ class PartialOrders {
   struct Undo {
     int64_t free, level, ruled_out, deadline, arrival;
     int32_t arrival_at;
-    int64_t link, out, leaving;
+    int64_t link, out, leaving, count;
   };
   void Apply(int device, Symbol symbol, State* state, Undo* undo = nullptr) const;
   void Revert(int device, Symbol symbol, const Undo& undo, State* state) const;
@@ -65,7 +67,15 @@ class PartialOrders {
   // `sum`: of all devices' own bounds.
   int64_t LowerBound(const State& state, int* device = nullptr, int64_t* sum = nullptr) const;
 
-  int64_t Count(const State& s, Symbol symbol) const { return s[counts_ + symbol]; }
+  // Of which unit the next of the kind is; N: there is none, of copies none as things are.
+  int64_t UnitOf(const State& s, Symbol symbol) const {
+    if (copies_ && IsCopy(symbol)) return NextSent(s, StageOf(symbol), s[counts_ + symbol]);
+    return s[counts_ + CountedAs(symbol)];
+  }
+  // Whether micro-batch n, whose forward is over, goes to the host.
+  bool IsSent(const State& s, int stage, int64_t n) const {
+    return (s[sent_ + stage * sent_words_ + n / 64] >> n % 64 & 1) != 0;
+  }
   int64_t Free(const State& s, int device) const { return s[device]; }
   int64_t RuledOut(const State& s, int device) const { return s[2 * D_ + device]; }
   // When the next pass of the kind can begin but for its device; kNoMakespan: it is not known.
@@ -79,7 +89,18 @@ class PartialOrders {
     if (next < 0) return false;
     int64_t taken = s[counts_ + next];
     if (K_ > 1 && IsMirrored(symbol)) taken -= taken % K_;
-    return s[counts_ + symbol] - taken >= window_;
+    return UnitOf(s, symbol) - taken >= window_;
+  }
+  // Whether each micro-batch between its F and its I goes to the host, of stages that may offload.
+  template <typename Use>
+  void ForEachHeld(const State& s, Use use) const {
+    for (int stage = 0; copies_ && stage < S_; ++stage) {
+      if (!p_.MayOffload(stage)) continue;
+      const int64_t forwards = s[counts_ + SymbolOf(stage, kPassF)];
+      for (int64_t n = s[counts_ + SymbolOf(stage, kPassI)]; n < forwards; ++n) {
+        use(IsSent(s, stage, n));
+      }
+    }
   }
   // Arrivals of results that nobody has taken, from the time on.
   void AppendTimes(const State& s, int64_t from_time, std::vector<int64_t>* times) const;
@@ -118,12 +139,18 @@ class PartialOrders {
   int64_t BeginOf(const State& s, int device, Symbol symbol) const;
   bool Fits(const State& s, int device, Symbol symbol, const Pass& pass) const;
   bool LeavesRoom(const State& s, int device, Symbol symbol, const Pass& pass, int64_t level) const;
+  int64_t ComingBack(const State& s, int device, Symbol symbol) const;
   void MakePass(Symbol symbol, int n, int64_t later);
   void ApplyCopy(int device, Symbol symbol, State* state) const;
   // Of each stage's next F and I the least begin; of all that is left the least makespan.
   int64_t NextBegins(const State& s, std::vector<int64_t>* f, std::vector<int64_t>* i) const;
   int64_t LinkBound(const State& s, int device) const;
-  int64_t NextBack(const State& s, int stage, int64_t forward_end) const;
+  int64_t NextBack(const State& s, int stage) const;
+  // The first from micro-batch n on that goes to the host; N: none whose forward is over.
+  int64_t NextSent(const State& s, int stage, int64_t n) const;
+  // How many there are from n on; where they are given, those to come with them.
+  int64_t SentFrom(const State& s, int stage, int64_t n) const;
+  bool MayRun(const State& s, Symbol symbol) const;  // for Options::sent
   Symbol ProducerOf(Symbol symbol) const;
 
   const SynthesisProblem& p_;
@@ -132,12 +159,14 @@ class PartialOrders {
   const UnitSums sums_;
   const int D_, S_, K_, N_, window_;  // devices, stages, slices, units; units
   const bool limited_, copies_;
-  int64_t counts_, arrivals_, links_;            // where they begin in a state
+  const int sent_words_;                         // of bits, a stage
+  int64_t counts_, arrivals_, links_, sent_;     // where they begin in a state
   std::vector<Pass> passes_;                     // [symbol][n % slices]
   std::vector<std::vector<Symbol>> symbols_of_;  // [device]
   std::vector<std::vector<Tails>> tails_;        // [device]
   std::vector<int64_t> leaving_bytes_;           // [stage] of a copy
   std::vector<int64_t> peak_;                    // [device] above what it holds, of any pass
+  std::vector<int32_t> set_left_;                // [stage][n] of Options::sent, from n on
 };
 
 }  // namespace pipelab

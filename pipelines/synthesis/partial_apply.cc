@@ -8,10 +8,11 @@ namespace pipelab {
 
 void PartialOrders::Apply(int d, Symbol symbol, State* state, Undo* undo) const {
   State& s = *state;
-  const int64_t n = s[counts_ + symbol];
+  const int64_t n = UnitOf(s, symbol);
   const Pass& pass = PassOf(symbol, n);
   if (undo != nullptr) {
-    *undo = {s[d], s[D_ + d], s[2 * D_ + d], s[3 * D_ + d], 0, -1, 0, 0, 0};
+    *undo = {s[d], s[D_ + d], s[2 * D_ + d], s[3 * D_ + d], 0, -1, 0, 0, 0, 0};
+    undo->count = s[counts_ + CountedAs(symbol)];
     if (copies_) {
       undo->link = s[links_ + d];
       undo->out = s[links_ + D_ + d];
@@ -31,7 +32,10 @@ void PartialOrders::Apply(int d, Symbol symbol, State* state, Undo* undo) const 
   s[D_ + d] += pass.change;
   s[2 * D_ + d] = 0;
   s[3 * D_ + d] = kNoMakespan;
-  ++s[counts_ + symbol];
+  ++s[counts_ + CountedAs(symbol)];
+  if (KindOf(symbol) == kSentF) {
+    s[sent_ + StageOf(symbol) * sent_words_ + n / 64] |= int64_t{1} << n % 64;
+  }
   if (pass.next < 0) return;
   const auto next = static_cast<Symbol>(pass.next);
   const int64_t at = Slot(next, n + pass.to);
@@ -57,7 +61,8 @@ void PartialOrders::ApplyCopy(int d, Symbol symbol, State* state) const {
   s[D_ + d] += pass.change;
   s[2 * D_ + d] = 0;
   s[3 * D_ + d] = kNoMakespan;
-  const int64_t n = s[counts_ + symbol]++;
+  const int64_t n = UnitOf(s, symbol);
+  s[counts_ + symbol] = n + 1;
   if (!is_out) s[Slot(symbol, n)] = link;
 }
 
@@ -67,7 +72,10 @@ void PartialOrders::Revert(int d, Symbol symbol, const Undo& undo, State* state)
   s[D_ + d] = undo.level;
   s[2 * D_ + d] = undo.ruled_out;
   s[3 * D_ + d] = undo.deadline;
-  --s[counts_ + symbol];
+  s[counts_ + CountedAs(symbol)] = undo.count;
+  if (KindOf(symbol) == kSentF) {
+    s[sent_ + StageOf(symbol) * sent_words_ + undo.count / 64] &= ~(int64_t{1} << undo.count % 64);
+  }
   if (undo.arrival_at >= 0) s[undo.arrival_at] = undo.arrival;
   if (!copies_) return;
   s[links_ + d] = undo.link;
@@ -79,7 +87,7 @@ void PartialOrders::Delay(const Decision& decision, State* state) const {
   State& s = *state;
   const int d = decision.device;
   for (const Symbol symbol : decision.symbols) {
-    const Pass& pass = PassOf(symbol, s[counts_ + symbol]);
+    const Pass& pass = PassOf(symbol, UnitOf(s, symbol));
     s[2 * D_ + d] |= int64_t{1} << pass.bit;
     if (!pass.takes_room) s[3 * D_ + d] = std::min(s[3 * D_ + d], decision.begin + pass.length);
   }
@@ -108,10 +116,10 @@ void PartialOrders::AppendTimes(const State& s, int64_t from_time,
         times->push_back(std::max(s[Slot(symbol, n)], from_time));
       }
     }
-    if (!p_.Offloads(stage)) continue;
+    if (!p_.MayOffload(stage)) continue;
     const Symbol back = SymbolOf(stage, kCopyL);
-    for (int64_t n = s[counts_ + back + kPassI - kCopyL]; n < s[counts_ + back]; ++n) {
-      times->push_back(std::max(s[Slot(back, n)], from_time));
+    for (int64_t n = s[counts_ + SymbolOf(stage, kPassI)]; n < s[counts_ + back]; ++n) {
+      if (IsSent(s, stage, n)) times->push_back(std::max(s[Slot(back, n)], from_time));
     }
   }
 }

@@ -6,26 +6,28 @@
 
 namespace pipelab {
 
-// When the stage's next I has its copy back, at the least, whose F is over at `forward_end`.
-int64_t PartialOrders::NextBack(const State& s, int stage, int64_t forward_end) const {
+// When the stage's next I, whose F is over, has its copy back at the least; 0 where it stayed.
+int64_t PartialOrders::NextBack(const State& s, int stage) const {
   const int64_t n = s[counts_ + SymbolOf(stage, kPassI)];
   const Symbol back = SymbolOf(stage, kCopyL);
+  if (!IsSent(s, stage, n)) return 0;
   if (n < s[counts_ + back]) return s[Slot(back, n)];
   const int d = p_.device_of_stage[stage];
   const bool is_out = n < s[counts_ + SymbolOf(stage, kCopyO)];
-  const bool is_done = n < s[counts_ + SymbolOf(stage, kPassF)];
-  return std::max({s[links_ + d], s[d], is_done ? 0 : forward_end}) +
-         (is_out ? 1 : 2) * PassOf(back, n).copy;
+  return std::max(s[links_ + d], s[d]) + (is_out ? 1 : 2) * PassOf(back, n).copy;
 }
 
-// Copies that are left, one after the other, and the least that comes behind one back.
+// Copies of what has begun that are left, one after the other, and the least that comes behind one
+// back.
 int64_t PartialOrders::LinkBound(const State& s, int d) const {
   int64_t work = 0, behind = kNoMakespan;
   for (const Symbol symbol : symbols_of_[d]) {
     if (!IsCopy(symbol)) continue;
-    const int64_t left = N_ - s[counts_ + symbol];
-    work += left * passes_[symbol * K_].copy;
-    if (left > 0) behind = std::min(behind, heads_.tail[symbol * N_ + N_ - 1]);
+    const int64_t left = SentFrom(s, StageOf(symbol), s[counts_ + symbol]);
+    work += left * passes_[symbol].copy;
+    const Symbol input = SymbolOf(StageOf(symbol), kPassI);
+    const int64_t tail = passes_[input].length + heads_.tail[input * N_ + N_ - 1];
+    if (left > 0) behind = std::min(behind, tail);
   }
   return work == 0 ? 0 : std::max(s[links_ + d], s[d]) + work + behind;
 }
@@ -76,7 +78,7 @@ int64_t PartialOrders::NextBegins(const State& s, std::vector<int64_t>* f_begins
       } else if (is_done) {
         begin = s[Slot(i, n)];
       }
-      if (p_.Offloads(stage)) begin = std::max(begin, NextBack(s, stage, forward_end));
+      if (copies_ && is_done) begin = std::max(begin, NextBack(s, stage));
     }
     next_i[stage] = look(i, begin);
   }
@@ -91,7 +93,7 @@ int64_t PartialOrders::LowerBound(const State& s, int* device, int64_t* sum) con
     int64_t begin = kNoMakespan;
     for (const Symbol symbol : symbols_of_[d]) {
       const int64_t n = s[counts_ + symbol];
-      if (n == N_ || IsCopy(symbol)) continue;
+      if (n == N_ || !p_.IsPass(symbol)) continue;
       const int stage = StageOf(symbol);
       int64_t b = KindOf(symbol) == kPassF      ? next_f[stage]
                   : KindOf(symbol) == kPassI    ? next_i[stage]

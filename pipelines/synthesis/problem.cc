@@ -56,7 +56,7 @@ absl::Status CheckHops(const SynthesisProblem& p) {
 }
 
 absl::Status CheckCopies(const SynthesisProblem& p) {
-  if (p.offloaded.empty()) return absl::OkStatus();
+  if (p.may_offload.empty()) return absl::OkStatus();
   if (p.slices > 1 && p.HasCopies()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "synthesis: offloading of ", p.slices, " token slices; only whole micro-batches can be"));
@@ -65,14 +65,14 @@ absl::Status CheckCopies(const SynthesisProblem& p) {
     return absl::InvalidArgumentError("synthesis: offloading without times of copies");
   }
   for (int s = 0; s < p.stages(); ++s) {
-    if (!p.offloaded[s]) continue;
+    if (!p.may_offload[s]) continue;
     if (p.host_copy[s] < 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("synthesis: host_copy of ", p.host_copy[s], " ns; must be at least 0"));
     }
     if (p.Recomputes(s)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "synthesis: stage ", s, " is offloaded and recomputed; must be one of both"));
+          "synthesis: stage ", s, " is recomputed and may offload; must be one of both"));
     }
   }
   return absl::OkStatus();
@@ -110,17 +110,17 @@ bool SynthesisProblem::RecomputesAll() const {
 }
 
 bool SynthesisProblem::HasCopies() const {
-  return std::find(offloaded.begin(), offloaded.end(), true) != offloaded.end();
+  return std::find(may_offload.begin(), may_offload.end(), true) != may_offload.end();
 }
 
 int64_t SynthesisProblem::Symbols() const {
-  const int64_t copies = 2 * std::count(offloaded.begin(), offloaded.end(), true);
+  const int64_t copies = 2 * std::count(may_offload.begin(), may_offload.end(), true);
   return (int64_t{kinds()} * stages() + copies) * units();
 }
 
 int64_t SynthesisProblem::Length(Symbol symbol, int slice) const {
   const int s = StageOf(symbol), part = s * slices + slice;
-  if (KindOf(symbol) == kPassF) return lengths.forward[part];
+  if (IsForward(symbol)) return lengths.forward[part];
   if (KindOf(symbol) == kPassW) return lengths.backward_weight[part];
   if (IsCopy(symbol)) return host_copy[s];
   return Rebuild(s, slice) + lengths.backward_input[part] +
@@ -130,7 +130,7 @@ int64_t SynthesisProblem::Length(Symbol symbol, int slice) const {
 OrderLimits::Use SynthesisProblem::Use(Symbol symbol, int slice) const {
   if (limits.forward.empty()) return {};
   const int s = StageOf(symbol) * slices + slice;
-  if (KindOf(symbol) == kPassF) return limits.forward[s];
+  if (IsForward(symbol)) return limits.forward[s];
   if (KindOf(symbol) == kCopyO) return {};
   if (KindOf(symbol) == kCopyL) return {limits.forward[s].change, limits.forward[s].change};
   return (KindOf(symbol) == kPassI ? limits.backward_input : limits.backward_weight)[s];
@@ -190,7 +190,7 @@ absl::Status CheckProblem(const SynthesisProblem& p) {
         absl::StrCat("synthesis: a stage on device ", device, "; there are ", p.devices));
   }
   for (const auto& [name, list] : {std::make_pair("recomputation", &p.recomputed),
-                                   std::make_pair("offloading", &p.offloaded)}) {
+                                   std::make_pair("offloading", &p.may_offload)}) {
     if (list->empty() || list->size() == stages) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("synthesis: ", name, " of ", list->size(), " stages; there are ", stages));
@@ -249,22 +249,27 @@ bool FitsMemory(const SynthesisProblem& p, int device, const std::vector<Symbol>
 
 bool IsWordOf(const SynthesisProblem& p, int device, const std::vector<Symbol>& word) {
   std::vector<int> done(p.symbols(), 0);
+  std::vector<std::vector<int>> sent(p.stages());  // micro-batches
   for (const Symbol symbol : word) {
     const int s = StageOf(symbol);
     if (s >= p.stages() || p.device_of_stage[s] != device || !p.Has(symbol)) return false;
-    if (++done[symbol] > p.units()) return false;
-    const int kind = KindOf(symbol);
-    const int before = kind == kPassI && p.Offloads(s) ? kCopyL
-                       : kind == kCopyO                ? kPassF
-                                                       : kind - 1;
-    const int last = done[symbol] - 1;
-    const int needed = before == kPassF ? p.MateOf(last) : last;
-    if (kind != kPassF && needed >= done[SymbolOf(s, before)]) return false;
+    const int n = done[CountedAs(symbol)]++;
+    if (n == p.units()) return false;
+    if (KindOf(symbol) == kSentF) sent[s].push_back(n);
+    const auto sents = static_cast<int>(sent[s].size()), backs = done[SymbolOf(s, kCopyL)];
+    bool ready = true;
+    if (KindOf(symbol) == kPassI) {
+      ready = p.MateOf(n) < done[SymbolOf(s, kPassF)] && (backs == sents || sent[s][backs] > n);
+    } else if (!IsForward(symbol)) {
+      ready = n < (KindOf(symbol) == kCopyO ? sents : done[symbol - 1]);
+    }
+    if (!ready) return false;
   }
-  for (int symbol = 0; symbol < p.symbols(); ++symbol) {
-    const auto own = static_cast<Symbol>(symbol);
-    if (p.device_of_stage[StageOf(own)] != device || !p.Has(own)) continue;
-    if (done[symbol] != p.units()) return false;
+  for (int s = 0; s < p.stages(); ++s) {
+    if (p.device_of_stage[s] != device) continue;
+    for (int kind = 0; kind < p.kinds(); ++kind) {
+      if (done[SymbolOf(s, kind)] != p.units()) return false;
+    }
   }
   return FitsMemory(p, device, word);
 }

@@ -19,11 +19,14 @@
 // a stage's units is a rule of the problem: bounds and proofs are about the orders that keep it, as
 // the catalogue's sliced schemes do.
 //
-// An offloading stage has two kinds more. Between F and I each micro-batch goes to the host (O) and
-// comes back (L); where is a part of the order. Copies of a device follow one another on its host
-// link, in the order of its word, beside its passes. As in a step that runs (lower.h), a device
-// waits at O and L until the copy out before has ended, and only then has its room again; from L on
-// the room is taken, and I waits for the copy.
+// A stage that may offload has three kinds more, and chooses for each micro-batch: one whose forward
+// is a kSentF goes to the host (O) and comes back (L) between F and I; one whose forward is a kPassF
+// stays. Both kinds of forwards are counted together; the n-th O and L are of the n-th kSentF. The
+// choice, and where O and L are, is a part of the order. Copies of a device follow one another on
+// its host link, in the order of its word, beside its passes. As in a step that runs (lower.h), a
+// device waits at O and L until the copy out before has ended, and only then has its room again;
+// from L on the room is taken, and I waits for the copy. Where only some go to the host, that each
+// stage runs micro-batches in order is a rule, as with slices.
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_PROBLEM_H_
 #define PIPELAB_PIPELINES_SYNTHESIS_PROBLEM_H_
 
@@ -41,14 +44,21 @@ namespace pipelab {
 
 // A symbol of a word: a stage and a kind.
 using Symbol = uint16_t;
-enum PassKind : uint8_t { kPassF, kPassI, kPassW, kCopyO, kCopyL, kSymbolKinds };
+enum PassKind : uint8_t { kPassF, kPassI, kPassW, kCopyO, kCopyL, kSentF, kSymbolKinds };
 using OrderWords = std::vector<std::vector<Symbol>>;  // [device]
 
 inline int StageOf(Symbol symbol) { return symbol / kSymbolKinds; }
 inline int KindOf(Symbol symbol) { return symbol % kSymbolKinds; }
-inline bool IsCopy(Symbol symbol) { return KindOf(symbol) >= kCopyO; }
+inline bool IsCopy(Symbol symbol) { return KindOf(symbol) == kCopyO || KindOf(symbol) == kCopyL; }
+inline bool IsForward(Symbol symbol) {
+  return KindOf(symbol) == kPassF || KindOf(symbol) == kSentF;
+}
 inline Symbol SymbolOf(int stage, int kind) {
   return static_cast<Symbol>(kSymbolKinds * stage + kind);
+}
+// With which it is counted: of both kinds of forwards kPassF.
+inline Symbol CountedAs(Symbol symbol) {
+  return KindOf(symbol) == kSentF ? SymbolOf(StageOf(symbol), kPassF) : symbol;
 }
 
 struct SynthesisProblem {
@@ -64,9 +74,9 @@ struct SynthesisProblem {
   // [stage] ns that a copy of what its forward keeps takes to the host's memory, and back; empty:
   // there is no way to it.
   std::vector<int64_t> host_copy;
-  // [stage] Whether each micro-batch goes there between F and I; empty: of none. Not of stages that
+  // [stage] Whether micro-batches may go there between F and I; empty: of none. Not of stages that
   // are recomputed, and not of slices.
-  std::vector<bool> offloaded;
+  std::vector<bool> may_offload;
   // Of a pass, [stage * slices + slice]: memory above what the device holds while it runs, and what
   // it changes. No limit of time. Of whole backwards, `backward_input` is B's and `backward_weight`
   // is not looked at.
@@ -84,16 +94,14 @@ struct SynthesisProblem {
   }
   int kinds() const { return split_backward ? 3 : 2; }  // of passes
   int symbols() const { return kSymbolKinds * stages(); }
-  bool Offloads(int stage) const { return !offloaded.empty() && offloaded[stage]; }
-  bool HasCopies() const;
+  bool MayOffload(int stage) const { return !may_offload.empty() && may_offload[stage]; }
+  bool HasCopies() const;  // or may have some
   bool Has(Symbol symbol) const {
-    return IsCopy(symbol) ? Offloads(StageOf(symbol)) : KindOf(symbol) < kinds();
+    return KindOf(symbol) >= kCopyO ? MayOffload(StageOf(symbol)) : KindOf(symbol) < kinds();
   }
-  // What runs it: a device, or D + device for the device's host link.
-  int ResourceOf(Symbol symbol) const {
-    return device_of_stage[StageOf(symbol)] + (IsCopy(symbol) ? devices : 0);
-  }
-  int64_t Symbols() const;  // of all words together
+  // Whether it is an F, I or W that the problem has; a kSentF is counted with F.
+  bool IsPass(Symbol symbol) const { return KindOf(symbol) < kinds(); }
+  int64_t Symbols() const;  // of all words together, at the most
   bool Recomputes(int stage) const { return !recomputed.empty() && recomputed[stage]; }
   // Of the R in front of an I, which does not wait for the gradient; 0 without.
   int64_t Rebuild(int stage, int slice = 0) const {
@@ -145,15 +153,16 @@ class UnitSums {
   std::vector<int64_t> lengths_, changes_;
 };
 
-// Whether the device's word has all units of each symbol, each I behind its F (O, L) and each W
+// Whether the device's word has all units of each pass, each I behind its F (O, L) and each W
 // behind its I, and fits its memory.
 bool IsWordOf(const SynthesisProblem& problem, int device, const std::vector<Symbol>& word);
 bool FitsMemory(const SynthesisProblem& problem, int device, const std::vector<Symbol>& word);
 
-// A word of passes with the copies of its device, by a rule: O behind F, and L so early that the
-// copy is over by the time of I if the device never waits, and `lead` times as long before.
-std::vector<Symbol> WithCopies(const SynthesisProblem& problem, const std::vector<Symbol>& word,
-                               double lead);
+// Which micro-batches go to the host: [stage][micro-batch].
+using SentSet = std::vector<std::vector<bool>>;
+// Of stages that may offload this share, evenly: 1 is all, a half every second one.
+SentSet EvenlySent(const SynthesisProblem& problem, double share);
+SentSet SentIn(const SynthesisProblem& problem, const OrderWords& words);
 
 // With the recomputes, offloads and reloads.
 Schedule ScheduleOf(const SynthesisProblem& problem, const OrderWords& words);

@@ -16,8 +16,8 @@
 namespace pipelab {
 
 // Nodes of a tree of decisions (partial.h), depth first, a letter each. Behind kProofBranch come
-// the passes that the device may run (I, then F, then W; of each in the order of stages) and then
-// its waiting.
+// the symbols that the device may run (I, F, W, O, L, forwards to the host; of each in the order of
+// stages) and then its waiting.
 constexpr char kProofBranch = '+';
 constexpr char kProofBound = 'b';      // its lower bound is the makespan at least
 constexpr char kProofDominated = 'd';  // closed before with the same passes done no later

@@ -263,7 +263,7 @@ TEST(Slices, WhatIsNotSaidIsRefusedInOneLine) {
   refused(p, "times of 4 slices of stages (forward); the problem has 2 stages of 4 slices");
   p = UnitSlices(2, 4, 2, {0, 1});
   p.host_copy = {1, 1};
-  p.offloaded = {true, false};
+  p.may_offload = {true, false};
   refused(p, "offloading of 2 token slices");
   p = UnitSlices(2, 4, 2, {0, 1});
   p.limits.free.assign(2, Bytes(1));

@@ -130,7 +130,7 @@ class StepSynthesizer {
         ProblemOfStep(cache_, config_, split.device_of_stage, split.recomputed,
                       /*split_backward=*/false, options_.limits, split.slices);
     if (!p.ok()) return;
-    p->offloaded = split.offloaded;
+    p->may_offload = split.may_offload;
     problems_.push_back({absl::StrCat(problems_[i].first, ", whole backwards"), *std::move(p)});
   }
 
@@ -163,19 +163,19 @@ class StepSynthesizer {
     const size_t before = problems_.size();
     const auto problem = [&none](std::vector<bool> stages) {
       SynthesisProblem p = none;
-      p.offloaded = std::move(stages);
+      p.may_offload = std::move(stages);
       return absl::StatusOr<SynthesisProblem>(std::move(p));
     };
-    AddThoseThatMakeRoom(name, "offloaded", none, WithoutHeld(none), problem);
+    AddThoseThatMakeRoom(name, "stages may offload", none, WithoutHeld(none), problem);
     if (problems_.size() == before) return;
     for (const std::vector<bool>& stages : OffloadedInCatalogue(none)) {
       bool known = false;
       for (size_t i = before; i < problems_.size(); ++i) {
-        known = known || problems_[i].second.offloaded == stages;
+        known = known || problems_[i].second.may_offload == stages;
       }
       if (known) continue;
       problems_.push_back({absl::StrCat(name, ", ", std::count(stages.begin(), stages.end(), true),
-                                        " offloaded as in the catalogue"),
+                                        " stages may offload as in the catalogue"),
                            *problem(stages)});
     }
   }
@@ -295,20 +295,20 @@ class StepSynthesizer {
       devices.push_back(group[0] / known.step.members);
     }
     bool whole = true;
-    std::vector<bool> offloaded;
+    std::vector<bool> may_offload;
     for (const auto& list : schedule.order) {
       for (const Action& a : list) {
         whole = whole && a.kind != ActionKind::kBackwardInput;
         if (a.kind != ActionKind::kOffload) continue;
-        offloaded.resize(devices.size(), false);
-        offloaded[a.stage] = true;
+        may_offload.resize(devices.size(), false);
+        may_offload[a.stage] = true;
       }
     }
     absl::StatusOr<SynthesisProblem> p =
         ProblemOfStep(cache_, config_, devices, schedule.RecomputedStages(), !whole,
                       options_.limits, schedule.num_slices);
     if (!p.ok()) return false;
-    p->offloaded = std::move(offloaded);
+    p->may_offload = std::move(may_offload);
     if (!CheckProblem(*p).ok()) return false;  // no way to the host
     Schedule one = ScheduleOf(*p, OrderWords(config_.pipeline));
     for (int d = 0; d < config_.pipeline; ++d) {

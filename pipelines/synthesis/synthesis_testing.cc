@@ -94,19 +94,25 @@ void AllWords(const SynthesisProblem& p, int device, std::vector<Symbol>* word,
   bool grew = false;
   for (int s = 0; s < p.stages(); ++s) {
     if (p.device_of_stage[s] != device) continue;
-    for (const int kind : {kPassF, kPassI, kPassW, kCopyO, kCopyL}) {
-      const Symbol symbol = SymbolOf(s, kind);
-      const auto done = [&](Symbol x) { return std::count(word->begin(), word->end(), x); };
-      const auto n = static_cast<int>(done(symbol));
-      if (!p.Has(symbol) || n == p.units()) continue;
-      grew = true;
-      const int before = kind == kPassI && p.Offloads(s) ? kCopyL
-                         : kind == kCopyO                ? kPassF
-                                                         : kind - 1;
-      // A micro-batch's backwards need all its forwards.
-      const int needed = before == kPassF ? n / p.slices * p.slices + p.slices : n + 1;
-      if (kind > 0 && needed > done(SymbolOf(s, before))) continue;
-      word->push_back(symbol);
+    std::vector<int> done(kSymbolKinds, 0);
+    std::vector<bool> sent;  // [unit] whose F is done
+    for (const Symbol symbol : *word) {
+      if (StageOf(symbol) != s) continue;
+      ++done[KindOf(symbol)];
+      if (IsForward(symbol)) sent.push_back(KindOf(symbol) == kSentF);
+    }
+    const auto forwards = static_cast<int>(sent.size()), inputs = done[kPassI];
+    // A micro-batch's backwards need all its forwards.
+    const bool can_back = inputs / p.slices * p.slices + p.slices <= forwards;
+    const auto trips = can_back ? std::count(sent.begin(), sent.begin() + inputs + 1, true) : 0;
+    const std::vector<bool> can = {
+        forwards < p.units(),        inputs < p.units() && can_back && trips <= done[kCopyL],
+        done[kPassW] < inputs,       done[kCopyO] < done[kSentF],
+        done[kCopyL] < done[kCopyO], forwards < p.units()};
+    grew = grew || inputs < p.units() || (p.split_backward && done[kPassW] < p.units());
+    for (int kind = 0; kind < kSymbolKinds; ++kind) {
+      if (!p.Has(SymbolOf(s, kind)) || !can[kind]) continue;
+      word->push_back(SymbolOf(s, kind));
       AllWords(p, device, word, words);
       word->pop_back();
     }
@@ -116,11 +122,20 @@ void AllWords(const SynthesisProblem& p, int device, std::vector<Symbol>* word,
 
 }  // namespace
 
-int64_t ShortestOfAll(const SynthesisProblem& p) {
+int64_t ShortestOfAll(const SynthesisProblem& p, const SentSet* sent) {
   std::vector<std::vector<std::vector<Symbol>>> words(p.devices);
   for (int d = 0; d < p.devices; ++d) {
     std::vector<Symbol> word;
     AllWords(p, d, &word, &words[d]);
+    const auto other = [&](const std::vector<Symbol>& own) {
+      const SentSet of_word = SentIn(p, {own});
+      for (int s = 0; s < p.stages(); ++s) {
+        if (p.device_of_stage[s] == d && of_word[s] != (*sent)[s]) return true;
+      }
+      return false;
+    };
+    if (sent == nullptr) continue;
+    words[d].erase(std::remove_if(words[d].begin(), words[d].end(), other), words[d].end());
   }
   WordEvaluator evaluator(p);
   int64_t least = kNoMakespan;

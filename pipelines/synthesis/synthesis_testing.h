@@ -22,8 +22,9 @@ SynthesisProblem RandomSlices(uint64_t seed, int devices, int micro_batches, int
 SynthesisProblem UnitSlices(int devices, int micro_batches, int slices,
                             std::vector<int> device_of_stage);
 
-// ns, over all words of all devices; kNoMakespan: none fits.
-int64_t ShortestOfAll(const SynthesisProblem& problem);
+// ns, over all words of all devices; kNoMakespan: none fits. `sent`: of those that send just these to
+// the host.
+int64_t ShortestOfAll(const SynthesisProblem& problem, const SentSet* sent = nullptr);
 
 }  // namespace pipelab
 

@@ -10,6 +10,8 @@
 #include "pipelines/synthesis/evaluate.h"
 #include "pipelines/synthesis/exact.h"
 #include "pipelines/synthesis/heads.h"
+#include "pipelines/synthesis/local_search.h"
+#include "pipelines/synthesis/place_copies.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_macros.h"
 
@@ -18,6 +20,7 @@ namespace {
 
 constexpr int kWidths[] = {1, 8, 64, 256};
 constexpr double kLeads[] = {1, 0, 3};  // of copies back
+constexpr double kRooms[] = {1.5, 2};
 constexpr int kMostExactPasses = 400;
 constexpr int kMostExactUnits = 16;
 
@@ -41,14 +44,11 @@ class Synthesizer {
       result_.catalogue = std::move(orders[0]);
       Take(result_.catalogue.words, result_.catalogue.scheme);
     }
-    for (const int width : kWidths) {
-      if (width > options_.widest || Over()) break;
-      BeamOptions beam;
-      beam.width = width;
-      Beam(beam, absl::StrCat("beam of ", beam.width));
-    }
+    Beams();
+    Improve(0);
     Exact();
     for (int round = 0; round < options_.rounds && !Over(); ++round) Vary(round);
+    Improve(1);
     if (result_.proof.words.empty()) {
       if (result_.stopped) {
         return absl::DeadlineExceededError("synthesis: no order was found in the time");
@@ -81,10 +81,59 @@ class Synthesizer {
     }
   }
 
+  // Each width; where there may be copies with all at the host, every second one, and as it comes,
+  // and in more room.
+  void Beams() {
+    const SentSet all = EvenlySent(p_, 1), half = EvenlySent(p_, 0.5);
+    std::vector<const SentSet*> sent = {nullptr};
+    if (p_.HasCopies()) sent = {&all, &half, nullptr};
+    for (const int width : kWidths) {
+      if (width > options_.widest) break;
+      BeamOptions beam;
+      beam.width = width;
+      for (const SentSet* set : sent) {
+        if (Over()) return;
+        beam.sent = set;
+        Beam(beam, absl::StrCat("beam of ", width));
+      }
+      beam.sent = nullptr;
+      for (const double room : kRooms) {
+        if (p_.HasCopies() && !p_.limits.free.empty() && !Over()) Relaxed(room, beam);
+      }
+    }
+  }
+
   void Beam(BeamOptions beam, const std::string& name) {
     if (result_.proof.makespan < kNoMakespan) beam.shorter_than = result_.proof.makespan;
     beam.stop = [this] { return Stopped(); };
     Take(BeamSearch(p_, heads_, beam), name);
+  }
+
+  // Where there may be copies, many orders are equally long.
+  void Improve(uint64_t number) {
+    if (!p_.HasCopies() || result_.proof.words.empty() || Over()) return;
+    LocalSearchOptions local;
+    local.moves = options_.moves;
+    local.seed = random_.Bits(1000 + number);
+    local.stop = [this] { return Stopped(); };
+    Take(LocalSearch(p_, result_.proof.words, local), "local search");
+  }
+
+  // Passes in more room than there is, and what does not fit goes to the host.
+  void Relaxed(double room, BeamOptions beam) {
+    SynthesisProblem more = p_;
+    more.may_offload.clear();
+    for (Bytes& free : more.limits.free) {
+      free = Bytes(static_cast<int64_t>(room * static_cast<double>(free.value())));
+    }
+    beam.stop = [this] { return Stopped(); };
+    if (result_.proof.makespan < kNoMakespan) beam.shorter_than = result_.proof.makespan;
+    const OrderWords passes = BeamSearch(more, ComputeHeads(more, true), beam);
+    if (passes.empty()) return;
+    for (const double lead : kLeads) {
+      Take(CopiesAsNeeded(p_, passes, lead),
+           absl::StrCat("beam of ", beam.width, " in ", room, " times the room, copies as needed"));
+    }
   }
 
   // Noise from the begin, or from a time of the best order on.

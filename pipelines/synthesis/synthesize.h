@@ -7,10 +7,10 @@
 //   ScheduleOf(problem, found.proof.words);
 //
 // Starts from every schedule of the catalogue that the problem can say and that fits, so it is never
-// longer than the best of them; where the problem offloads and the scheme does not, its copies are
-// placed by a rule (WithCopies). Then rounds of beams, wider ones and ones that rebuild the best
-// order from some time on, and for small problems the exact search. Deterministic by seed unless
-// the time limit or `stop` ends it.
+// longer than the best of them; where the problem may offload and the scheme does not, as it is, and
+// with the copies that make room (place_copies.h). Then rounds of beams, wider ones and ones that
+// rebuild the best order from some time on, local search where there may be copies, and for small
+// problems the exact search. Deterministic by seed unless the time limit or `stop` ends it.
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_SYNTHESIZE_H_
 #define PIPELAB_PIPELINES_SYNTHESIS_SYNTHESIZE_H_
 
@@ -36,6 +36,7 @@ struct SynthesisOptions {
   int rounds = 12;               // of varied beams; a time limit ends them early
   int widest = 256;              // beam
   int64_t exact_nodes = 300000;  // of the exact search
+  int64_t moves = 20000;         // of each of two local searches, where there may be copies
   uint64_t seed = 1;
   std::function<void(const SynthesisProgress&)> progress;  // each time the order becomes shorter
   std::function<bool()> stop;                              // asked often; true: the best so far
@@ -49,7 +50,7 @@ struct CatalogueOrder {
 
 struct Synthesis {
   Proof proof;
-  std::string found_by;      // "zb1p", "beam of 64", "exact search"
+  std::string found_by;      // "zb1p", "beam of 64", "local search", "exact search"
   CatalogueOrder catalogue;  // the shortest that fits; no words: none does
   int64_t exact_nodes = 0;
   bool stopped = false;  // by the time limit or `stop`

@@ -1,5 +1,7 @@
 // Words as schedules, and back.
 #include <algorithm>
+#include <cmath>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -9,42 +11,32 @@
 
 namespace pipelab {
 
-std::vector<Symbol> WithCopies(const SynthesisProblem& p, const std::vector<Symbol>& word,
-                               double lead) {
-  std::vector<int64_t> begin(word.size() + 1, 0);  // of passes that never wait
-  for (size_t i = 0; i < word.size(); ++i) begin[i + 1] = begin[i] + p.Length(word[i]);
-  std::vector<std::vector<Symbol>> before(word.size());
-  std::vector<std::vector<size_t>> forwards(p.stages());
-  std::vector<int> inputs(p.stages(), 0);
-  size_t last = 0;  // copies come back in the order of backwards
-  for (size_t i = 0; i < word.size(); ++i) {
-    const int s = StageOf(word[i]);
-    if (!p.Offloads(s)) continue;
-    if (KindOf(word[i]) == kPassF) forwards[s].push_back(i);
-    if (KindOf(word[i]) != kPassI) continue;
-    const size_t forward = forwards[s][inputs[s]++];
-    const double early = (1 + lead) * static_cast<double>(p.host_copy[s]);
-    size_t load = i;
-    while (load > forward + 1 && static_cast<double>(begin[i] - begin[load]) < early) --load;
-    last = std::max(load, last);
-    before[last].push_back(SymbolOf(s, kCopyL));
+SentSet EvenlySent(const SynthesisProblem& p, double share) {
+  SentSet sent(p.stages(), std::vector<bool>(p.micro_batches, false));
+  for (int s = 0; s < p.stages(); ++s) {
+    for (int m = 0; m < p.micro_batches && p.MayOffload(s); ++m) {
+      sent[s][m] = std::floor((m + 1) * share) > std::floor(m * share);
+    }
   }
-  std::vector<Symbol> with;
-  for (size_t i = 0; i < word.size(); ++i) {
-    with.insert(with.end(), before[i].begin(), before[i].end());
-    with.push_back(word[i]);
-    const int s = StageOf(word[i]);
-    if (KindOf(word[i]) == kPassF && p.Offloads(s)) with.push_back(SymbolOf(s, kCopyO));
+  return sent;
+}
+
+SentSet SentIn(const SynthesisProblem& p, const OrderWords& words) {
+  SentSet sent(p.stages());
+  for (const auto& word : words) {
+    for (const Symbol symbol : word) {
+      if (IsForward(symbol)) sent[StageOf(symbol)].push_back(KindOf(symbol) == kSentF);
+    }
   }
-  return with;
+  return sent;
 }
 
 namespace {
 
 Action ActionOf(const SynthesisProblem& p, Symbol symbol, int n) {
-  constexpr ActionKind kKinds[] = {ActionKind::kForward, ActionKind::kBackwardInput,
+  constexpr ActionKind kKinds[] = {ActionKind::kForward,        ActionKind::kBackwardInput,
                                    ActionKind::kBackwardWeight, ActionKind::kOffload,
-                                   ActionKind::kReload};
+                                   ActionKind::kReload,         ActionKind::kForward};
   Action action;
   action.kind = kKinds[KindOf(symbol)];
   if (KindOf(symbol) == kPassI && !p.split_backward) action.kind = ActionKind::kBackward;
@@ -65,9 +57,12 @@ Schedule ScheduleOf(const SynthesisProblem& p, const OrderWords& words) {
   schedule.num_slices = p.slices;
   schedule.order.resize(p.devices);
   std::vector<int> next(p.symbols(), 0);
+  std::vector<std::vector<int>> sent(p.stages());
   for (int d = 0; d < p.devices; ++d) {
     for (const Symbol symbol : words[d]) {
-      schedule.order[d].push_back(ActionOf(p, symbol, next[symbol]++));
+      const int n = next[CountedAs(symbol)]++, s = StageOf(symbol);
+      if (KindOf(symbol) == kSentF) sent[s].push_back(n);
+      schedule.order[d].push_back(ActionOf(p, symbol, IsCopy(symbol) ? sent[s][n] : n));
     }
   }
   if (!p.recomputed.empty()) InsertRecompute(&schedule, p.recomputed);
@@ -93,20 +88,33 @@ absl::StatusOr<OrderWords> WordsOf(const SynthesisProblem& p, const Schedule& sc
   }
   OrderWords words(p.devices);
   std::vector<int> next(p.symbols(), 0);
+  std::vector<std::set<int>> goes(p.stages());     // micro-batches, to the host
+  std::vector<std::vector<int>> sent(p.stages());  // in the order of their forwards
+  for (const auto& list : schedule.order) {
+    for (const Action& a : list) {
+      if (a.kind == ActionKind::kOffload) goes[a.stage].insert(a.micro_batch);
+    }
+  }
   for (int d = 0; d < p.devices; ++d) {
     const auto add = [&](int kind, const Action& a) {
       const Symbol symbol = SymbolOf(a.stage, kind);
       words[d].push_back(symbol);
-      const int n = next[symbol]++;
+      const int n = next[CountedAs(symbol)]++;
+      std::vector<int>& of_stage = sent[a.stage];
+      if (kind == kSentF) of_stage.push_back(n);
+      if (IsCopy(symbol)) {
+        return n < static_cast<int>(of_stage.size()) && of_stage[n] == a.micro_batch;
+      }
       return n / p.slices == a.micro_batch && p.SliceOf(symbol, n) == a.slice;
     };
     for (const Action& a : schedule.order[d]) {
       if (a.kind == ActionKind::kRecompute && p.Recomputes(a.stage)) continue;
       bool in_order = false;
       if (IsHostTransfer(a.kind)) {
-        in_order = p.Offloads(a.stage) && add(a.kind == ActionKind::kOffload ? kCopyO : kCopyL, a);
+        in_order =
+            p.MayOffload(a.stage) && add(a.kind == ActionKind::kOffload ? kCopyO : kCopyL, a);
       } else if (a.kind == ActionKind::kForward) {
-        in_order = add(kPassF, a);
+        in_order = add(goes[a.stage].count(a.micro_batch) > 0 ? kSentF : kPassF, a);
       } else if (a.kind == ActionKind::kBackward) {
         in_order = add(kPassI, a) && (!p.split_backward || add(kPassW, a));
       } else if (p.split_backward && a.kind == ActionKind::kBackwardInput) {
