@@ -1,5 +1,5 @@
-// Copies to the host and back, of some micro-batches, as a part of the order: brute force, proofs,
-// copies as needed, local search, the schemes.
+// Copies to the host and back, of some micro-batches, as a part of the order: brute force, bounds,
+// proofs, the schemes.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -15,34 +15,15 @@
 #include "pipelines/synthesis/evaluate.h"
 #include "pipelines/synthesis/exact.h"
 #include "pipelines/synthesis/heads.h"
-#include "pipelines/synthesis/local_search.h"
-#include "pipelines/synthesis/place_copies.h"
 #include "pipelines/synthesis/problem.h"
 #include "pipelines/synthesis/synthesis_testing.h"
 #include "pipelines/synthesis/synthesize.h"
-#include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
 namespace {
 
 using testing::HasSubstr;
-
-// One stage at least may offload, with copies of unequal times, and none is recomputed.
-SynthesisProblem RandomCopies(uint64_t seed, int devices, int micro_batches,
-                              std::vector<int> device_of_stage) {
-  SynthesisProblem p = RandomProblem(seed, devices, micro_batches, std::move(device_of_stage));
-  const CounterRng random(seed, "copies");
-  p.recomputed.clear();
-  for (int s = 0; s < p.stages(); ++s) {
-    p.host_copy.push_back(1 + static_cast<int64_t>(random.Below(2 * s, 5)));
-    p.may_offload.push_back(random.Below(2 * s + 1, 2) == 0);
-  }
-  p.may_offload[seed % p.stages()] = true;
-  // Where a quarter have no limit.
-  if (seed % 4 == 3) p.limits.free.clear();
-  return p;
-}
 
 TEST(HostCopies, ExactSearchIsBruteForce) {
   const std::vector<std::vector<int>> placements = {{0, 1}, {0}, {0, 1, 2}, {0, 1, 1, 0}, {0, 0}};
@@ -101,121 +82,6 @@ TEST(HostCopies, OrdersOfBeamsAndTheirBoundsHold) {
     }
   }
   EXPECT_GT(found, 30);
-}
-
-// Room for 4 of the 8 micro-batches in flight, and the first four devices offload.
-SynthesisProblem HalfRoom(int64_t copy, int micro_batches = 16) {
-  SynthesisProblem p = UnitProblem(8, micro_batches, LoopedDevices(8, 1));
-  p.limits.free.assign(8, Bytes(4));
-  p.host_copy.assign(8, copy);
-  p.may_offload.assign(8, false);
-  std::fill_n(p.may_offload.begin(), 4, true);
-  return p;
-}
-
-TEST(HostCopies, MakeAnOrderShorterInTheSameMemory) {
-  const SynthesisProblem p = HalfRoom(1);
-  SynthesisProblem held = p;
-  held.may_offload.clear();
-  SynthesisOptions options;
-  options.rounds = 3;
-  options.widest = 64;
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Synthesis without, Synthesize(held, options));
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Synthesis with, Synthesize(p, options));
-  EXPECT_LT(with.proof.makespan, without.proof.lower_bound());
-  EXPECT_THAT(CheckProof(p, with.proof), IsOk());
-}
-
-// Never longer than with all at the host, or none, in searches as long; and here shorter.
-TEST(HostCopies, NeitherAllNorNoneIsTheShortest) {
-  const SynthesisProblem p = HalfRoom(2);
-  SynthesisOptions options;
-  options.rounds = 2;
-  options.widest = 8;
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Synthesis found, Synthesize(p, options));
-  EXPECT_THAT(CheckProof(p, found.proof), IsOk());
-  for (const double share : {0.0, 0.5, 1.0}) {
-    const SentSet sent = EvenlySent(p, share);
-    for (const int width : {1, 8}) {
-      BeamOptions beam;
-      beam.width = width;
-      beam.sent = &sent;
-      const OrderWords words = BeamSearch(p, ComputeHeads(p, true), beam);
-      if (words.empty()) continue;
-      EXPECT_LE(found.proof.makespan, WordEvaluator(p).Makespan(words)) << share << " " << width;
-    }
-  }
-  int goes = 0, stays = 0;  // of the stages that may offload
-  const SentSet sent = SentIn(p, found.proof.words);
-  for (int s = 0; s < 4; ++s) {
-    for (const bool is_sent : sent[s]) ++(is_sent ? goes : stays);
-  }
-  EXPECT_GT(goes, 0);
-  EXPECT_GT(stays, 0);
-}
-
-// An order that needs more room than there is, with the copies that make it.
-TEST(HostCopies, AreMadeAsNeeded) {
-  int fitted = 0;
-  for (uint64_t seed = 0; seed < 40; ++seed) {
-    SynthesisProblem p = RandomCopies(seed, 3, 6, LoopedDevices(3, 1 + seed % 2));
-    if (!CheckProblem(p).ok() || p.limits.free.empty()) continue;
-    SynthesisProblem more = p;
-    more.may_offload.clear();
-    for (Bytes& free : more.limits.free) free = free + free;
-    const OrderWords passes = BeamSearch(more, ComputeHeads(more, true), {});
-    if (passes.empty()) continue;
-    bool fits = true;
-    for (int d = 0; d < 3; ++d) fits = fits && FitsMemory(p, d, passes[d]);
-    const OrderWords words = CopiesAsNeeded(p, passes, static_cast<double>(seed % 2));
-    if (fits) {
-      EXPECT_EQ(words, passes) << seed;  // nothing is short
-    }
-    if (fits || words.empty()) continue;
-    ++fitted;
-    const int64_t makespan = WordEvaluator(p).Makespan(words);
-    ASSERT_LT(makespan, kNoMakespan) << seed;
-    EXPECT_THAT(CheckProof(p, {words, makespan, BestBound(p), ""}), IsOk()) << seed;
-    OrderWords without = words;
-    for (auto& word : without) {
-      word.erase(std::remove_if(word.begin(), word.end(), IsCopy), word.end());
-      std::transform(word.begin(), word.end(), word.begin(), CountedAs);
-    }
-    EXPECT_EQ(without, passes) << seed;
-  }
-  EXPECT_GT(fitted, 5);
-}
-
-// From one micro-batch after the other on: valid, no longer at any time, and the shortest there is
-// for most small problems.
-TEST(HostCopies, LocalSearchLeadsToShortOrders) {
-  int shortest = 0, all = 0;
-  for (uint64_t seed = 0; seed < 30; ++seed) {
-    const SynthesisProblem p = RandomCopies(seed, 2, 3, {0, 1});
-    if (!CheckProblem(p).ok()) continue;
-    OrderWords words(2);
-    for (int m = 0; m < 3; ++m) {
-      for (int s = 0; s < 2; ++s) {
-        for (int kind = 0; kind < p.kinds(); ++kind) words[s].push_back(SymbolOf(s, kind));
-      }
-    }
-    LocalSearchOptions options;
-    options.moves = 4000;
-    const OrderWords found = LocalSearch(p, words, options);
-    EXPECT_EQ(found, LocalSearch(p, words, options));
-    const int64_t makespan = WordEvaluator(p).Makespan(found);
-    EXPECT_LE(makespan, WordEvaluator(p).Makespan(words));
-    EXPECT_THAT(CheckProof(p, {found, makespan, BestBound(p), ""}), IsOk()) << seed;
-    ExactOptions exact;
-    exact.shorter_than = kNoMakespan;
-    const ExactResult least = SearchExactly(p, ComputeHeads(p, true), exact);
-    ASSERT_TRUE(least.complete);
-    EXPECT_GE(makespan, least.makespan);
-    ++all;
-    shortest += makespan == least.makespan ? 1 : 0;
-  }
-  EXPECT_GT(all, 20);
-  EXPECT_GT(shortest, all * 2 / 3);
 }
 
 // A scheme that offloads is a start with the copies that it has, in just the memory that it takes.

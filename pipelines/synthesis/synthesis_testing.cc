@@ -86,6 +86,29 @@ SynthesisProblem UnitSlices(int devices, int micro_batches, int slices, std::vec
   return p;
 }
 
+SynthesisProblem RandomCopies(uint64_t seed, int devices, int micro_batches,
+                              std::vector<int> device_of_stage) {
+  SynthesisProblem p = RandomProblem(seed, devices, micro_batches, std::move(device_of_stage));
+  const CounterRng random(seed, "copies");
+  p.recomputed.clear();
+  for (int s = 0; s < p.stages(); ++s) {
+    p.host_copy.push_back(1 + static_cast<int64_t>(random.Below(2 * s, 5)));
+    p.may_offload.push_back(random.Below(2 * s + 1, 2) == 0);
+  }
+  p.may_offload[seed % p.stages()] = true;
+  if (seed % 4 == 3) p.limits.free.clear();
+  return p;
+}
+
+SynthesisProblem HalfRoom(int64_t copy, int micro_batches) {
+  SynthesisProblem p = UnitProblem(8, micro_batches, LoopedDevices(8, 1));
+  p.limits.free.assign(8, Bytes(4));
+  p.host_copy.assign(8, copy);
+  p.may_offload.assign(8, false);
+  std::fill_n(p.may_offload.begin(), 4, true);
+  return p;
+}
+
 namespace {
 
 // All words of a device that fit.

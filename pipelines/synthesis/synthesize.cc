@@ -21,6 +21,7 @@ namespace {
 constexpr int kWidths[] = {1, 8, 64, 256};
 constexpr double kLeads[] = {1, 0, 3};  // of copies back
 constexpr double kRooms[] = {1.5, 2};
+constexpr int64_t kManySymbols = 2000;
 constexpr int kMostExactPasses = 400;
 constexpr int kMostExactUnits = 16;
 
@@ -113,7 +114,8 @@ class Synthesizer {
   void Improve(uint64_t number) {
     if (!p_.HasCopies() || result_.proof.words.empty() || Over()) return;
     LocalSearchOptions local;
-    local.moves = options_.moves;
+    // Small ones have more, which take no longer than those of large ones.
+    local.moves = options_.moves * std::clamp<int64_t>(kManySymbols / p_.Symbols(), 1, 8);
     local.seed = random_.Bits(1000 + number);
     local.stop = [this] { return Stopped(); };
     Take(LocalSearch(p_, result_.proof.words, local), "local search");

@@ -36,7 +36,8 @@ struct SynthesisOptions {
   int rounds = 12;               // of varied beams; a time limit ends them early
   int widest = 256;              // beam
   int64_t exact_nodes = 300000;  // of the exact search
-  int64_t moves = 20000;         // of each of two local searches, where there may be copies
+  int64_t moves = 20000;         // of each of two local searches, where there may be copies; small
+                                 // problems have up to 8 times as many
   uint64_t seed = 1;
   std::function<void(const SynthesisProgress&)> progress;  // each time the order becomes shorter
   std::function<bool()> stop;                              // asked often; true: the best so far
