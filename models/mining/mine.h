@@ -59,7 +59,7 @@ struct Mining {
   std::vector<MinedPair> grams_alone;  // what grams find without learning: every mutual pair
   std::vector<MineIteration> iterations;
   // How often sentences that taught nothing are mined, over how often the others are (see above); 0
-  // where nothing was mined.
+  // where there was nothing to test.
   double held_out = 0;
   // With the scores of the last iteration; empty where there was none.
   Neighbours candidates = {0, 0, 1};
