@@ -23,10 +23,11 @@ constexpr double kPoor = 0.3, kNear = 0.02;  // of estimated precisions
 constexpr int kHeldOut = 5;                  // one sentence of x in so many
 constexpr double kAsOften = 0.75;
 
-// The two lists, as they are scored.
+// The two lists, as they are scored, and the pairs by grams, which no iteration changes.
 struct Lists {
   ScoredList x, y;
   GramVectors grams;
+  std::vector<MinedPair> by_grams;
 };
 
 int64_t Size(const std::vector<MinedPair>& pairs) { return static_cast<int64_t>(pairs.size()); }
@@ -110,9 +111,8 @@ Mining Iterate(const Lists& lists, const MineOptions& options, int held_out) {
   ScoreOptions scores;
   scores.threads = options.threads;
   Mining mining;
-  mining.grams_alone = PairsByGrams(lists.grams, options);
-  std::vector<MinedPair> teachers = WithoutHeldOut(
-      LongPairs(AtLeast(mining.grams_alone, kFirstRatio), lists.x, lists.y), held_out);
+  std::vector<MinedPair> teachers =
+      WithoutHeldOut(LongPairs(AtLeast(lists.by_grams, kFirstRatio), lists.x, lists.y), held_out);
   std::vector<MinedPair> learned;
   double right = 0;  // of mining.pairs, as estimated
   int still = 0;     // iterations without growth, one after the other
@@ -178,9 +178,12 @@ absl::StatusOr<Mining> Mine(const std::vector<std::string>& x, const std::vector
                             const MineOptions& options) {
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<Sentence> x_sentences, ReadSentences(x, "x"));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<Sentence> y_sentences, ReadSentences(y, "y"));
-  const Lists lists = {MakeScoredList(x_sentences), MakeScoredList(y_sentences),
-                       MakeGramVectors(x_sentences, y_sentences)};
+  GramVectors grams = MakeGramVectors(x_sentences, y_sentences);
+  std::vector<MinedPair> by_grams = PairsByGrams(grams, options);
+  const Lists lists = {MakeScoredList(x_sentences), MakeScoredList(y_sentences), std::move(grams),
+                       std::move(by_grams)};
   Mining mining = Iterate(lists, options, /*held_out=*/0);
+  mining.grams_alone = lists.by_grams;
   if (mining.iterations.empty()) return mining;
   if (mining.pairs.empty()) MineSoftly(options, &mining);
   if (mining.pairs.empty()) return mining;
