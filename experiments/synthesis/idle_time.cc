@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "pipelines/synthesis/bound.h"
 #include "pipelines/synthesis/check_proof.h"
 #include "pipelines/synthesis/problem.h"
@@ -138,47 +139,74 @@ absl::StatusOr<IdleRow> RunRow(int P, int M, double memory, const SynthesisStudy
   return row;
 }
 
-// Shares of idle time that is gone, of all rows where there is some to compare with, in %.
-std::vector<double> Gains(const std::vector<IdleRow>& rows, bool pipe_offload) {
-  std::vector<double> gains;
-  for (const IdleRow& r : rows) {
-    const double other = pipe_offload ? r.pipe_offload : r.best();
-    if (other > 0 && r.synthesized >= 0) gains.push_back(100 * (1 - r.synthesized / other));
-  }
-  return gains;
+// The share of `other`'s idle time that is gone, in %. Null: there is nothing to compare.
+absl::optional<double> GainOf(const IdleRow& r, double other) {
+  if (other <= 0 || r.synthesized < 0) return absl::nullopt;
+  return 100 * (1 - r.synthesized / other);
 }
 
-Claim IdleClaim(const std::vector<IdleRow>& rows, bool pipe_offload) {
+Claim Named(const char* id, absl::string_view than, absl::string_view which) {
   Claim c =
-      PaperClaim(pipe_offload ? "optpipe.idle_pipeoffload" : "optpipe.idle",
-                 absl::StrCat("idle time less at the same memory than ",
-                              pipe_offload ? "the best of PipeOffload's schemes"
-                                           : "the best of zero-bubble schedules and PipeOffload's",
-                              ", median over sizes with equal times"),
+      PaperClaim(id, absl::StrCat("idle time less at the same memory than ", than, ", ", which),
                  "OptPipe (arXiv 2510.05186, withdrawn), abstract", "read");
   c.unit = "%";
   Published(&c, kPaper);
-  const std::vector<double> gains = Gains(rows, pipe_offload);
+  return c;
+}
+
+constexpr char kBoth[] = "the best of zero-bubble schedules and PipeOffload's";
+
+// What the abstract says.
+Claim MostClaim(const std::vector<IdleRow>& rows) {
+  Claim c = Named("optpipe.idle_most", kBoth, "\"up to\"");
+  double most = 0;
+  const IdleRow* where = nullptr;
+  for (const IdleRow& r : rows) {
+    const auto gain = GainOf(r, r.best());
+    if (!gain.has_value() || (where != nullptr && *gain <= most)) continue;
+    most = *gain;
+    where = &r;
+  }
+  if (where == nullptr) {
+    NotMade(&c, "none of their schedules fits");
+    return c;
+  }
+  Found(&c, Origin::kComputed, most,
+        absl::StrFormat("%.1f %% with P = %d, M = %d in %g P", most, where->devices,
+                        where->micro_batches, where->memory));
+  MetIf(&c, most >= kPaper, "at least 50 % at one size",
+        "the sizes of the paper's runs are not known");
+  return c;
+}
+
+// More than the abstract says: so much at the middle size.
+Claim MedianClaim(const std::vector<IdleRow>& rows, bool pipe_offload) {
+  Claim c = Named(pipe_offload ? "optpipe.idle_pipeoffload" : "optpipe.idle",
+                  pipe_offload ? "the best of PipeOffload's schemes" : kBoth,
+                  "median over sizes with equal times");
+  std::vector<double> gains;
+  for (const IdleRow& r : rows) {
+    const auto gain = GainOf(r, pipe_offload ? r.pipe_offload : r.best());
+    if (gain.has_value()) gains.push_back(*gain);
+  }
   if (gains.empty()) {
     NotMade(&c, "none of their schedules fits");
     return c;
   }
-  const auto most = *std::max_element(gains.begin(), gains.end());
   const int64_t halved =
       std::count_if(gains.begin(), gains.end(), [](double g) { return g >= kPaper; });
   const double median = MedianOf(gains);
   Found(&c, Origin::kComputed, median,
-        absl::StrFormat("median %.1f %%, most %.1f %%, %d of %d sizes at 50 %% or more", median,
-                        most, static_cast<int>(halved), static_cast<int>(gains.size())));
-  MetIf(
-      &c, median >= kPaper, "at least 50 %",
-      pipe_offload
-          ? "the paper's is an \"up to\"; with a quarter of 1F1B's memory the search finds little "
-            "that is shorter than po_f; the sizes of the paper's runs are not known"
-          : "the paper's is an \"up to\"; where 1F1B's memory is there, zero-bubble schedules are "
-            "at "
-            "the bound; with a quarter of it the search finds little that is shorter than po_f; "
-            "the sizes of the paper's runs are not known");
+        absl::StrFormat("median %.1f %%, %d of %d sizes at 50 %% or more", median,
+                        static_cast<int>(halved), static_cast<int>(gains.size())));
+  MetIf(&c, median >= kPaper, "at least 50 %",
+        absl::StrCat("the paper's is an \"up to\"; ",
+                     pipe_offload ? ""
+                                  : "where 1F1B's memory is there, zero-bubble schedules are at "
+                                    "the bound; ",
+                     "with a quarter of ", pipe_offload ? "1F1B's memory" : "it",
+                     " the search finds little that is shorter than po_f; the sizes of the paper's "
+                     "runs are not known"));
   return c;
 }
 
@@ -221,23 +249,22 @@ Table IdleTable(const std::vector<IdleRow>& rows) {
     const auto cell = [](double idle, const std::string& note) {
       return idle < 0 ? Missing("none fits") : Computed(idle).WithNote(note);
     };
-    const bool compared = r.best() > 0 && r.synthesized >= 0;
+    const auto gain = GainOf(r, r.best());
     t.AddRow(
         {Label(absl::StrCat(r.devices)), Label(absl::StrCat(r.micro_batches)),
          Label(absl::StrFormat("%g P", r.memory)), cell(r.catalogue, r.scheme),
          cell(r.pipe_offload, r.offload_scheme),
          cell(r.synthesized, absl::StrCat(r.placement, "; ", r.found_by,
                                           r.stopped ? "; the limit of time ended a search" : "")),
-         Computed(r.bound),
-         compared ? Computed(100 * (1 - r.synthesized / r.best()))
-                  : Missing("nothing to compare with"),
+         Computed(r.bound), gain.has_value() ? Computed(*gain) : Missing("nothing to compare with"),
          Measured(r.seconds)});
   }
   return t;
 }
 
 std::vector<Claim> IdleClaims(const std::vector<IdleRow>& rows) {
-  return {IdleClaim(rows, /*pipe_offload=*/false), IdleClaim(rows, /*pipe_offload=*/true)};
+  return {MostClaim(rows), MedianClaim(rows, /*pipe_offload=*/false),
+          MedianClaim(rows, /*pipe_offload=*/true)};
 }
 
 }  // namespace pipelab
