@@ -45,11 +45,12 @@ absl::Status ReadRow(const JsonObject& row, const PublishedVocabularyRun& run,
 
 absl::Status ReadRun(const JsonObject& object, const std::vector<int64_t>& words,
                      std::vector<PublishedVocabularyCell>* cells) {
-  PIPELAB_RETURN_IF_ERROR(
-      object.AllowKeys({"table", "tag", "devices", "layers", "hidden", "heads", "tokens", "rows"}));
+  PIPELAB_RETURN_IF_ERROR(object.AllowKeys(
+      {"table", "tag", "peak_tflops", "devices", "layers", "hidden", "heads", "tokens", "rows"}));
   PublishedVocabularyRun run;
   PIPELAB_ASSIGN_OR_RETURN(run.table, object.String("table"));
   PIPELAB_ASSIGN_OR_RETURN(run.tag, object.String("tag"));
+  PIPELAB_ASSIGN_OR_RETURN(run.peak_tflops, object.Number("peak_tflops"));
   PIPELAB_ASSIGN_OR_RETURN(const int64_t devices, object.Integer("devices", 1, kMost));
   run.devices = static_cast<int>(devices);
   for (const auto& [key, value] :
@@ -59,6 +60,54 @@ absl::Status ReadRun(const JsonObject& object, const std::vector<int64_t>& words
   }
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> rows, object.Objects("rows"));
   for (const JsonObject& row : rows) PIPELAB_RETURN_IF_ERROR(ReadRow(row, run, words, cells));
+  return absl::OkStatus();
+}
+
+// Of each device, in us.
+absl::StatusOr<std::vector<double>> ReadPasses(const JsonObject& row, absl::string_view key,
+                                               size_t devices) {
+  PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json* list, row.List(key));
+  std::vector<double> times;
+  for (const nlohmann::json& value : *list) {
+    if (!value.is_number() || value <= 0) return row.Error(key, "must be numbers above 0");
+    times.push_back(value.get<double>());
+  }
+  if (times.size() == devices) return times;
+  return row.Error(key, "has ", times.size(), " numbers, but there are ", devices, " devices");
+}
+
+absl::StatusOr<PublishedVocabularyLog> ReadLog(const JsonObject& row, size_t devices) {
+  PIPELAB_RETURN_IF_ERROR(row.AllowKeys({"system", "tokens", "words", "last_blocks", "step_ms",
+                                         "forward_us", "backward_us", "output_us", "tag"}));
+  PublishedVocabularyLog log;
+  PIPELAB_ASSIGN_OR_RETURN(log.system, row.String("system"));
+  PIPELAB_ASSIGN_OR_RETURN(log.tokens, row.Integer("tokens", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(log.vocabulary, row.Integer("words", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(log.last_blocks, row.Integer("last_blocks", 0, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(log.step_ms, row.Number("step_ms"));
+  PIPELAB_ASSIGN_OR_RETURN(log.forward_us, ReadPasses(row, "forward_us", devices));
+  PIPELAB_ASSIGN_OR_RETURN(log.backward_us, ReadPasses(row, "backward_us", devices));
+  if (row.Has("output_us")) {
+    PIPELAB_ASSIGN_OR_RETURN(log.output_us, ReadPasses(row, "output_us", devices));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(log.tag, row.String("tag"));
+  return log;
+}
+
+absl::Status ReadLogs(const JsonObject& logs, VocabularyPaper* paper) {
+  PIPELAB_RETURN_IF_ERROR(
+      logs.AllowKeys({"source", "devices", "layers", "hidden", "heads", "rows"}));
+  PIPELAB_ASSIGN_OR_RETURN(paper->logs_source, logs.String("source"));
+  PIPELAB_ASSIGN_OR_RETURN(const int64_t devices, logs.Integer("devices", 1, kMost));
+  paper->devices = static_cast<int>(devices);
+  PIPELAB_ASSIGN_OR_RETURN(paper->layers, logs.Integer("layers", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(paper->hidden, logs.Integer("hidden", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(paper->heads, logs.Integer("heads", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> rows, logs.Objects("rows"));
+  for (const JsonObject& row : rows) {
+    PIPELAB_ASSIGN_OR_RETURN(paper->logs.emplace_back(),
+                             ReadLog(row, static_cast<size_t>(devices)));
+  }
   return absl::OkStatus();
 }
 
@@ -80,12 +129,16 @@ absl::StatusOr<VocabularyPaper> ParseVocabularyPaper(absl::string_view text,
                                                      absl::string_view what) {
   PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json root, ParseJson(text, what));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject file, JsonObject::Root(root, what));
-  PIPELAB_RETURN_IF_ERROR(file.AllowKeys({"paper", "words", "runs"}));
+  PIPELAB_RETURN_IF_ERROR(file.AllowKeys({"paper", "words", "runs", "logs"}));
   VocabularyPaper paper;
   PIPELAB_ASSIGN_OR_RETURN(paper.paper, file.String("paper"));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int64_t> words, ReadWords(file));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> runs, file.Objects("runs"));
   for (const JsonObject& run : runs) PIPELAB_RETURN_IF_ERROR(ReadRun(run, words, &paper.cells));
+  if (file.Has("logs")) {
+    PIPELAB_ASSIGN_OR_RETURN(const JsonObject logs, file.Object("logs"));
+    PIPELAB_RETURN_IF_ERROR(ReadLogs(logs, &paper));
+  }
   return paper;
 }
 

@@ -14,6 +14,7 @@
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
 #include "experiments/study_main.h"
+#include "experiments/vocabulary/vocabulary_logs.h"
 #include "experiments/vocabulary/vocabulary_table.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
@@ -29,11 +30,16 @@ absl::Status Run(StudyRun* study) {
                            LoadCluster("--cluster", absl::GetFlag(FLAGS_cluster)));
   PIPELAB_RETURN_IF_ERROR(study->Begin());
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<VocabularyCell> cells, SimulateCells(paper, cluster));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<VocabularyLogSteps> logs,
+                           SimulateLogs(paper, cluster));
   Report& report = study->report();
   for (Claim& claim : VocabularyClaims(cells)) report.AddClaim(std::move(claim));
+  for (Claim& claim : VocabularyLogClaims(logs)) report.AddClaim(std::move(claim));
   report.AddTable(VocabularyTable(cells));
+  report.AddTable(VocabularyLogsTable(logs));
+  report.AddTable(VocabularyPassesTable(logs));
   report.AddTable(SpecificationTable({cluster}));
-  report.AddNote(absl::StrCat("Published figures: ", paper.paper, "."));
+  report.AddNote(absl::StrCat("Published figures: ", paper.paper, "; ", paper.logs_source, "."));
   return absl::OkStatus();
 }
 

@@ -1,11 +1,12 @@
 #include "experiments/vocabulary/vocabulary_steps.h"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "models/zoo/gpt.h"
 #include "pipelines/step/megatron_graph.h"
@@ -27,27 +28,12 @@ absl::StatusOr<ModelGraph> Gpt(const VocabularySizes& s) {
   return BuildGpt(c);
 }
 
-// [stage] Blocks beside embedding and loss, so that the longest stage has the fewest operations.
-// The paper counts t h (72 h + 12 t) for a block and 6 t h v for the output.
-std::vector<int64_t> BalancedBlocks(const VocabularySizes& s) {
-  const double output =
-      6.0 * static_cast<double>(s.vocabulary) / static_cast<double>(72 * s.hidden + 12 * s.tokens);
-  const int64_t others = s.devices - 1;
-  int64_t best = 0;
-  double least = std::numeric_limits<double>::infinity();
-  for (int64_t last = 0; last <= s.layers / s.devices; ++last) {
-    const int64_t most = (s.layers - last + others - 1) / others;
-    const double longest = std::max(static_cast<double>(last) + output, static_cast<double>(most));
-    if (longest < least) {
-      least = longest;
-      best = last;
-    }
-  }
-  std::vector<int64_t> blocks;
-  for (int64_t d = 0; d < others; ++d) {
-    blocks.push_back((s.layers - best) * (d + 1) / others - (s.layers - best) * d / others);
-  }
-  blocks.push_back(best);
+// [stage] Blocks beside embedding and loss.
+std::vector<int64_t> RedistributedBlocks(const VocabularySizes& s) {
+  const int64_t last = LastBlocks(s), others = s.devices - 1, rest = s.layers - last;
+  std::vector<int64_t> blocks(others, rest / others);
+  for (int64_t d = others - rest % others; d < others; ++d) ++blocks[d];
+  blocks.push_back(last);
   return blocks;
 }
 
@@ -88,7 +74,7 @@ StepConfig ConfigOf(VocabularySystem system, const VocabularySizes& s,
     c.vocabulary_barriers = system == VocabularySystem::kVocab2 ? 1 : 2;
     c.vocabulary_exchange = exchange;
   } else if (system == VocabularySystem::kRedistributed) {
-    c.layout = Layout(BalancedBlocks(s));
+    c.layout = Layout(RedistributedBlocks(s));
   } else {
     const int stages = (system == VocabularySystem::kVHalf ? 2 : 1) * s.devices;
     c.layout = Layout(std::vector<int64_t>(stages, s.layers / stages));
@@ -101,6 +87,56 @@ double ModelFlops(const VocabularySizes& s) {
   const auto h = static_cast<double>(s.hidden), l = static_cast<double>(s.layers),
              t = static_cast<double>(s.tokens), v = static_cast<double>(s.vocabulary);
   return 72 * s.micro_batches * t * l * h * h * (1 + t / (6 * h) + v / (12 * l * h));
+}
+
+// Where the passes of a device are: one stage of the chain, and one part of the head.
+struct DeviceStages {
+  int chain = 0, output = -1;
+};
+DeviceStages StagesOfDevice(VocabularySystem system, int devices, int device) {
+  if (!IsDivided(system)) return {device, -1};
+  return {devices + device, 2 * devices + device};
+}
+
+Nanoseconds Backward(const StageCost& c) { return c.backward_input + c.backward_weight; }
+
+VocabularyPasses PassesOf(const CostTable& costs, VocabularySystem system, int devices) {
+  VocabularyPasses passes;
+  for (int d = 0; d < devices; ++d) {
+    const DeviceStages of = StagesOfDevice(system, devices, d);
+    const StageCost& chain = costs.stages[of.chain];
+    passes.forward.push_back(chain.forward);
+    passes.backward.push_back(Backward(chain));
+    if (of.output < 0) continue;
+    const StageCost& output = costs.stages[of.output];
+    passes.output.push_back(output.forward + Backward(output));
+  }
+  return passes;
+}
+
+Nanoseconds Scaled(Nanoseconds time, Nanoseconds to, Nanoseconds from) {
+  return Nanoseconds(std::llround(static_cast<double>(time.value()) *
+                                  (static_cast<double>(to.value()) / from.value())));
+}
+
+void ScaleBackward(Nanoseconds to, Nanoseconds from, StageCost* cost) {
+  cost->backward_input = Scaled(cost->backward_input, to, from);
+  cost->backward_weight = Scaled(cost->backward_weight, to, from);
+}
+
+void TakePasses(const VocabularyPasses& passes, VocabularySystem system, int devices,
+                CostTable* costs) {
+  const VocabularyPasses ours = PassesOf(*costs, system, devices);
+  for (int d = 0; d < devices; ++d) {
+    const DeviceStages of = StagesOfDevice(system, devices, d);
+    StageCost& chain = costs->stages[of.chain];
+    chain.forward = passes.forward[d];
+    ScaleBackward(passes.backward[d], ours.backward[d], &chain);
+    if (of.output < 0) continue;
+    StageCost& output = costs->stages[of.output];
+    output.forward = Scaled(output.forward, passes.output[d], ours.output[d]);
+    ScaleBackward(passes.output[d], ours.output[d], &output);
+  }
 }
 
 int InFlight(const Schedule& s, int stage) {
@@ -135,26 +171,47 @@ const char* VocabularySystemName(VocabularySystem system) {
   return "?";
 }
 
+absl::StatusOr<VocabularySystem> FindVocabularySystem(absl::string_view name) {
+  for (int i = 0; i <= static_cast<int>(VocabularySystem::kVHalfVocab1); ++i) {
+    const auto system = static_cast<VocabularySystem>(i);
+    if (VocabularySystemName(system) == name) return system;
+  }
+  return absl::NotFoundError(absl::StrCat("no system \"", name, "\""));
+}
+
 bool IsDivided(VocabularySystem system) {
   return system != VocabularySystem::kBaseline && system != VocabularySystem::kRedistributed &&
          system != VocabularySystem::kVHalf;
 }
 
+// The paper counts t h (72 h + 12 t) for a block and 6 t h v for the output.
+int64_t LastBlocks(const VocabularySizes& s) {
+  const double output =
+      6.0 * static_cast<double>(s.vocabulary) / static_cast<double>(72 * s.hidden + 12 * s.tokens);
+  const double share = (static_cast<double>(s.layers) + output) / s.devices;
+  return std::max<int64_t>(0, static_cast<int64_t>(std::ceil(share - output)));
+}
+
 absl::StatusOr<VocabularyStep> SimulateVocabulary(VocabularySystem system,
                                                   const VocabularySizes& sizes,
                                                   const ClusterSpec& cluster,
-                                                  VocabularyExchange exchange) {
+                                                  VocabularyExchange exchange,
+                                                  const VocabularyPasses* passes) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph gpt, Gpt(sizes));
   const auto on = ModelOnCluster::Of(
       MegatronGraph(std::move(gpt), AttentionKernels::kFused, kType, LossKernels::kUnfused),
       cluster, kType);
   PIPELAB_ASSIGN_OR_RETURN(Step step, BuildStep(on->step(), ConfigOf(system, sizes, exchange)));
+  if (passes != nullptr) TakePasses(*passes, system, sizes.devices, &step.costs);
   PIPELAB_ASSIGN_OR_RETURN(const StepPrediction p, SimulateStep(std::move(step)));
   VocabularyStep result;
   result.time = p.step_time;
   result.memory = p.largest_device;
   result.in_flight = InFlight(p.step.program.schedule, IsDivided(system) ? sizes.devices : 0);
-  const double peak = 312e12;
+  const double peak = kDevicePeakTflops * 1e12;
+  if (system != VocabularySystem::kVHalf && system != VocabularySystem::kVHalfVocab1) {
+    result.passes = PassesOf(p.step.costs, system, sizes.devices);
+  }
   result.mfu = ModelFlops(sizes) / (ToSeconds(p.step_time) * sizes.devices * peak);
   return result;
 }

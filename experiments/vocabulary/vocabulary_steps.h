@@ -8,8 +8,10 @@
 #define PIPELAB_EXPERIMENTS_VOCABULARY_VOCABULARY_STEPS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/step/step_config.h"
 #include "tools/base/units.h"
@@ -18,7 +20,7 @@ namespace pipelab {
 
 enum class VocabularySystem : uint8_t {
   kBaseline,       // 1F1B, as many blocks on every device, the vocabulary on the first and the last
-  kRedistributed,  // 1F1B, blocks moved so that the longest stage has the fewest operations
+  kRedistributed,  // 1F1B, blocks moved from the last device to others
   kVocab1,         // two barriers
   kVocab2,         // one
   kInterlaced,     // all devices stop for the vocabulary at the same time
@@ -26,24 +28,42 @@ enum class VocabularySystem : uint8_t {
   kVHalfVocab1,    // the same, two barriers
 };
 const char* VocabularySystemName(VocabularySystem system);
+absl::StatusOr<VocabularySystem> FindVocabularySystem(absl::string_view name);  // or NotFound
 bool IsDivided(VocabularySystem system);  // the vocabulary, among all devices
 
 struct VocabularySizes {
   int devices = 32, micro_batches = 128;
-  int64_t layers = 64, hidden = 5120, heads = 40, tokens = 2048, vocabulary = 32768;
+  int64_t layers = 64, hidden = 5120, heads = 40, tokens = 2048, vocabulary = 32000;
 };
+
+// A redistributed model's blocks on the last device: as many as the loss leaves of a device's share
+// of the operations, rounded up. So it is in each log of the authors' runs. The others share the
+// rest, the first ones the fewer.
+int64_t LastBlocks(const VocabularySizes& sizes);
+
+// What a micro-batch's passes take: by device, those of the chain, with embedding and head where
+// they are whole; `output` is both passes of a part of the head.
+struct VocabularyPasses {
+  std::vector<Nanoseconds> forward, backward, output;
+};
+
+inline constexpr double kDevicePeakTflops = 312;  // of an A100 in bfloat16
 
 struct VocabularyStep {
-  double mfu = 0;  // of the device's bfloat16 peak, by PTD-P's count of operations
+  double mfu = 0;  // of kDevicePeakTflops, by PTD-P's count of operations
   Nanoseconds time;
-  Bytes memory;       // of the fullest device
-  int in_flight = 0;  // of the chain's first stage; not where backwards are in two parts
+  Bytes memory;             // of the fullest device
+  int in_flight = 0;        // of the chain's first stage; not where backwards are in two parts
+  VocabularyPasses passes;  // not of V-Half
 };
 
+// `passes`, which is not V-Half's, takes the place of the kernels' times. What it leaves empty, and
+// parts of the embedding, keep these.
 absl::StatusOr<VocabularyStep> SimulateVocabulary(VocabularySystem system,
                                                   const VocabularySizes& sizes,
                                                   const ClusterSpec& cluster,
-                                                  VocabularyExchange exchange);
+                                                  VocabularyExchange exchange,
+                                                  const VocabularyPasses* passes = nullptr);
 
 }  // namespace pipelab
 

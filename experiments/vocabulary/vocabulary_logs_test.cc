@@ -1,0 +1,123 @@
+#include "experiments/vocabulary/vocabulary_logs.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipelines/cluster/catalog.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+double FlopsOf(const VocabularyPaper& paper, const PublishedVocabularyLog& log) {
+  const double tokens = 128.0 * static_cast<double>(log.tokens), h = paper.hidden;
+  return 6 * tokens * h * log.vocabulary +
+         tokens * paper.layers * (72 * h * h + 12 * h * static_cast<double>(log.tokens));
+}
+
+// So the log is of the paper's runs, and its table's MFU is of 320 Tflop/s.
+TEST(VocabularyLogs, AreTheRunsOfTheTable) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const VocabularyPaper paper, PublishedVocabulary());
+  std::map<std::tuple<std::string, int64_t, int64_t>, double> mfu;
+  for (const PublishedVocabularyCell& c : paper.cells) {
+    if (c.run.table != "table 5" || c.run.devices != paper.devices) continue;
+    EXPECT_EQ(c.run.peak_tflops, 320);
+    mfu[{c.system, c.run.tokens, c.vocabulary}] = c.mfu;
+  }
+  ASSERT_THAT(paper.logs, SizeIs(40));
+  for (const PublishedVocabularyLog& log : paper.logs) {
+    const double rate = FlopsOf(paper, log) / paper.devices / (log.step_ms * 1e-3);
+    EXPECT_NEAR(100 * rate / 320e12, (mfu[{log.system, log.tokens, log.vocabulary}]), 0.005)
+        << log.system << " " << log.tokens << " " << log.vocabulary;
+  }
+}
+
+TEST(VocabularyLogs, LastBlocksAreTheLogs) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const VocabularyPaper paper, PublishedVocabulary());
+  for (const PublishedVocabularyLog& log : paper.logs) {
+    if (log.system != "redistributed") continue;
+    VocabularySizes s;
+    s.devices = paper.devices;
+    s.layers = paper.layers;
+    s.hidden = paper.hidden;
+    s.tokens = log.tokens;
+    s.vocabulary = log.vocabulary;
+    EXPECT_EQ(LastBlocks(s), log.last_blocks) << log.tokens << " " << log.vocabulary;
+  }
+}
+
+// A step of its own passes is the same step, and one of longer passes is longer.
+TEST(VocabularyLogs, PassesTakeThePlaceOfKernels) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "dgx-a100"));
+  VocabularySizes s;
+  s.devices = 4;
+  s.micro_batches = 8;
+  s.layers = 8;
+  s.hidden = 1024;
+  s.heads = 16;
+  for (const auto system :
+       {VocabularySystem::kBaseline, VocabularySystem::kRedistributed, VocabularySystem::kVocab1,
+        VocabularySystem::kVocab2, VocabularySystem::kInterlaced}) {
+    const auto exchange = VocabularyExchange::kCollectives;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const VocabularyStep own,
+                                 SimulateVocabulary(system, s, cluster, exchange));
+    VocabularyPasses passes = own.passes;
+    EXPECT_THAT(passes.forward, SizeIs(4));
+    EXPECT_THAT(passes.output, SizeIs(IsDivided(system) ? 4 : 0));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const VocabularyStep same,
+                                 SimulateVocabulary(system, s, cluster, exchange, &passes));
+    EXPECT_EQ(same.time, own.time) << VocabularySystemName(system);
+    for (auto* of : {&passes.forward, &passes.backward, &passes.output}) {
+      for (Nanoseconds& t : *of) t = t * 3;
+    }
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const VocabularyStep longer,
+                                 SimulateVocabulary(system, s, cluster, exchange, &passes));
+    EXPECT_GT(longer.time, own.time * 2) << VocabularySystemName(system);
+    EXPECT_EQ(longer.memory, own.memory);
+  }
+}
+
+// A run of each kind, and what is made of it.
+TEST(VocabularyLogs, HaveTablesAndClaims) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(VocabularyPaper paper, PublishedVocabulary());
+  paper.logs.erase(std::remove_if(paper.logs.begin(), paper.logs.end(),
+                                  [](const PublishedVocabularyLog& log) {
+                                    return log.vocabulary != 32000 || log.tokens != 2048;
+                                  }),
+                   paper.logs.end());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "dgx-a100"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const auto steps, SimulateLogs(paper, cluster));
+  ASSERT_THAT(steps, SizeIs(5));
+  EXPECT_THAT(VocabularyLogsTable(steps).status(), IsOk());
+  EXPECT_THAT(VocabularyPassesTable(steps).status(), IsOk());
+  for (const Claim& c : VocabularyLogClaims(steps)) EXPECT_THAT(CheckClaim(c), IsOk()) << c.id;
+  for (const Claim& c : VocabularyLogClaims({})) EXPECT_THAT(CheckClaim(c), IsOk()) << c.id;
+}
+
+TEST(VocabularyLogs, NameAWrongRow) {
+  const auto parse = [](absl::string_view row) {
+    return ParseVocabularyPaper(
+               absl::StrCat(R"({"paper": "p", "words": [8], "runs": [], "logs": {"source": "s",
+                   "devices": 2, "layers": 2, "hidden": 8, "heads": 2, "rows": [{"system": "1F1B",
+                   "tokens": 4, "words": 8, "last_blocks": 1, "step_ms": 1, "tag": "read", )",
+                            row, "}]}}"),
+               "f")
+        .status();
+  };
+  EXPECT_THAT(parse(R"("forward_us": [1, 2], "backward_us": [1, 2])"), IsOk());
+  EXPECT_THAT(parse(R"("forward_us": [1], "backward_us": [1, 2])"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("but there are 2 devices")));
+  EXPECT_THAT(parse(R"("forward_us": [1, 0], "backward_us": [1, 2])"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("numbers above 0")));
+}
+
+}  // namespace
+}  // namespace pipelab
