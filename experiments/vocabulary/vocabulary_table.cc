@@ -251,9 +251,9 @@ Table VocabularyTable(const std::vector<VocabularyCell>& cells) {
       "logits for each line, not fused. Rates of the device are calibrated on other measurements "
       "(docs/validation.md).");
   t.AddNote(
-      "Parts of the vocabulary and the chain's ends exchange by broadcasts and reductions, which "
-      "the link of the chain's end carries once: their messages are priced with 1 / (P - 1) of the "
-      "bytes. The second MFU has a message to or from each part, as programs run today.");
+      "Parts of the vocabulary and the chain's ends exchange as the authors' code has it: by "
+      "broadcasts in 4 bytes a number, and by all-reduces. The second MFU has a message to or from "
+      "each part, as programs run today.");
   return t;
 }
 

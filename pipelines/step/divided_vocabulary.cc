@@ -36,8 +36,11 @@ absl::StatusOr<DividedVocabulary> DivideVocabulary(const GroupedModel& whole, co
   return divided;
 }
 
-void PriceExchangeOnce(const StageGraph& stages, int parts, CostTable* costs) {
+void PriceAsCollectives(const Schedule& schedule, int parts, CostTable* costs) {
   if (parts == 1) return;
+  const StageGraph& stages = schedule.stages;
+  // The members of a group have a share of an edge's bytes.
+  const auto members = static_cast<int64_t>(schedule.placement.groups[0][0].size());
   const int loss = stages.num_stages() - 1, first_part = loss - parts;
   const auto is_of_head = [&](int stage) { return stage >= first_part && stage < loss; };
   const auto is_of_embedding = [&](int stage) { return stage < parts; };
@@ -49,15 +52,17 @@ void PriceExchangeOnce(const StageGraph& stages, int parts, CostTable* costs) {
     if (!is_of_embedding(edge.from) && !is_of_head(edge.from) && !is_of_head(edge.to)) continue;
     Bytes& bytes = costs->edge_bytes[e];
     const Bytes whole = bytes;
-    bytes = Bytes(std::min(bytes, activation).value() / (parts - 1));
+    bytes = Bytes(2 * std::min(bytes, activation).value() / (parts - 1));
+    const Bytes left((whole - bytes).value() / members);
+    const Bytes peak = std::max(left, Bytes(0));
     // What a broadcast leaves on a device: the head's input until its backward, and the gradient of
     // what the parts of the embedding add up to.
     if (is_of_head(edge.to)) {
       StageMemory& part = costs->stages[edge.to].memory;
-      part.kept += whole - bytes;
-      part.forward_peak += whole - bytes;
+      part.kept += left;
+      part.forward_peak += peak;
     }
-    if (is_of_embedding(edge.from)) costs->stages[edge.from].memory.backward_peak += whole - bytes;
+    if (is_of_embedding(edge.from)) costs->stages[edge.from].memory.backward_peak += peak;
   }
 }
 

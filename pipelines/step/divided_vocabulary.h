@@ -28,11 +28,13 @@ struct DividedVocabulary {
 absl::StatusOr<DividedVocabulary> DivideVocabulary(const GroupedModel& whole,
                                                    const StepConfig& config);
 
-// vocabulary_exchange=collectives: what parts and the ends of the chain exchange is a broadcast of
-// an activation, or a reduction of one, which the link of the chain's end carries once. So each of
-// the P - 1 messages on it has 1 / (P - 1) of these bytes, in time and traffic. A broadcast leaves
-// all of them on each device, a reduction on one.
-void PriceExchangeOnce(const StageGraph& stages, int parts, CostTable* costs);
+// vocabulary_exchange=collectives: what parts and the ends of the chain exchange as the paper's code
+// does (sail-sg/VocabularyParallelism). It broadcasts the last hidden state in 4 bytes a number, and
+// sums by all-reduces. Either takes an activation's bytes over the link of the chain's end twice. So
+// each of the P - 1 messages on it has 2 / (P - 1) of these bytes, in time and traffic. (The
+// gradient of the embedding is broadcast in 2 bytes, and priced like its sum.) A broadcast leaves
+// one activation on each device, a sum on one.
+void PriceAsCollectives(const Schedule& schedule, int parts, CostTable* costs);
 
 }  // namespace pipelab
 

@@ -257,7 +257,7 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
                  std::exchange(lowering.stages, absl::nullopt).value_or(parts.partition->stages)));
   PIPELAB_ASSIGN_OR_RETURN(step.costs, CostsOf(parts));
   if (c.vocabulary_exchange == VocabularyExchange::kCollectives) {
-    PriceExchangeOnce(parts.schedule.stages, c.pipeline, &step.costs);
+    PriceAsCollectives(parts.schedule, c.pipeline, &step.costs);
   }
   step.costs.overlap = c.overlap_pipeline;
   step.costs.steady_overlap = c.steady_overlap;

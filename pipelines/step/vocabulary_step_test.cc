@@ -121,8 +121,9 @@ TEST(VocabularyStep, BalancesAVocabulary) {
   }
 }
 
-// A broadcast or a reduction of an activation crosses the link of the chain's end once.
-TEST(VocabularyStep, CollectivesTakeTheBytesOnce) {
+// A broadcast in 4 bytes a number, or an all-reduce, has an activation's bytes twice on the link of
+// the chain's end.
+TEST(VocabularyStep, CollectivesTakeTheBytesTwice) {
   const auto on = On(Gpt(30001));
   const Bytes activation(2 * 2 * kTokens * kHidden);  // two samples, two bytes a number
   for (const int barriers : {1, 2}) {
@@ -139,17 +140,17 @@ TEST(VocabularyStep, CollectivesTakeTheBytesOnce) {
       const int from = edges[e].from, to = edges[e].to;
       SCOPED_TRACE(absl::StrCat(from, " to ", to));
       const Bytes sent = messages.step.costs.edge_bytes[e];
-      const Bytes once = collectives.step.costs.edge_bytes[e];
+      const Bytes twice = collectives.step.costs.edge_bytes[e];
       if (from < 5 || (to >= 10 && to < 15)) {
         EXPECT_EQ(sent, activation);
-        EXPECT_EQ(once, Bytes(activation.value() / 4));
+        EXPECT_EQ(twice, Bytes(2 * activation.value() / 4));
       } else if (from >= 10) {  // two numbers a row, or two rows more
         const int64_t numbers = 2 + (barriers == 1 ? 2 * kHidden : 0);
         EXPECT_EQ(sent, Bytes(2 * 2 * kTokens * numbers));
-        EXPECT_EQ(once, Bytes(std::min(sent, activation).value() / 4));
+        EXPECT_EQ(twice, Bytes(2 * std::min(sent, activation).value() / 4));
       } else {
         EXPECT_EQ(sent, activation);
-        EXPECT_EQ(once, activation);
+        EXPECT_EQ(twice, activation);
       }
     }
   }
@@ -185,7 +186,7 @@ TEST(VocabularyStep, HasCopies) {
   for (const char* sharding : {"replicated", "optimizer", "gradients", "fully"}) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(
         const StepConfig c,
-        ParseStepConfig("config", absl::StrCat("vocab_1f1b:P=2,D=4,M=4,vocabulary_barriers=1,"
+        ParseStepConfig("config", absl::StrCat("vocab_1f1b:P=4,D=4,M=4,vocabulary_barriers=1,"
                                                "vocabulary_exchange=collectives,sharding=",
                                                sharding)));
     PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction two, PredictStep(on->step(), c));
