@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "models/graph/cost_math.h"
 #include "models/specs/change_costs.h"
 #include "models/specs/gpt_attention_spec.h"
@@ -20,6 +21,17 @@ namespace {
 constexpr char kScores[] = "kept_scores";
 
 bool HasDropout(const LayerSpec& layer) { return Attribute(layer, "dropout") > 0; }
+
+// Bias, dropout and residual are one kernel in TorchScript, which keeps a mask also where it drops
+// nothing: logs of two forks have these bytes, in GPTs without dropout (experiments/published:
+// seq1f1b.json, vocabulary.json).
+bool KeepsMask(const LayerSpec& layer) {
+  return HasDropout(layer) ||
+         std::any_of(layer.parameters.begin(), layer.parameters.end(), [&](const ParameterSpec& p) {
+           return p.name == absl::StrCat(layer.name, "/bo") ||
+                  p.name == absl::StrCat(layer.name, "/b2");
+         });
+}
 
 // Pairs of all samples and of one device's heads.
 struct Pairs {
@@ -81,7 +93,8 @@ SlicedAttention SlicedAttentionOf(const LayerSpec& layer) {
 
 void KeepAsMegatron(LayerSpec* layer, ProductInputs inputs) {
   const int64_t tokens = layer->output_shape[0], hidden = layer->output_shape[1];
-  const bool dropout = HasDropout(*layer), unfused = layer->kind == kUnfusedAttention;
+  const bool dropout = HasDropout(*layer), mask = KeepsMask(*layer),
+             unfused = layer->kind == kUnfusedAttention;
   const bool experts = layer->kind == kGptExperts;
   // Routed experts keep the rows that they take besides; shared ones take the norm's output.
   const int64_t chosen = experts ? WholeAttribute(*layer, "chosen") : 1;
@@ -109,7 +122,7 @@ void KeepAsMegatron(LayerSpec* layer, ProductInputs inputs) {
     const int64_t numbers =
         own + rows.own * latent + rows.all * (inner / split.degree + taken * hidden);
     const Bytes products = FloatBytes(inputs == ProductInputs::kHalfAsWide ? numbers / 2 : numbers);
-    const Bytes masks = dropout ? FloatBytes(own / 2) : Bytes(0);
+    const Bytes masks = mask ? FloatBytes(own / 2) : Bytes(0);
     const Bytes dropped = dropout ? FloatBytes(pairs.Of(samples, split) * 3 / 2) : Bytes(0);
     const Bytes router = FloatBytes((split.sequence ? rows.own : rows.all) * scores);
     KeepMore(products + masks + dropped + router, products, costs);

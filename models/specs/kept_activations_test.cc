@@ -50,15 +50,15 @@ TEST(KeptActivations, AreThoseOfThePaper) {
     EXPECT_EQ(Kept(Gpt(0.1), {t, false}), kSbh * 4 + kSbh * 16 / t) << t;
     EXPECT_EQ(Kept(Gpt(0.1), {t, true}), kSbh * 20 / t) << t;
   }
-  // Without dropout no masks, and of the scores the softmax alone.
+  // Without dropout the same masks, and of the scores the softmax alone.
   const ModelGraph plain = WithMegatronActivations(WithMegatronKernels(Gpt(0)));
-  EXPECT_EQ(Kept(plain, {}), kSbh * 32 + 2 * kPairs);
-  EXPECT_EQ(Kept(WithSelectiveRecompute(plain), {}), kSbh * 32);
+  EXPECT_EQ(Kept(plain, {}), kSbh * 34 + 2 * kPairs);
+  EXPECT_EQ(Kept(WithSelectiveRecompute(plain), {}), kSbh * 34);
   // Of the inputs of products, both norms' outputs (2 sbh each) and the GELU's (8 sbh) are counted
   // here.
   const ModelGraph fp8 =
       WithMegatronActivations(WithMegatronKernels(Gpt(0)), ProductInputs::kHalfAsWide);
-  EXPECT_EQ(Kept(fp8, {}), kSbh * (32 - 6) + 2 * kPairs);
+  EXPECT_EQ(Kept(fp8, {}), kSbh * (34 - 6) + 2 * kPairs);
 }
 
 // Besides ours: the norm's output, the rows that routed experts take, what goes into all experts'
