@@ -11,6 +11,7 @@
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
 #include "experiments/study_main.h"
+#include "experiments/travel/tawpipe_table.h"
 #include "experiments/travel/travel_table.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
@@ -30,17 +31,19 @@ absl::Status Run(StudyRun* study) {
   }
   PIPELAB_RETURN_IF_ERROR(study->Begin());
   std::vector<TravelCell> cells;
-  for (const int devices : {32, 24}) {
-    for (const TravelPlace place : {TravelPlace::kNvlink, TravelPlace::kPcie}) {
-      PIPELAB_ASSIGN_OR_RETURN(const std::vector<TravelCell> more,
-                               SimulateTravel(place, devices, cluster));
-      cells.insert(cells.end(), more.begin(), more.end());
-    }
+  for (const TravelPlace place : {TravelPlace::kNvlink, TravelPlace::kPcie}) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<TravelCell> more,
+                             SimulateTravel(place, /*devices=*/32, cluster));
+    cells.insert(cells.end(), more.begin(), more.end());
   }
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<TawPipeRow> tawpipe, SimulateTawPipe(cluster));
   Report& report = study->report();
   for (Claim& claim : TravelClaims(cells)) report.AddClaim(std::move(claim));
+  for (Claim& claim : TawPipeClaims(tawpipe)) report.AddClaim(std::move(claim));
+  report.AddTable(TawPipeTable(tawpipe));
   report.AddTable(TravelTable(cells));
-  report.AddTable(SpecificationTable({cluster, PlacedIn(TravelPlace::kPcie, cluster)}));
+  report.AddTable(
+      SpecificationTable({cluster, PlacedIn(TravelPlace::kPcie, cluster), WithEthernet(cluster)}));
   return absl::OkStatus();
 }
 

@@ -17,7 +17,6 @@ namespace {
 
 constexpr int kNode = 8, kRounds = 4;
 constexpr char kWeiPipeSource[] = "WeiPipe (PPoPP 2025), abstract: 32 GPUs";
-constexpr char kTawPipeSource[] = "TawPipe (arXiv 2511.09741), 24 GPUs";
 constexpr char kUnknown[] = "links, width, tokens and samples of a micro-batch";
 
 struct SchemeRow {
@@ -227,15 +226,6 @@ std::vector<Claim> TravelClaims(const std::vector<TravelCell>& all) {
         absl::StrCat("throughput over the best activation pipeline, ", TravelPlaceName(place)),
         kWeiPipeSource, "read", nvlink ? 30.9 : 82, wei, activations));
   }
-  const std::vector<TravelCell> nodes =
-      CellsOf(all, [](const TravelCell& c) { return c.devices == 24; });
-  claims.push_back(GainClaim(nodes, "travel.tawpipe_weipipe", "TawPipe's throughput over WeiPipe's",
-                             kTawPipeSource, "read-2nd", 11.8, {kTawPipe}, {kWeiPipe}));
-  claims.push_back(GainClaim(nodes, "travel.tawpipe_1f1b", "TawPipe's throughput over 1F1B's",
-                             kTawPipeSource, "read-2nd", 23.6, {kTawPipe}, {k1F1B}));
-  claims.push_back(GainClaim(nodes, "travel.tawpipe_fsdp",
-                             "TawPipe's throughput over fully sharded data parallelism's",
-                             kTawPipeSource, "read-2nd", 44.1, {kTawPipe}, {kFsdp}));
   claims.push_back(BytesClaim(all));
   return claims;
 }
