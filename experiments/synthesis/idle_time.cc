@@ -45,8 +45,8 @@ SynthesisProblem ProblemOf(int P, int M, double memory, int virtual_stages, bool
   return p;
 }
 
-// With nothing at the host; and where those stages may offload that the catalogue's schemes offload,
-// or some of the first ones, whose micro-batches live the longest.
+// With nothing at the host; and where those stages may offload that the catalogue's schemes
+// offload, or some of the first ones, whose micro-batches live the longest.
 std::vector<Placed> ProblemsOf(int P, int M, double memory) {
   std::vector<Placed> all;
   for (const auto& [name, virtual_stages, zigzag] :

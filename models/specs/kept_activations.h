@@ -16,8 +16,8 @@
 //   ours, fused     20 sbh                 sbh (4 + 16/T)                20 sbh/T
 //
 // Ours keep less because they compute norms, GELU and dropout's masks again, and attention's scores
-// block by block (Dao et al. 2022). Without dropout the 3 a s^2 b of dropped scores are not there; nor
-// are the masks (2 sbh) of a model without biases, where no fused kernel keeps them.
+// block by block (Dao et al. 2022). Without dropout the 3 a s^2 b of dropped scores are not there;
+// nor are the masks (2 sbh) of a model without biases, where no fused kernel keeps them.
 #ifndef PIPELAB_MODELS_SPECS_KEPT_ACTIVATIONS_H_
 #define PIPELAB_MODELS_SPECS_KEPT_ACTIVATIONS_H_
 
