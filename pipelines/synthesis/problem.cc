@@ -57,18 +57,21 @@ absl::Status CheckHops(const SynthesisProblem& p) {
 
 absl::Status CheckCopies(const SynthesisProblem& p) {
   if (p.may_offload.empty()) return absl::OkStatus();
-  if (p.slices > 1 && p.HasCopies()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "synthesis: offloading of ", p.slices, " token slices; only whole micro-batches can be"));
-  }
-  if (static_cast<int>(p.host_copy.size()) != p.stages()) {
+  const size_t parts = p.device_of_stage.size() * p.slices;
+  if (p.host_copy.size() != parts) {
     return absl::InvalidArgumentError("synthesis: offloading without times of copies");
+  }
+  if (!p.read_later.empty() && p.read_later.size() != parts) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("synthesis: read_later of ", p.read_later.size(), " slices; must be ", parts));
   }
   for (int s = 0; s < p.stages(); ++s) {
     if (!p.may_offload[s]) continue;
-    if (p.host_copy[s] < 0) {
+    for (int slice = 0; slice < p.slices; ++slice) {
+      const int64_t copy = p.host_copy[s * p.slices + slice];
+      if (copy >= 0) continue;
       return absl::InvalidArgumentError(
-          absl::StrCat("synthesis: host_copy of ", p.host_copy[s], " ns; must be at least 0"));
+          absl::StrCat("synthesis: host_copy of ", copy, " ns; must be at least 0"));
     }
     if (p.Recomputes(s)) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -78,21 +81,38 @@ absl::Status CheckCopies(const SynthesisProblem& p) {
   return absl::OkStatus();
 }
 
+// What one micro-batch of the stage takes at the most; where it goes to the host, each slice does at
+// once, and each copy out has its room until the copy behind it.
+Bytes MostOfMicroBatch(const SynthesisProblem& p, int s, bool sent) {
+  Bytes held, leaving, most;
+  const auto take = [&](int kind, int n) {
+    const Symbol symbol = SymbolOf(s, kind);
+    const int slice = p.SliceOf(symbol, n);
+    if (IsCopy(symbol)) {
+      held = held - leaving;
+      leaving = kind == kCopyO ? p.Moved(s, slice) : Bytes(0);
+    }
+    const OrderLimits::Use use = p.Use(symbol, slice);
+    most = std::max(most, held + std::max(use.peak, use.change));
+    held += use.change;
+  };
+  for (int n = 0; n < p.slices; ++n) {
+    take(kPassF, n);
+    if (sent) take(kCopyO, n);
+  }
+  for (int n = 0; n < p.slices; ++n) {
+    if (sent) take(kCopyL, n);
+    for (int kind = kPassI; kind < p.kinds(); ++kind) take(kind, n);
+  }
+  return most;
+}
+
 // One micro-batch of each stage, with nothing of the others there.
 absl::Status CheckRoom(const SynthesisProblem& p) {
   if (p.limits.free.empty()) return absl::OkStatus();
   for (int s = 0; s < p.stages(); ++s) {
-    Bytes held, most;
-    const auto take = [&](int kind, int n) {
-      const Symbol symbol = SymbolOf(s, kind);
-      const OrderLimits::Use use = p.Use(symbol, p.SliceOf(symbol, n));
-      most = std::max(most, held + std::max(use.peak, use.change));
-      held += use.change;
-    };
-    for (int n = 0; n < p.slices; ++n) take(kPassF, n);
-    for (int n = 0; n < p.slices; ++n) {
-      for (int kind = kPassI; kind < p.kinds(); ++kind) take(kind, n);
-    }
+    Bytes most = MostOfMicroBatch(p, s, false);
+    if (p.MayOffload(s)) most = std::min(most, MostOfMicroBatch(p, s, true));
     const Bytes free = p.limits.free[p.device_of_stage[s]];
     if (most <= free) continue;
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -122,7 +142,7 @@ int64_t SynthesisProblem::Length(Symbol symbol, int slice) const {
   const int s = StageOf(symbol), part = s * slices + slice;
   if (IsForward(symbol)) return lengths.forward[part];
   if (KindOf(symbol) == kPassW) return lengths.backward_weight[part];
-  if (IsCopy(symbol)) return host_copy[s];
+  if (IsCopy(symbol)) return host_copy[part];
   return Rebuild(s, slice) + lengths.backward_input[part] +
          (split_backward ? 0 : lengths.backward_weight[part]);
 }
@@ -132,8 +152,17 @@ OrderLimits::Use SynthesisProblem::Use(Symbol symbol, int slice) const {
   const int s = StageOf(symbol) * slices + slice;
   if (IsForward(symbol)) return limits.forward[s];
   if (KindOf(symbol) == kCopyO) return {};
-  if (KindOf(symbol) == kCopyL) return {limits.forward[s].change, limits.forward[s].change};
+  if (KindOf(symbol) == kCopyL) {
+    const Bytes moved = Moved(StageOf(symbol), slice);
+    return {moved, moved};
+  }
   return (KindOf(symbol) == kPassI ? limits.backward_input : limits.backward_weight)[s];
+}
+
+Bytes SynthesisProblem::Moved(int stage, int slice) const {
+  if (limits.forward.empty()) return Bytes(0);
+  const int part = stage * slices + slice;
+  return limits.forward[part].change - (read_later.empty() ? Bytes(0) : read_later[part]);
 }
 
 int64_t SynthesisProblem::Work(int device) const {
@@ -214,17 +243,28 @@ DeviceRoom::DeviceRoom(const SynthesisProblem& p, int device)
     : p_(p),
       limited_(!p.limits.free.empty()),
       free_(limited_ ? p.limits.free[device] : Bytes(0)),
-      done_(p.symbols(), 0) {}
+      done_(p.symbols(), 0),
+      sent_(p.stages()) {}
+
+int DeviceRoom::NextUnit(Symbol symbol) {
+  const int n = done_[CountedAs(symbol)]++;
+  std::vector<int>& sent = sent_[StageOf(symbol)];
+  if (KindOf(symbol) == kSentF) sent.push_back(n);
+  if (!IsCopy(symbol) || n >= static_cast<int>(sent.size())) return n;
+  if (KindOf(symbol) == kCopyO) return sent[n];
+  return p_.MateOf(sent[PlaceOfBack(sent.data(), sent.size(), n, p_.slices)]);
+}
 
 bool DeviceRoom::Take(Symbol symbol) {
   if (IsCopy(symbol)) {
     level_ = level_ - leaving_;
     leaving_ = Bytes(0);
   }
-  const OrderLimits::Use use = p_.Use(symbol, p_.SliceOf(symbol, done_[symbol]++));
+  const int slice = p_.SliceOf(symbol, NextUnit(symbol));
+  const OrderLimits::Use use = p_.Use(symbol, slice);
   if (limited_ && level_ + std::max(use.peak, use.change) > free_) return false;
   level_ += use.change;
-  if (KindOf(symbol) == kCopyO) leaving_ = p_.Use(SymbolOf(StageOf(symbol), kPassF)).change;
+  if (KindOf(symbol) == kCopyO) leaving_ = p_.Moved(StageOf(symbol), slice);
   return true;
 }
 
@@ -249,7 +289,7 @@ bool FitsMemory(const SynthesisProblem& p, int device, const std::vector<Symbol>
 
 bool IsWordOf(const SynthesisProblem& p, int device, const std::vector<Symbol>& word) {
   std::vector<int> done(p.symbols(), 0);
-  std::vector<std::vector<int>> sent(p.stages());  // micro-batches
+  std::vector<std::vector<int>> sent(p.stages());  // forwards
   for (const Symbol symbol : word) {
     const int s = StageOf(symbol);
     if (s >= p.stages() || p.device_of_stage[s] != device || !p.Has(symbol)) return false;
@@ -257,9 +297,14 @@ bool IsWordOf(const SynthesisProblem& p, int device, const std::vector<Symbol>& 
     if (n == p.units()) return false;
     if (KindOf(symbol) == kSentF) sent[s].push_back(n);
     const auto sents = static_cast<int>(sent[s].size()), backs = done[SymbolOf(s, kCopyL)];
+    const int forwards = done[SymbolOf(s, kPassF)];
+    const auto back = [&](int nth) { return PlaceOfBack(sent[s].data(), sents, nth, p.slices); };
     bool ready = true;
     if (KindOf(symbol) == kPassI) {
-      ready = p.MateOf(n) < done[SymbolOf(s, kPassF)] && (backs == sents || sent[s][backs] > n);
+      ready = p.MateOf(n) < forwards && (backs == sents || p.MateOf(sent[s][back(backs)]) > n);
+    } else if (KindOf(symbol) == kCopyL) {
+      ready = n < sents && back(n) < done[symbol - 1] &&
+              (sent[s][n] / p.slices + 1) * p.slices <= forwards;
     } else if (!IsForward(symbol)) {
       ready = n < (KindOf(symbol) == kCopyO ? sents : done[symbol - 1]);
     }

@@ -12,10 +12,10 @@
 namespace pipelab {
 
 SentSet EvenlySent(const SynthesisProblem& p, double share) {
-  SentSet sent(p.stages(), std::vector<bool>(p.micro_batches, false));
+  SentSet sent(p.stages(), std::vector<bool>(p.units(), false));
   for (int s = 0; s < p.stages(); ++s) {
-    for (int m = 0; m < p.micro_batches && p.MayOffload(s); ++m) {
-      sent[s][m] = std::floor((m + 1) * share) > std::floor(m * share);
+    for (int n = 0; n < p.units() && p.MayOffload(s); ++n) {
+      sent[s][n] = std::floor((n + 1) * share) > std::floor(n * share);
     }
   }
   return sent;
@@ -60,9 +60,14 @@ Schedule ScheduleOf(const SynthesisProblem& p, const OrderWords& words) {
   std::vector<std::vector<int>> sent(p.stages());
   for (int d = 0; d < p.devices; ++d) {
     for (const Symbol symbol : words[d]) {
-      const int n = next[CountedAs(symbol)]++, s = StageOf(symbol);
-      if (KindOf(symbol) == kSentF) sent[s].push_back(n);
-      schedule.order[d].push_back(ActionOf(p, symbol, IsCopy(symbol) ? sent[s][n] : n));
+      int n = next[CountedAs(symbol)]++;
+      std::vector<int>& of_stage = sent[StageOf(symbol)];
+      if (KindOf(symbol) == kSentF) of_stage.push_back(n);
+      if (KindOf(symbol) == kCopyO) n = of_stage[n];
+      if (KindOf(symbol) == kCopyL) {
+        n = p.MateOf(of_stage[PlaceOfBack(of_stage.data(), of_stage.size(), n, p.slices)]);
+      }
+      schedule.order[d].push_back(ActionOf(p, symbol, n));
     }
   }
   if (!p.recomputed.empty()) InsertRecompute(&schedule, p.recomputed);
@@ -88,11 +93,12 @@ absl::StatusOr<OrderWords> WordsOf(const SynthesisProblem& p, const Schedule& sc
   }
   OrderWords words(p.devices);
   std::vector<int> next(p.symbols(), 0);
-  std::vector<std::set<int>> goes(p.stages());     // micro-batches, to the host
-  std::vector<std::vector<int>> sent(p.stages());  // in the order of their forwards
+  std::vector<std::set<int>> goes(p.stages());     // forwards, to the host
+  std::vector<std::vector<int>> sent(p.stages());  // in order
+  const auto forward_of = [&p](const Action& a) { return a.micro_batch * p.slices + a.slice; };
   for (const auto& list : schedule.order) {
     for (const Action& a : list) {
-      if (a.kind == ActionKind::kOffload) goes[a.stage].insert(a.micro_batch);
+      if (a.kind == ActionKind::kOffload) goes[a.stage].insert(forward_of(a));
     }
   }
   for (int d = 0; d < p.devices; ++d) {
@@ -103,7 +109,10 @@ absl::StatusOr<OrderWords> WordsOf(const SynthesisProblem& p, const Schedule& sc
       std::vector<int>& of_stage = sent[a.stage];
       if (kind == kSentF) of_stage.push_back(n);
       if (IsCopy(symbol)) {
-        return n < static_cast<int>(of_stage.size()) && of_stage[n] == a.micro_batch;
+        const auto size = static_cast<int>(of_stage.size());
+        if (n >= size) return false;
+        return of_stage[kind == kCopyO ? n : PlaceOfBack(of_stage.data(), size, n, p.slices)] ==
+               forward_of(a);
       }
       return n / p.slices == a.micro_batch && p.SliceOf(symbol, n) == a.slice;
     };
@@ -114,7 +123,7 @@ absl::StatusOr<OrderWords> WordsOf(const SynthesisProblem& p, const Schedule& sc
         in_order =
             p.MayOffload(a.stage) && add(a.kind == ActionKind::kOffload ? kCopyO : kCopyL, a);
       } else if (a.kind == ActionKind::kForward) {
-        in_order = add(goes[a.stage].count(a.micro_batch) > 0 ? kSentF : kPassF, a);
+        in_order = add(goes[a.stage].count(forward_of(a)) > 0 ? kSentF : kPassF, a);
       } else if (a.kind == ActionKind::kBackward) {
         in_order = add(kPassI, a) && (!p.split_backward || add(kPassW, a));
       } else if (p.split_backward && a.kind == ActionKind::kBackwardInput) {
