@@ -161,28 +161,6 @@ int64_t PartialOrders::NextSent(const State& s, Symbol copy) const {
   return N_;
 }
 
-int64_t PartialOrders::CopiesLeft(const State& s, Symbol copy) const {
-  const int stage = StageOf(copy);
-  const int64_t n = s[counts_ + copy], forwards = s[counts_ + SymbolOf(stage, kPassF)];
-  int64_t sum = 0;
-  if (K_ > 1) {
-    const bool given = options_.sent != nullptr;
-    for (int64_t f = n - n % K_; f < (given ? N_ : forwards); ++f) {
-      const int64_t own = KindOf(copy) == kCopyO ? f : p_.MateOf(static_cast<int>(f));
-      const bool sent = f < forwards ? IsSent(s, stage, f) : (*options_.sent)[stage][f];
-      if (sent && own >= n) sum += PassOf(copy, own).copy;
-    }
-    return sum;
-  }
-  if (!set_left_.empty()) sum = set_left_[stage * (N_ + 1) + forwards];
-  for (int64_t word = n / 64; word < sent_words_; ++word) {
-    auto bits = static_cast<uint64_t>(s[sent_ + stage * sent_words_ + word]);
-    if (word == n / 64) bits &= ~uint64_t{0} << n % 64;
-    sum += __builtin_popcountll(bits);
-  }
-  return sum * passes_[copy].copy;
-}
-
 bool PartialOrders::MayRun(const State& s, Symbol symbol) const {
   if (options_.sent == nullptr || !IsForward(symbol)) return true;
   const int64_t n = UnitOf(s, symbol);

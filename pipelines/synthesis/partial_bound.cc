@@ -18,6 +18,28 @@ int64_t PartialOrders::NextBack(const State& s, int stage) const {
   return std::max(s[links_ + d], s[d]) + (is_out ? 1 : 2) * PassOf(back, n).copy;
 }
 
+int64_t PartialOrders::CopiesLeft(const State& s, Symbol copy) const {
+  const int stage = StageOf(copy);
+  const int64_t n = s[counts_ + copy], forwards = s[counts_ + SymbolOf(stage, kPassF)];
+  int64_t sum = 0;
+  if (K_ > 1) {
+    const bool given = options_.sent != nullptr;
+    for (int64_t f = n - n % K_; f < (given ? N_ : forwards); ++f) {
+      const int64_t own = KindOf(copy) == kCopyO ? f : p_.MateOf(static_cast<int>(f));
+      const bool sent = f < forwards ? IsSent(s, stage, f) : (*options_.sent)[stage][f];
+      if (sent && own >= n) sum += PassOf(copy, own).copy;
+    }
+    return sum;
+  }
+  if (!set_left_.empty()) sum = set_left_[stage * (N_ + 1) + forwards];
+  for (int64_t word = n / 64; word < sent_words_; ++word) {
+    auto bits = static_cast<uint64_t>(s[sent_ + stage * sent_words_ + word]);
+    if (word == n / 64) bits &= ~uint64_t{0} << n % 64;
+    sum += __builtin_popcountll(bits);
+  }
+  return sum * passes_[copy].copy;
+}
+
 // Copies of what has begun that are left, one after the other, and the least that comes behind one
 // back.
 int64_t PartialOrders::LinkBound(const State& s, int d) const {

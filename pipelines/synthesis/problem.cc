@@ -239,35 +239,6 @@ absl::Status CheckProblem(const SynthesisProblem& p) {
   return CheckRoom(p);
 }
 
-DeviceRoom::DeviceRoom(const SynthesisProblem& p, int device)
-    : p_(p),
-      limited_(!p.limits.free.empty()),
-      free_(limited_ ? p.limits.free[device] : Bytes(0)),
-      done_(p.symbols(), 0),
-      sent_(p.stages()) {}
-
-int DeviceRoom::NextUnit(Symbol symbol) {
-  const int n = done_[CountedAs(symbol)]++;
-  std::vector<int>& sent = sent_[StageOf(symbol)];
-  if (KindOf(symbol) == kSentF) sent.push_back(n);
-  if (!IsCopy(symbol) || n >= static_cast<int>(sent.size())) return n;
-  if (KindOf(symbol) == kCopyO) return sent[n];
-  return p_.MateOf(sent[PlaceOfBack(sent.data(), sent.size(), n, p_.slices)]);
-}
-
-bool DeviceRoom::Take(Symbol symbol) {
-  if (IsCopy(symbol)) {
-    level_ = level_ - leaving_;
-    leaving_ = Bytes(0);
-  }
-  const int slice = p_.SliceOf(symbol, NextUnit(symbol));
-  const OrderLimits::Use use = p_.Use(symbol, slice);
-  if (limited_ && level_ + std::max(use.peak, use.change) > free_) return false;
-  level_ += use.change;
-  if (KindOf(symbol) == kCopyO) leaving_ = p_.Moved(StageOf(symbol), slice);
-  return true;
-}
-
 UnitSums::UnitSums(const SynthesisProblem& p)
     : stride_(p.units() + 1), lengths_(p.symbols() * stride_), changes_(lengths_.size()) {
   for (int w = 0; w < p.symbols(); ++w) {
@@ -279,44 +250,6 @@ UnitSums::UnitSums(const SynthesisProblem& p)
       changes_[w * stride_ + n + 1] = Change(symbol, n) + p.Use(symbol, slice).change.value();
     }
   }
-}
-
-bool FitsMemory(const SynthesisProblem& p, int device, const std::vector<Symbol>& word) {
-  DeviceRoom room(p, device);
-  return std::all_of(word.begin(), word.end(),
-                     [&room](Symbol symbol) { return room.Take(symbol); });
-}
-
-bool IsWordOf(const SynthesisProblem& p, int device, const std::vector<Symbol>& word) {
-  std::vector<int> done(p.symbols(), 0);
-  std::vector<std::vector<int>> sent(p.stages());  // forwards
-  for (const Symbol symbol : word) {
-    const int s = StageOf(symbol);
-    if (s >= p.stages() || p.device_of_stage[s] != device || !p.Has(symbol)) return false;
-    const int n = done[CountedAs(symbol)]++;
-    if (n == p.units()) return false;
-    if (KindOf(symbol) == kSentF) sent[s].push_back(n);
-    const auto sents = static_cast<int>(sent[s].size()), backs = done[SymbolOf(s, kCopyL)];
-    const int forwards = done[SymbolOf(s, kPassF)];
-    const auto back = [&](int nth) { return PlaceOfBack(sent[s].data(), sents, nth, p.slices); };
-    bool ready = true;
-    if (KindOf(symbol) == kPassI) {
-      ready = p.MateOf(n) < forwards && (backs == sents || p.MateOf(sent[s][back(backs)]) > n);
-    } else if (KindOf(symbol) == kCopyL) {
-      ready = n < sents && back(n) < done[symbol - 1] &&
-              (sent[s][n] / p.slices + 1) * p.slices <= forwards;
-    } else if (!IsForward(symbol)) {
-      ready = n < (KindOf(symbol) == kCopyO ? sents : done[symbol - 1]);
-    }
-    if (!ready) return false;
-  }
-  for (int s = 0; s < p.stages(); ++s) {
-    if (p.device_of_stage[s] != device) continue;
-    for (int kind = 0; kind < p.kinds(); ++kind) {
-      if (done[SymbolOf(s, kind)] != p.units()) return false;
-    }
-  }
-  return FitsMemory(p, device, word);
 }
 
 }  // namespace pipelab
