@@ -207,6 +207,7 @@ absl::StatusOr<SynthesisStudy> RunSynthesisStudy(const SynthesisStudySize& size)
     PIPELAB_RETURN_IF_ERROR(AddRows(OneSize(32, 128), size, size.large_limit_s, &study.large));
   }
   PIPELAB_ASSIGN_OR_RETURN(study.unequal, RunUnequalCases(size));
+  PIPELAB_ASSIGN_OR_RETURN(study.slices, RunSliceCases(size));
   return study;
 }
 
@@ -217,6 +218,7 @@ std::vector<Table> SynthesisTables(const SynthesisStudy& study) {
   tables.push_back(RowsTable("p8_m32", "P = 8, M = 32", study.medium));
   if (!study.large.empty()) tables.push_back(RowsTable("p32_m128", "P = 32, M = 128", study.large));
   tables.push_back(UnequalTable(study.unequal));
+  tables.push_back(SlicesTable(study.slices));
   return tables;
 }
 
@@ -268,6 +270,7 @@ std::vector<Claim> SynthesisClaims(const SynthesisStudy& study) {
   MetIf(&unequal, MedianOf(gains) >= 5, "at least 5 %",
         "schemes that take the times of passes are near the bound where devices are equal");
   claims.push_back(std::move(unequal));
+  claims.push_back(SlicesClaim(study.slices));
   return claims;
 }
 

@@ -28,6 +28,7 @@ struct SynthesisStudySize {
   int widest = 256;               // beam
   int64_t exact_nodes = 1 << 21;  // of an exact search
   double small_limit_s = 60, large_limit_s = 300, unequal_limit_s = 60;
+  int slice_cases = 4;    // of problems with token slices
   int idle_devices = 16;  // of the grid of idle times: 4, 8 and 16 of them
   int idle_rounds = 12;
   double idle_limit_s = 60;  // a problem of it
@@ -52,12 +53,22 @@ struct UnequalRow {
   std::string name, placement, scheme;  // none of the catalogue fits: an empty scheme
   double catalogue_ms = 0, step_ms = 0, passes_ms = 0, bound_ms = 0;
 
+  bool stopped = false;  // by the limit of time
+
   double gain() const { return 1 - step_ms / catalogue_ms; }
+};
+
+// With up to so many token slices of a micro-batch. Steps of a model, or passes of equal times (1 ms
+// each of a whole micro-batch).
+struct SlicesRow {
+  int slices = 1;
+  UnequalRow found;
 };
 
 struct SynthesisStudy {
   std::vector<SynthesizedRow> equal, small, medium, large;
   std::vector<UnequalRow> unequal;
+  std::vector<SlicesRow> slices;
 };
 
 double MedianOf(std::vector<double> values);  // 0 of none
@@ -68,6 +79,12 @@ std::vector<Claim> SynthesisClaims(const SynthesisStudy& study);
 
 // Steps of models: the first `cases` of 20.
 absl::StatusOr<std::vector<UnequalRow>> RunUnequalCases(const SynthesisStudySize& size);
+
+// The first `slice_cases` of equal times and three sizes of Llama-3 8B, each with up to 1, 2 and 4
+// token slices.
+absl::StatusOr<std::vector<SlicesRow>> RunSliceCases(const SynthesisStudySize& size);
+Table SlicesTable(const std::vector<SlicesRow>& rows);
+Claim SlicesClaim(const std::vector<SlicesRow>& rows);
 
 }  // namespace pipelab
 

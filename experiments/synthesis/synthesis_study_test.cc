@@ -17,7 +17,7 @@ TEST(SynthesisStudy, HoldsAtItsSmallest) {
   size.large = false;
   size.rounds = 0;
   size.widest = 8;
-  size.cases = 1;
+  size.cases = size.slice_cases = 1;
   size.exact_nodes = 20000;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const SynthesisStudy study, RunSynthesisStudy(size));
   for (const SynthesizedRow& row : study.equal) {
@@ -29,6 +29,14 @@ TEST(SynthesisStudy, HoldsAtItsSmallest) {
   ASSERT_EQ(study.unequal.size(), 1u);
   EXPECT_LE(study.unequal[0].step_ms, study.unequal[0].catalogue_ms);
   EXPECT_LE(study.unequal[0].bound_ms, study.unequal[0].step_ms);
+  // Nothing of the catalogue fits into room for two, whole micro-batches or slices.
+  ASSERT_EQ(study.slices.size(), 3u);
+  for (const SlicesRow& row : study.slices) {
+    EXPECT_TRUE(row.found.scheme.empty()) << row.slices;
+    EXPECT_LE(row.found.bound_ms, row.found.step_ms) << row.slices;
+  }
+  EXPECT_LT(study.slices[2].found.step_ms, study.slices[1].found.step_ms);
+  EXPECT_LT(study.slices[2].found.step_ms, study.slices[0].found.bound_ms / 2);
   for (const Table& table : SynthesisTables(study)) EXPECT_THAT(table.status(), IsOk());
   for (const Claim& claim : SynthesisClaims(study)) EXPECT_THAT(CheckClaim(claim), IsOk());
 }

@@ -125,11 +125,12 @@ Holding HoldingOf(const SynthesisProblem& p, const Heads& heads, int device) {
                                        left * static_cast<double>(w_length));
       if (p.MayOffload(s)) {
         h.copies = true;
-        const int64_t copies = 2 * p.host_copy[s];
+        const int64_t copies = 2 * p.host_copy[s * p.slices + slice];
+        const auto moved = static_cast<double>(p.Moved(s, slice).value());
         const auto away = static_cast<double>(until_input - f_length - i_length - copies);
-        if (away > 0) {
+        if (away > 0 && moved > 0) {
           h.offloads.push_back(
-              {p.micro_batches * kept * away, static_cast<double>(p.micro_batches * copies)});
+              {p.micro_batches * moved * away, static_cast<double>(p.micro_batches * copies)});
         }
       }
       const double f_ns = static_cast<double>(std::max<int64_t>(f_length, 1));

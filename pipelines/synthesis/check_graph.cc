@@ -208,8 +208,9 @@ CheckedHolding CheckGraph::Holding(int device) const {
               (kept * static_cast<double>(inner) + left * static_cast<double>(w_time));
       if (p_.MayOffload(s)) {
         steady = false;
-        const int64_t copies = 2 * p_.host_copy[s];
-        const auto saved = static_cast<double>(gap - copies) * kept;
+        const int64_t copies = 2 * p_.host_copy[s * p_.slices + slice];
+        const auto moved = static_cast<double>(p_.Moved(s, slice).value());
+        const auto saved = static_cast<double>(gap - copies) * moved;
         if (saved > 0) trips.push_back({saved, static_cast<double>(copies)});
       }
       const auto rate = [](double bytes, int64_t ns) {

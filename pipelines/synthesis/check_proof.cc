@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,7 +35,7 @@ CostTable CostsOf(const SynthesisProblem& p, const Schedule& schedule) {
       stage.backward_input = Nanoseconds(p.lengths.backward_input[part]);
       stage.backward_weight = Nanoseconds(p.lengths.backward_weight[part]);
       stage.recompute = Nanoseconds(p.lengths.recompute[part]);
-      if (p.MayOffload(s)) stage.memory.kept = Bytes(p.host_copy[s]);  // a byte a nanosecond
+      if (p.MayOffload(s)) stage.memory.kept = Bytes(p.host_copy[part]);  // a byte a nanosecond
     }
     costs.slices.push_back(std::move(of_slice));
   }
@@ -54,22 +54,79 @@ CostTable CostsOf(const SynthesisProblem& p, const Schedule& schedule) {
   return costs;
 }
 
+// Each unit that a stage sends goes out behind its F, in order, and is asked back before its I, in
+// the order of the stage's I and behind all forwards of its micro-batch.
+class CheckedTrips {
+ public:
+  explicit CheckedTrips(const SynthesisProblem& p) : slices_(p.slices), stages_(p.stages()) {}
+
+  // The slice that the symbol is of; -1: it is out of order.
+  int SliceOf(Symbol symbol) {
+    Stage& s = stages_[StageOf(symbol)];
+    const auto mate = [this](int n) { return n - n % slices_ + slices_ - 1 - n % slices_; };
+    switch (KindOf(symbol)) {
+      case kCopyO: {
+        if (s.goes.empty()) return -1;
+        const int forward = s.goes.front();
+        s.goes.erase(s.goes.begin());
+        s.away.insert(mate(forward));
+        return forward % slices_;
+      }
+      case kCopyL: {
+        if (s.away.empty()) return -1;
+        const int backward = *s.away.begin();
+        s.away.erase(s.away.begin());
+        const bool first = std::none_of(s.goes.begin(), s.goes.end(),
+                                        [&](int forward) { return mate(forward) < backward; });
+        const bool whole = (backward / slices_ + 1) * slices_ <= s.forwards;
+        return first && whole ? mate(backward) % slices_ : -1;
+      }
+      case kPassI: {
+        const int n = s.inputs++;
+        const bool at_host =
+            s.away.count(n) > 0 || std::count(s.goes.begin(), s.goes.end(), mate(n)) > 0;
+        return at_host ? -1 : mate(n) % slices_;
+      }
+      case kPassW:
+        return mate(s.weights++) % slices_;
+      default: {
+        const int n = s.forwards++;
+        if (KindOf(symbol) == kSentF) s.goes.push_back(n);
+        return n % slices_;
+      }
+    }
+  }
+
+ private:
+  struct Stage {
+    int forwards = 0, inputs = 0, weights = 0;
+    std::vector<int> goes;  // forwards, not out yet
+    std::set<int> away;     // backwards, not asked back yet
+  };
+  const int slices_;
+  std::vector<Stage> stages_;
+};
+
 // What the device holds at each place of its word. A copy out holds its room until the next copy.
-absl::Status CheckRoom(const SynthesisProblem& p, int d, const std::vector<Symbol>& word) {
+absl::Status CheckWord(const SynthesisProblem& p, int d, const std::vector<Symbol>& word) {
   int64_t level = 0, leaving = 0;
-  std::vector<int> done(p.symbols(), 0);
+  CheckedTrips trips(p);
   for (const Symbol symbol : word) {
-    if (StageOf(symbol) >= p.stages()) return Refused("a pass of a stage that is not there");
-    const int place = done[symbol]++ % p.slices;
-    const OrderLimits::Use forward = p.Use(SymbolOf(StageOf(symbol), kPassF));
+    const int stage = StageOf(symbol), kind = KindOf(symbol);
+    if (stage >= p.stages()) return Refused("a pass of a stage that is not there");
+    const int slice = trips.SliceOf(symbol);
+    if (slice < 0 || ((kind == kSentF || IsCopy(symbol)) && !p.MayOffload(stage))) {
+      return Refused(absl::StrCat("device ", d, ", stage ", stage, ": copies out or back are not ",
+                                  "those of its forwards, or not there before a backward"));
+    }
     OrderLimits::Use use;
-    const int kind = KindOf(symbol);
-    if (kind == kCopyO || kind == kCopyL) {
+    if (IsCopy(symbol)) {
+      const int64_t moved = p.Moved(stage, slice).value();
       level -= leaving;
-      leaving = kind == kCopyO ? forward.change.value() : 0;
-      if (kind == kCopyL) use.change = forward.change;
+      leaving = kind == kCopyO ? moved : 0;
+      if (kind == kCopyL) use.change = Bytes(moved);
     } else {
-      use = p.Use(symbol, IsForward(symbol) ? place : p.slices - 1 - place);
+      use = p.Use(symbol, slice);
     }
     const int64_t most = level + std::max(use.peak, use.change).value();
     if (!p.limits.free.empty() && most > p.limits.free[d].value()) {
@@ -80,41 +137,11 @@ absl::Status CheckRoom(const SynthesisProblem& p, int d, const std::vector<Symbo
   return absl::OkStatus();
 }
 
-// Each micro-batch that a stage sends goes out behind its F, and is asked back before its I.
-absl::Status CheckCopies(const SynthesisProblem& p, int d, const std::vector<Symbol>& word) {
-  struct Stage {
-    std::vector<bool> sent;  // [micro-batch] whose forward is over
-    int inputs = 0, needed = 0, out = 0, back = 0;
-  };
-  std::vector<Stage> stages(p.stages());
-  for (const Symbol symbol : word) {
-    Stage& s = stages[StageOf(symbol)];
-    const int kind = KindOf(symbol);
-    if (IsForward(symbol)) s.sent.push_back(kind == kSentF);
-    if (kind == kPassI) {
-      const auto n = static_cast<size_t>(s.inputs++);
-      s.needed += n < s.sent.size() && s.sent[n] ? 1 : 0;
-    }
-    s.out += kind == kCopyO ? 1 : 0;
-    s.back += kind == kCopyL ? 1 : 0;
-    const int64_t sent = std::count(s.sent.begin(), s.sent.end(), true);
-    if ((sent == 0 || p.MayOffload(StageOf(symbol))) && s.out <= sent && s.back <= s.out &&
-        s.needed <= s.back) {
-      continue;
-    }
-    return Refused(absl::StrCat("device ", d, ", stage ", StageOf(symbol), ": ", s.out,
-                                " copies out and ", s.back, " back, behind ", sent,
-                                " forwards to the host and ", s.needed, " of their backwards"));
-  }
-  return absl::OkStatus();
-}
-
 // The words are an order that fits, and takes what is claimed.
 absl::Status CheckOrder(const SynthesisProblem& p, const Proof& proof) {
   if (static_cast<int>(proof.words.size()) != p.devices) return Refused("words of other devices");
   for (int d = 0; d < p.devices; ++d) {
-    PIPELAB_RETURN_IF_ERROR(CheckRoom(p, d, proof.words[d]));
-    PIPELAB_RETURN_IF_ERROR(CheckCopies(p, d, proof.words[d]));
+    PIPELAB_RETURN_IF_ERROR(CheckWord(p, d, proof.words[d]));
   }
   const Schedule schedule = ScheduleOf(p, proof.words);
   PIPELAB_RETURN_IF_ERROR(Validate(schedule));

@@ -5,14 +5,22 @@
 namespace pipelab {
 namespace {
 
-// Which of the stage's trips to the host is the micro-batch's; -1: none.
-int TripOf(const CheckedBeginning& b, int stage, int micro_batch) {
-  const std::vector<int>& sent = b.sent[stage];
-  const auto at = std::find(sent.begin(), sent.end(), micro_batch);
-  return at == sent.end() ? -1 : static_cast<int>(at - sent.begin());
+int PlaceIn(const std::vector<int>& list, int n) {  // -1: it is not there
+  const auto at = std::find(list.begin(), list.end(), n);
+  return at == list.end() ? -1 : static_cast<int>(at - list.begin());
 }
 
 }  // namespace
+
+std::vector<int> CheckRules::SentBackwards(const CheckedBeginning& b, int stage) const {
+  const int forwards = b.done[SymbolOf(stage, kPassF)];
+  std::vector<int> backwards;
+  for (const int forward : b.sent[stage]) {
+    if (forward < forwards - forwards % p_.slices) backwards.push_back(MateOf(forward));
+  }
+  std::sort(backwards.begin(), backwards.end());
+  return backwards;
+}
 
 CheckedBeginning CheckRules::Start() const {
   CheckedBeginning start;
@@ -43,7 +51,8 @@ int64_t CheckRules::BeginOf(const CheckedBeginning& b, int d, Symbol symbol) con
     if (b.end[other] < 0) return kOpen;
     begin = std::max(begin, b.end[other] + delay);
   }
-  const int trip = KindOf(pass) == kPassI ? TripOf(b, StageOf(pass), n) : -1;
+  if (KindOf(pass) != kPassI) return begin;
+  const int trip = PlaceIn(SentBackwards(b, StageOf(pass)), n);
   if (trip < 0) return begin;
   const std::vector<int64_t>& back = b.back[StageOf(pass)];
   return trip < static_cast<int>(back.size()) ? std::max(begin, back[trip]) : kOpen;
@@ -57,11 +66,14 @@ bool CheckRules::HasRoom(int d, int64_t level, OrderLimits::Use use) const {
 int64_t CheckRules::CopyBegin(const CheckedBeginning& b, int d, Symbol symbol) const {
   const int s = StageOf(symbol);
   const bool out = KindOf(symbol) == kCopyO;
-  const int most = out ? static_cast<int>(b.sent[s].size()) : b.done[SymbolOf(s, kCopyO)];
-  if (b.done[symbol] >= most) return kOpen;
+  const std::vector<int> units = out ? b.sent[s] : SentBackwards(b, s);
+  const auto n = static_cast<size_t>(b.done[symbol]);
+  if (n >= units.size()) return kOpen;
+  const int forward = out ? units[n] : MateOf(units[n]);
+  if (!out && PlaceIn(b.sent[s], forward) >= b.done[SymbolOf(s, kCopyO)]) return kOpen;
   const bool waits = b.leaving[d] >= 0;
   const int64_t level = b.level[d] - (waits ? BytesOf(b.leaving[d]) : 0);
-  const Bytes taken(out ? 0 : BytesOf(s));
+  const Bytes taken(out ? 0 : BytesOf(PartOf(s, forward)));
   if (!HasRoom(d, level, {taken, taken})) return kOpen;
   return waits ? std::max(b.free[d], b.out[d]) : b.free[d];
 }
@@ -71,10 +83,12 @@ void CheckRules::Copy(int d, Symbol symbol, int64_t begin, CheckedBeginning* b) 
   const int s = StageOf(symbol);
   if (b->leaving[d] >= 0) b->level[d] -= BytesOf(b->leaving[d]);
   const bool out = KindOf(symbol) == kCopyO;
-  b->leaving[d] = out ? s : -1;
-  if (!out) b->level[d] += BytesOf(s);
+  const int n = b->done[symbol];
+  const int part = PartOf(s, out ? b->sent[s][n] : MateOf(SentBackwards(*b, s)[n]));
+  b->leaving[d] = out ? part : -1;
+  if (!out) b->level[d] += BytesOf(part);
   b->free[d] = begin;
-  b->link[d] = std::max(begin, b->link[d]) + p_.host_copy[s];
+  b->link[d] = std::max(begin, b->link[d]) + p_.host_copy[part];
   if (out) {
     b->out[d] = b->link[d];
   } else {
@@ -106,21 +120,29 @@ int64_t CheckRules::LeastBack(const CheckedBeginning& b, int node) const {
   const Symbol symbol = graph_.symbol(node);
   const int s = StageOf(symbol), d = p_.device_of_stage[s];
   if (KindOf(symbol) != kPassI) return 0;
-  const int trip = TripOf(b, s, node - graph_.NodeOf(symbol, 0));
+  const int n = node - graph_.NodeOf(symbol, 0), trip = PlaceIn(SentBackwards(b, s), n);
   if (trip < 0) return 0;
   if (trip < static_cast<int>(b.back[s].size())) return b.back[s][trip];
-  const int64_t copies = trip < b.done[SymbolOf(s, kCopyO)] ? 1 : 2;
-  return std::max(b.free[d], b.link[d]) + copies * p_.host_copy[s];
+  const int forward = MateOf(n);
+  const int64_t copies = PlaceIn(b.sent[s], forward) < b.done[SymbolOf(s, kCopyO)] ? 1 : 2;
+  return std::max(b.free[d], b.link[d]) + copies * p_.host_copy[PartOf(s, forward)];
 }
 
 // Copies of what was sent follow one another on each link, and behind the last one is an I.
 int64_t CheckRules::LeastOfLinks(const CheckedBeginning& b) const {
   std::vector<int64_t> work(p_.devices, 0), behind(p_.devices, kOpen);
   for (int s = 0; s < p_.stages(); ++s) {
-    const int d = p_.device_of_stage[s], sent = static_cast<int>(b.sent[s].size());
-    const int copies = 2 * sent - b.done[SymbolOf(s, kCopyO)] - b.done[SymbolOf(s, kCopyL)];
+    const int d = p_.device_of_stage[s], out = b.done[SymbolOf(s, kCopyO)];
+    const int copies = 2 * static_cast<int>(b.sent[s].size()) - out - b.done[SymbolOf(s, kCopyL)];
     if (copies == 0) continue;
-    work[d] += copies * p_.host_copy[s];
+    const std::vector<int> backwards = SentBackwards(b, s);
+    for (int n = 0; n < static_cast<int>(b.sent[s].size()); ++n) {
+      const int64_t copy = p_.host_copy[PartOf(s, b.sent[s][n])];
+      work[d] += n < out ? copy : 2 * copy;
+    }
+    for (int n = 0; n < b.done[SymbolOf(s, kCopyL)]; ++n) {
+      work[d] -= p_.host_copy[PartOf(s, MateOf(backwards[n]))];
+    }
     const int last = graph_.NodeOf(SymbolOf(s, kPassI), p_.micro_batches * p_.slices - 1);
     behind[d] = std::min(behind[d], graph_.length(last) + graph_.tail(last));
   }

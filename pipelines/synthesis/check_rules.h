@@ -26,10 +26,10 @@ struct CheckedBeginning {
   std::vector<int> done;                    // [symbol]
   std::vector<int64_t> free, level, until;  // [device]; it must go on before `until`
   std::vector<int64_t> link;                // [device] when its host link is free
-  std::vector<int> leaving;                 // [device] stage of the last copy out, or -1
+  std::vector<int> leaving;                 // [device] part of the last copy out, or -1
   std::vector<int64_t> out;                 // [device] when that copy is over
-  std::vector<std::vector<int>> sent;       // [stage] micro-batches, to the host
-  std::vector<std::vector<int64_t>> back;   // [stage][of sent] when it is there again
+  std::vector<std::vector<int>> sent;       // [stage] forwards, to the host
+  std::vector<std::vector<int64_t>> back;   // [stage][copy back] when it is there again
   std::vector<std::set<Symbol>> barred;     // [device] what it waited past
 };
 
@@ -49,13 +49,19 @@ class CheckRules {
     return KindOf(symbol) == kPassF && KindOf(graph_.symbol(other)) != kPassF;
   }
   int64_t LeastMakespan(const CheckedBeginning& b) const;
+  // The backward of a forward, and the other way round.
+  int MateOf(int n) const { return n - n % p_.slices + p_.slices - 1 - n % p_.slices; }
+  // Backwards whose forwards were sent, in order: so many micro-batches' forwards are all over. The
+  // n-th copy back is of the n-th.
+  std::vector<int> SentBackwards(const CheckedBeginning& b, int stage) const;
 
  private:
   int64_t CopyBegin(const CheckedBeginning& b, int device, Symbol symbol) const;
   void Copy(int device, Symbol symbol, int64_t begin, CheckedBeginning* b) const;
   bool HasRoom(int device, int64_t level, OrderLimits::Use use) const;
-  // That a copy moves.
-  int64_t BytesOf(int stage) const { return p_.Use(SymbolOf(stage, kPassF)).change.value(); }
+  // That a copy moves; a part is a stage's slice.
+  int64_t BytesOf(int part) const { return p_.Moved(part / p_.slices, part % p_.slices).value(); }
+  int PartOf(int stage, int forward) const { return stage * p_.slices + forward % p_.slices; }
   int64_t LeastBack(const CheckedBeginning& b, int node) const;
   int64_t LeastOfLinks(const CheckedBeginning& b) const;
 

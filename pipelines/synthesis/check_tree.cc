@@ -36,7 +36,9 @@ class Tree {
       if (graph_.length(node) <= 0) return No("passes that take no time have no order of time");
     }
     for (int s = 0; s < p_.stages(); ++s) {
-      if (p_.MayOffload(s) && p_.host_copy[s] <= 0) return No("copies that take no time");
+      for (int part = s * p_.slices; part < (s + 1) * p_.slices && p_.MayOffload(s); ++part) {
+        if (p_.host_copy[part] <= 0) return No("copies that take no time");
+      }
     }
     const absl::Status status = Visit(rules_.Start());
     if (!status.ok()) return status;
@@ -117,7 +119,7 @@ class Tree {
     return absl::OkStatus();
   }
 
-  // Passes that are done, where each micro-batch is whose I is not, which copies out still hold
+  // Passes that are done, where each unit is whose I is not, which copies out still hold
   // room, and what was waited past.
   using Key = std::pair<std::vector<int>, std::vector<std::set<Symbol>>>;
   Key KeyOf(const CheckedBeginning& b) const {
@@ -125,10 +127,13 @@ class Tree {
     for (int s = 0; s < p_.stages(); ++s) {
       for (int kind = 0; kind < p_.kinds(); ++kind) key.first.push_back(b.done[SymbolOf(s, kind)]);
       const int out = b.done[SymbolOf(s, kCopyO)], back = static_cast<int>(b.back[s].size());
+      const std::vector<int> backwards = rules_.SentBackwards(b, s);
       for (int trip = 0; trip < static_cast<int>(b.sent[s].size()); ++trip) {
-        if (b.sent[s][trip] < b.done[SymbolOf(s, kPassI)]) continue;
+        const int own = rules_.MateOf(b.sent[s][trip]);
+        if (own < b.done[SymbolOf(s, kPassI)]) continue;
+        const bool is_back = back > 0 && own <= backwards[back - 1];
         key.first.push_back(b.sent[s][trip]);
-        key.first.push_back(trip < back ? -3 : trip < out ? -2 : -1);
+        key.first.push_back(is_back ? -3 : trip < out ? -2 : -1);
       }
     }
     return key;
@@ -142,8 +147,9 @@ class Tree {
       times.push_back(b.leaving[d] < 0 ? from : std::max(b.out[d], from));
     }
     for (int s = 0; s < p_.stages(); ++s) {
+      const std::vector<int> backwards = rules_.SentBackwards(b, s);
       for (size_t trip = 0; trip < b.back[s].size(); ++trip) {
-        if (b.sent[s][trip] < b.done[SymbolOf(s, kPassI)]) continue;
+        if (backwards[trip] < b.done[SymbolOf(s, kPassI)]) continue;
         times.push_back(std::max(b.back[s][trip], from));
       }
     }

@@ -101,13 +101,17 @@ int64_t WordEvaluator::Makespan(const OrderWords& words) {
 int64_t WordEvaluator::BeginCopy(int d, Symbol symbol, int64_t now) {
   const int64_t n = counts_[symbol]++;
   const int64_t begin = std::max(now, out_[d]);
-  link_[d] = std::max(begin, link_[d]) + PassOf(symbol, n).length;
   const int stage = StageOf(symbol);
-  if (KindOf(symbol) == kCopyO) {
+  const int64_t sent_symbol = SymbolOf(stage, kSentF);
+  const int32_t* sent = &sent_[sent_symbol * units_];
+  const bool is_out = KindOf(symbol) == kCopyO;
+  int64_t unit = sent[is_out ? n : PlaceOfBack(sent, counts_[sent_symbol], n, slices_)];
+  if (!is_out && slices_ > 1) unit += slices_ - 1 - 2 * (unit % slices_);  // the backward
+  link_[d] = std::max(begin, link_[d]) + PassOf(symbol, unit).length;
+  if (is_out) {
     out_[d] = link_[d];
   } else {
-    const int32_t micro_batch = sent_[SymbolOf(stage, kSentF) * units_ + n];
-    back_[SymbolOf(stage, kPassI) * units_ + micro_batch] = link_[d];
+    back_[SymbolOf(stage, kPassI) * units_ + unit] = link_[d];
   }
   return begin;
 }

@@ -44,7 +44,7 @@ class WordEvaluator {
     int32_t next = -1, device_of_next = -1;
     int32_t to = 0;  // which unit of `next` takes it, from its own on
   };
-  // Of the symbol's n-th pass.
+  // Of the symbol's n-th pass, or its copy for that unit.
   const Pass& PassOf(Symbol symbol, int64_t n) const {
     return passes_[symbol * slices_ + (slices_ == 1 ? 0 : n % slices_)];
   }
@@ -60,7 +60,7 @@ class WordEvaluator {
   const bool copies_;
   std::vector<int64_t> link_, out_;  // [device] when its link is free, the last copy out over
   std::vector<int64_t> back_;        // [symbol][unit] of I: when its copy is there
-  std::vector<int32_t> sent_;        // [symbol][n] of kSentF: the micro-batch of the n-th
+  std::vector<int32_t> sent_;        // [symbol][n] of kSentF: which forward the n-th is
 };
 
 }  // namespace pipelab

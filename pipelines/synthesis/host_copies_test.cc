@@ -26,14 +26,23 @@ namespace {
 using testing::HasSubstr;
 
 TEST(HostCopies, ExactSearchIsBruteForce) {
-  const std::vector<std::vector<int>> placements = {{0, 1}, {0}, {0, 1, 2}, {0, 1, 1, 0}, {0, 0}};
-  const std::vector<int> micro_batches = {2, 3, 2, 1, 1};
-  int feasible = 0, some = 0;
-  for (size_t shape = 0; shape < placements.size(); ++shape) {
-    const int devices = 1 + *std::max_element(placements[shape].begin(), placements[shape].end());
-    for (uint64_t seed = 0; seed < 16; ++seed) {
-      const SynthesisProblem p =
-          RandomCopies(seed, devices, micro_batches[shape], placements[shape]);
+  struct Shape {
+    std::vector<int> placement;
+    int micro_batches, slices;
+  };
+  const std::vector<Shape> shapes = {{{0, 1}, 2, 1},       {{0}, 3, 1},    {{0, 1, 2}, 2, 1},
+                                     {{0, 1, 1, 0}, 1, 1}, {{0, 0}, 1, 1}, {{0, 1}, 1, 2},
+                                     {{0}, 1, 3},          {{0, 1}, 1, 3}, {{0, 1, 2}, 1, 2}};
+  int feasible = 0, some = 0, sliced = 0, needed = 0;
+  for (size_t shape = 0; shape < shapes.size(); ++shape) {
+    const auto& [placement, micro_batches, slices] = shapes[shape];
+    const int devices = 1 + *std::max_element(placement.begin(), placement.end());
+    for (uint64_t seed = 0; seed < (slices == 1 ? 16 : 24); ++seed) {
+      SynthesisProblem p =
+          slices == 1 ? RandomCopies(seed, devices, micro_batches, placement)
+                      : RandomSlicedCopies(seed, devices, micro_batches, slices, placement);
+      // Less than all slices take.
+      if (slices > 2) p.limits.free.assign(devices, Bytes(6 + static_cast<int64_t>(seed % 5)));
       if (!CheckProblem(p).ok()) continue;
       const int64_t least = ShortestOfAll(p);
       const Heads heads = ComputeHeads(p, /*memory=*/true);
@@ -43,9 +52,11 @@ TEST(HostCopies, ExactSearchIsBruteForce) {
       ASSERT_TRUE(found.complete);
       EXPECT_EQ(found.makespan, least) << seed << " of shape " << shape;
       if (least == kNoMakespan) continue;
-      ++feasible;
+      ++(slices == 1 ? feasible : sliced);
       const SentSet all = EvenlySent(p, 1), none = EvenlySent(p, 0);
-      some += least < std::min(ShortestOfAll(p, &all), ShortestOfAll(p, &none)) ? 1 : 0;
+      const int64_t without = ShortestOfAll(p, &none);
+      needed += slices > 1 && least < without ? 1 : 0;
+      some += slices == 1 && least < std::min(ShortestOfAll(p, &all), without) ? 1 : 0;
       const Bound bound = BestBound(p);
       EXPECT_LE(bound.value, least) << seed << " " << ToText(bound);
       EXPECT_THAT(CheckProof(p, {found.words, found.makespan, bound, found.log}), IsOk())
@@ -53,14 +64,19 @@ TEST(HostCopies, ExactSearchIsBruteForce) {
     }
   }
   EXPECT_GT(feasible, 50);
-  EXPECT_GT(some, 0);  // where neither all nor none at the host is the shortest
+  EXPECT_GT(sliced, 50);
+  EXPECT_GT(some, 0);    // where neither all nor none at the host is the shortest
+  EXPECT_GT(needed, 5);  // of slices, where copies make an order shorter or fit
 }
 
 // Beams on larger ones: what they give is an order that the simulator agrees on.
 TEST(HostCopies, OrdersOfBeamsAndTheirBoundsHold) {
-  int found = 0;
-  for (uint64_t seed = 0; seed < 24; ++seed) {
-    SynthesisProblem p = RandomCopies(seed, 4, 9, ZigZagDevices(4, 1 + seed % 2));
+  int found = 0, sliced = 0, copied = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const int slices = 1 + static_cast<int>(seed / 2 % 4);
+    const std::vector<int> placed = ZigZagDevices(4, 1 + seed % 2);
+    SynthesisProblem p = slices == 1 ? RandomCopies(seed, 4, 9, placed)
+                                     : RandomSlicedCopies(seed, 4, 5, slices, placed);
     for (int64_t& copy : p.host_copy) copy *= seed % 3 == 0 ? 4 : 1;
     if (!CheckProblem(p).ok()) continue;
     const SentSet every_second = EvenlySent(p, 0.5);
@@ -70,7 +86,8 @@ TEST(HostCopies, OrdersOfBeamsAndTheirBoundsHold) {
       beam.sent = sent;
       const OrderWords words = BeamSearch(p, ComputeHeads(p, true), beam);
       if (words.empty()) continue;
-      ++found;
+      ++(slices == 1 ? found : sliced);
+      copied += slices > 1 && std::any_of(words[0].begin(), words[0].end(), IsCopy) ? 1 : 0;
       if (sent != nullptr) {
         EXPECT_EQ(SentIn(p, words), *sent);
       }
@@ -81,7 +98,29 @@ TEST(HostCopies, OrdersOfBeamsAndTheirBoundsHold) {
       EXPECT_EQ(*WordsOf(p, ScheduleOf(p, words)), words);
     }
   }
-  EXPECT_GT(found, 30);
+  EXPECT_GT(found, 12);
+  EXPECT_GT(sliced, 20);
+  EXPECT_GT(copied, 6);
+}
+
+// What the exact search closes, check_proof closes, too: larger ones than all orders are known of.
+TEST(HostCopies, TreesOfSlicesAreFollowed) {
+  int trees = 0;
+  for (uint64_t seed = 0; seed < 24; ++seed) {
+    const std::vector<std::vector<int>> placements = {{0, 1, 0}, {0, 1, 1, 0}, {0, 1, 2}};
+    const SynthesisProblem p = RandomSlicedCopies(seed, seed % 3 == 2 ? 3 : 2,
+                                                  seed % 3 == 2 ? 2 : 1, 2, placements[seed % 3]);
+    if (!CheckProblem(p).ok()) continue;
+    ExactOptions options;
+    options.shorter_than = kNoMakespan;
+    options.most_nodes = 20000;
+    const ExactResult found = SearchExactly(p, ComputeHeads(p, /*memory=*/true), options);
+    if (!found.complete || found.words.empty()) continue;
+    ++trees;
+    EXPECT_THAT(CheckProof(p, {found.words, found.makespan, BestBound(p), found.log}), IsOk())
+        << seed;
+  }
+  EXPECT_GT(trees, 6);
 }
 
 // A scheme that offloads is a start with the copies that it has, in just the memory that it takes.
@@ -177,6 +216,39 @@ TEST(HostCopies, ProofsThatAreWrongAreRefused) {
   held.bound.value += 2;
   EXPECT_THAT(CheckProof(half, held),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("bound (holding): the time")));
+}
+
+// Slices come back in the order of their backwards, when all forwards are over, each behind its own
+// copy out; so a word with these symbols says one order.
+TEST(HostCopies, SlicesComeBackInTheOrderOfBackwards) {
+  SynthesisProblem p = UnitSlices(1, 1, 2, {0});
+  p.host_copy = {1, 2};
+  p.may_offload = {true};
+  const Symbol F = SymbolOf(0, kPassF), S = SymbolOf(0, kSentF), O = SymbolOf(0, kCopyO),
+               L = SymbolOf(0, kCopyL), I = SymbolOf(0, kPassI), W = SymbolOf(0, kPassW);
+  const auto check = [&p](const std::vector<Symbol>& word) {
+    Proof proof;
+    proof.words = {word};
+    proof.bound = BestBound(p);
+    proof.makespan = IsWordOf(p, 0, word) ? WordEvaluator(p).Makespan(proof.words) : 6;
+    return CheckProof(p, proof);
+  };
+  for (const std::vector<Symbol>& word : {std::vector<Symbol>{S, O, S, O, L, I, L, I, W, W},
+                                          {S, O, F, I, W, L, I, W},
+                                          {F, S, O, L, I, W, I, W},
+                                          {S, S, O, O, L, L, I, W, I, W}}) {
+    EXPECT_TRUE(IsWordOf(p, 0, word));
+    EXPECT_THAT(check(word), IsOk());
+  }
+  for (const std::vector<Symbol>& word :
+       {std::vector<Symbol>{S, O, L, S, O, L, I, I, W, W},  // a forward is not over
+        {S, S, O, L, O, I, W, L, I, W},                     // of the slice that is not out
+        {F, S, O, I, W, L, I, W},                           // behind its backward
+        {S, O, F, L, I, I, W, W, L}}) {
+    EXPECT_FALSE(IsWordOf(p, 0, word));
+    EXPECT_THAT(check(word),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("copies out or back")));
+  }
 }
 
 // A log that looks at no copies proves nothing about orders with some, nor do parts of one.

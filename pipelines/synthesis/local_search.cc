@@ -74,14 +74,23 @@ class Search {
     }
   }
 
-  // Of the micro-batch whose forward is there.
+  static bool IsForwardOf(int stage, Symbol symbol) {
+    return StageOf(symbol) == stage && IsForward(symbol);
+  }
+
+  // Of the unit whose forward is there.
   void ChangeTrip(int64_t at, std::vector<Symbol>* word) {
     const int stage = StageOf((*word)[at]);
-    int64_t n = 0, trip = 0;  // how many are before it
-    for (int64_t i = 0; i < at; ++i) {
-      if (StageOf((*word)[i]) != stage || !IsForward((*word)[i])) continue;
-      ++n;
-      trip += KindOf((*word)[i]) == kSentF ? 1 : 0;
+    int n = 0;                   // forwards before it
+    int64_t trip = 0, back = 0;  // copies out before its own, and copies back
+    for (int64_t i = 0; i < at; ++i) n += IsForwardOf(stage, (*word)[i]) ? 1 : 0;
+    int other = 0;
+    for (const Symbol symbol : *word) {
+      if (!IsForwardOf(stage, symbol)) continue;
+      const bool sent = KindOf(symbol) == kSentF;
+      trip += sent && other < n ? 1 : 0;
+      back += sent && p_.MateOf(other) < p_.MateOf(n) ? 1 : 0;
+      ++other;
     }
     const auto place = [&](int kind, int64_t nth) {
       size_t i = 0;
@@ -90,15 +99,15 @@ class Search {
     };
     if (KindOf((*word)[at]) == kSentF) {
       (*word)[at] = SymbolOf(stage, kPassF);
-      word->erase(place(kCopyL, trip));
+      word->erase(place(kCopyL, back));
       word->erase(place(kCopyO, trip));
       return;
     }
     (*word)[at] = SymbolOf(stage, kSentF);
-    const int64_t input = place(kPassI, n) - word->begin();
-    const int64_t back = std::max(at + 1, input - Below(kBackWithin));
-    const int64_t out = std::min(back, at + 1 + Below(kOutWithin));
-    word->insert(word->begin() + back, SymbolOf(stage, kCopyL));
+    const int64_t input = place(kPassI, p_.MateOf(n)) - word->begin();
+    const int64_t begin = std::max(at + 1, input - Below(kBackWithin));
+    const int64_t out = std::min(begin, at + 1 + Below(kOutWithin));
+    word->insert(word->begin() + begin, SymbolOf(stage, kCopyL));
     word->insert(word->begin() + out, SymbolOf(stage, kCopyO));
   }
 

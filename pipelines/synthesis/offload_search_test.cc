@@ -65,9 +65,11 @@ TEST(OffloadSearch, NeitherAllNorNoneIsTheShortest) {
 
 // An order that needs more room than there is, with the copies that make it.
 TEST(OffloadSearch, AreMadeAsNeeded) {
-  int fitted = 0;
-  for (uint64_t seed = 0; seed < 40; ++seed) {
-    SynthesisProblem p = RandomCopies(seed, 3, 6, LoopedDevices(3, 1 + seed % 2));
+  int fitted = 0, sliced = 0;
+  for (uint64_t seed = 0; seed < 120; ++seed) {
+    const std::vector<int> placed = LoopedDevices(3, 1 + seed % 2);
+    SynthesisProblem p =
+        seed < 40 ? RandomCopies(seed, 3, 6, placed) : RandomSlicedCopies(seed, 3, 4, 2, placed);
     if (!CheckProblem(p).ok() || p.limits.free.empty()) continue;
     SynthesisProblem more = p;
     more.may_offload.clear();
@@ -81,7 +83,7 @@ TEST(OffloadSearch, AreMadeAsNeeded) {
       EXPECT_EQ(words, passes) << seed;  // nothing is short
     }
     if (fits || words.empty()) continue;
-    ++fitted;
+    ++(seed < 40 ? fitted : sliced);
     const int64_t makespan = WordEvaluator(p).Makespan(words);
     ASSERT_LT(makespan, kNoMakespan) << seed;
     EXPECT_THAT(CheckProof(p, {words, makespan, BestBound(p), ""}), IsOk()) << seed;
@@ -93,19 +95,24 @@ TEST(OffloadSearch, AreMadeAsNeeded) {
     EXPECT_EQ(without, passes) << seed;
   }
   EXPECT_GT(fitted, 5);
+  EXPECT_GT(sliced, 5);
 }
 
 // From one micro-batch after the other on: valid, no longer at any time, and the shortest there is
 // for most small problems.
 TEST(OffloadSearch, LocalSearchLeadsToShortOrders) {
   int shortest = 0, all = 0;
-  for (uint64_t seed = 0; seed < 30; ++seed) {
-    const SynthesisProblem p = RandomCopies(seed, 2, 3, {0, 1});
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    const SynthesisProblem p =
+        seed < 30 ? RandomCopies(seed, 2, 3, {0, 1}) : RandomSlicedCopies(seed, 2, 2, 2, {0, 1});
     if (!CheckProblem(p).ok()) continue;
     OrderWords words(2);
-    for (int m = 0; m < 3; ++m) {
+    for (int m = 0; m < p.micro_batches; ++m) {
       for (int s = 0; s < 2; ++s) {
-        for (int kind = 0; kind < p.kinds(); ++kind) words[s].push_back(SymbolOf(s, kind));
+        words[s].insert(words[s].end(), p.slices, SymbolOf(s, kPassF));
+        for (int slice = 0; slice < p.slices; ++slice) {
+          for (int kind = kPassI; kind < p.kinds(); ++kind) words[s].push_back(SymbolOf(s, kind));
+        }
       }
     }
     LocalSearchOptions options;

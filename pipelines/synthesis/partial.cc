@@ -5,9 +5,9 @@
 namespace pipelab {
 
 // A state: [device] when it is free, its level of memory, the passes that are ruled out (bits),
-// until when the next one must begin; [symbol] how many are done, of copies the micro-batch behind
+// until when the next one must begin; [symbol] how many are done, of copies the unit behind
 // the last one; [symbol][window] arrivals; and where there may be copies [device] when its link is
-// free, when its copy out is over, of which stage that is, and [stage] bits of what goes to the host.
+// free, when its copy out is over, of what that is, and [stage] bits of forwards that go to the host.
 PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Options options)
     : p_(p),
       heads_(heads),
@@ -28,7 +28,7 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
       passes_(static_cast<size_t>(p.symbols()) * p.slices),
       symbols_of_(D_),
       tails_(D_),
-      leaving_bytes_(S_),
+      leaving_bytes_(static_cast<size_t>(S_) * K_),
       peak_(D_) {
   std::vector<int64_t> later(D_), passing(D_);  // of later stages: held, on its way to the host
   for (int s = S_ - 1; s >= 0; --s) {
@@ -41,13 +41,20 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
       for (int n = 0; n < K_; ++n) later[d] += std::max<int64_t>(PassOf(f, n).change, 0);
       continue;
     }
-    passes_[SymbolOf(s, kSentF)] = passes_[f];  // of whole micro-batches
-    passes_[f].reserve += 2 * passing[d];
-    passing[d] = std::max(passing[d], passes_[f].change);
+    int64_t most = passing[d];
+    for (int n = 0; n < K_; ++n) {
+      Pass& held = passes_[f * K_ + n];
+      passes_[SymbolOf(s, kSentF) * K_ + n] = held;
+      held.reserve += 2 * passing[d];
+      most = std::max(most, held.change);
+    }
+    passing[d] = most;
   }
   for (int s = 0; s < S_; ++s) {
     const int d = p.device_of_stage[s];
-    for (const int kind : {kPassF, kSentF}) passes_[SymbolOf(s, kind) * K_].reserve += peak_[d];
+    for (const int kind : {kPassF, kSentF}) {
+      for (int n = 0; n < K_; ++n) passes_[SymbolOf(s, kind) * K_ + n].reserve += peak_[d];
+    }
     for (int kind = 0; kind < kSymbolKinds; ++kind) {
       const Symbol symbol = SymbolOf(s, kind);
       if (!p.Has(symbol)) continue;
@@ -57,16 +64,19 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
       symbols_of_[d].push_back(symbol);
     }
     if (!p.MayOffload(s)) continue;
-    Pass &forward = passes_[SymbolOf(s, kSentF)], &held = passes_[SymbolOf(s, kPassF)];
-    forward.takes_room = true;
-    held.takes_room = limited_;
-    Pass &out = passes_[SymbolOf(s, kCopyO)], &back = passes_[SymbolOf(s, kCopyL)];
-    leaving_bytes_[s] = forward.change;
-    out.copy = back.copy = p.host_copy[s];
-    back.need = back.change = forward.change;
-    back.reserve = forward.reserve;
-    back.takes_room = out.takes_room = true;
-    back.next = SymbolOf(s, kPassI);
+    for (int n = 0; n < K_; ++n) {
+      Pass& forward = passes_[SymbolOf(s, kSentF) * K_ + n];
+      forward.takes_room = true;
+      passes_[SymbolOf(s, kPassF) * K_ + n].takes_room = limited_;
+      Pass& out = passes_[SymbolOf(s, kCopyO) * K_ + n];
+      Pass& back = passes_[SymbolOf(s, kCopyL) * K_ + p.MateOf(n)];
+      leaving_bytes_[s * K_ + n] = p.Moved(s, n).value();
+      out.copy = back.copy = p.host_copy[s * K_ + n];
+      back.need = back.change = p.Moved(s, n).value();
+      back.reserve = forward.reserve;
+      back.takes_room = out.takes_room = true;
+      back.next = SymbolOf(s, kPassI);
+    }
   }
   if (options.sent != nullptr) set_left_.resize(static_cast<size_t>(S_) * (N_ + 1));
   for (int s = 0; s < S_ && options.sent != nullptr; ++s) {
@@ -134,26 +144,21 @@ Symbol PartialOrders::ProducerOf(Symbol symbol) const {
   return static_cast<Symbol>(StageOf(symbol) + 1 == S_ ? symbol - 1 : symbol + kSymbolKinds);
 }
 
-int64_t PartialOrders::NextSent(const State& s, int stage, int64_t n) const {
+int64_t PartialOrders::NextSent(const State& s, Symbol copy) const {
+  const int stage = StageOf(copy);
+  int64_t n = s[counts_ + copy];
+  if (K_ > 1 && KindOf(copy) == kCopyL) {
+    const int64_t forwards = s[counts_ + SymbolOf(stage, kPassF)];
+    const int64_t whole = forwards - forwards % K_;
+    while (n < whole && !IsSent(s, stage, p_.MateOf(static_cast<int>(n)))) ++n;
+    return n < whole ? n : N_;
+  }
   for (int64_t word = n / 64; word < sent_words_; ++word) {
     auto bits = static_cast<uint64_t>(s[sent_ + stage * sent_words_ + word]);
     if (word == n / 64) bits &= ~uint64_t{0} << n % 64;
     if (bits != 0) return word * 64 + __builtin_ctzll(bits);
   }
   return N_;
-}
-
-int64_t PartialOrders::SentFrom(const State& s, int stage, int64_t n) const {
-  int64_t sum = 0;
-  if (!set_left_.empty()) {
-    sum = set_left_[stage * (N_ + 1) + s[counts_ + SymbolOf(stage, kPassF)]];
-  }
-  for (int64_t word = n / 64; word < sent_words_; ++word) {
-    auto bits = static_cast<uint64_t>(s[sent_ + stage * sent_words_ + word]);
-    if (word == n / 64) bits &= ~uint64_t{0} << n % 64;
-    sum += __builtin_popcountll(bits);
-  }
-  return sum;
 }
 
 bool PartialOrders::MayRun(const State& s, Symbol symbol) const {
@@ -168,13 +173,13 @@ int64_t PartialOrders::Arrival(const State& s, Symbol given) const {
   const Symbol symbol = CountedAs(given);
   const int kind = KindOf(symbol), stage = StageOf(symbol);
   if (kind == kCopyO) return 0;
-  if (kind == kPassW || kind == kCopyL) return n < s[counts_ + symbol - 1] ? 0 : kNoMakespan;
   if (kind == kPassF && stage == 0) return 0;
-  const int64_t own = kind == kPassI ? p_.MateOf(static_cast<int>(n)) : n;
+  const int64_t own = kind == kPassI || kind == kCopyL ? p_.MateOf(static_cast<int>(n)) : n;
+  if (kind == kPassW || kind == kCopyL) return own < s[counts_ + symbol - 1] ? 0 : kNoMakespan;
   if (kind == kPassI && own >= s[counts_ + symbol - 1]) return kNoMakespan;
   const Symbol from = ProducerOf(symbol);
   if (!IsMirrored(from) && n >= s[counts_ + from]) return kNoMakespan;
-  if (kind != kPassI || !copies_ || !IsSent(s, stage, n)) return s[Slot(symbol, n)];
+  if (kind != kPassI || !copies_ || !IsSent(s, stage, own)) return s[Slot(symbol, n)];
   const Symbol back = SymbolOf(stage, kCopyL);
   if (n >= s[counts_ + back]) return kNoMakespan;
   return std::max(s[Slot(symbol, n)], s[Slot(back, n)]);
@@ -187,7 +192,9 @@ bool PartialOrders::Fits(const State& s, int device, Symbol symbol, const Pass& 
   if (IsCopy(symbol) && Leaving(s, device) > 0) level -= leaving_bytes_[Leaving(s, device) - 1];
   if (level + pass.need > free) return false;
   if (!options_.reserve || pass.change <= 0 || level == 0) return true;
-  if (K_ > 1 && KindOf(symbol) == kPassF) return LeavesRoom(s, device, symbol, pass, level);
+  if (K_ > 1 && KindOf(symbol) == kPassF) {
+    return LeavesRoom(s, device, symbol, pass, level + ComingBack(s, device, symbol));
+  }
   return level + pass.change + pass.reserve + ComingBack(s, device, symbol) <= free;
 }
 
@@ -197,7 +204,7 @@ int64_t PartialOrders::ComingBack(const State& s, int device, Symbol symbol) con
   if (!copies_ || KindOf(symbol) != kPassF) return most;
   for (const Symbol back : symbols_of_[device]) {
     if (KindOf(back) != kCopyL || UnitOf(s, back) == N_) continue;
-    most = std::max(most, leaving_bytes_[StageOf(back)]);
+    most = std::max(most, PassOf(back, UnitOf(s, back)).change);
   }
   return most;
 }

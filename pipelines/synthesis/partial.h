@@ -67,12 +67,13 @@ class PartialOrders {
   // `sum`: of all devices' own bounds.
   int64_t LowerBound(const State& state, int* device = nullptr, int64_t* sum = nullptr) const;
 
-  // Of which unit the next of the kind is; N: there is none, of copies none as things are.
+  // Of which unit the next of the kind is; N: there is none, of copies none as things are. Copies
+  // out are of a forward, copies back of a backward.
   int64_t UnitOf(const State& s, Symbol symbol) const {
-    if (copies_ && IsCopy(symbol)) return NextSent(s, StageOf(symbol), s[counts_ + symbol]);
+    if (copies_ && IsCopy(symbol)) return NextSent(s, symbol);
     return s[counts_ + CountedAs(symbol)];
   }
-  // Whether micro-batch n, whose forward is over, goes to the host.
+  // Whether forward n, which is over, goes to the host.
   bool IsSent(const State& s, int stage, int64_t n) const {
     return (s[sent_ + stage * sent_words_ + n / 64] >> n % 64 & 1) != 0;
   }
@@ -80,7 +81,8 @@ class PartialOrders {
   int64_t RuledOut(const State& s, int device) const { return s[2 * D_ + device]; }
   // When the next pass of the kind can begin but for its device; kNoMakespan: it is not known.
   int64_t Arrival(const State& s, Symbol symbol) const;
-  // The stage whose copy out the device has not waited for, and 1; 0: none.
+  // What the copy out is of that the device has not waited for, stage * slices + slice, and 1; 0:
+  // none.
   int64_t Leaving(const State& s, int device) const { return s[links_ + 2 * D_ + device]; }
   // Whether its results that wait for the next stage are as many as the window. The last stage's
   // wait until all slices of their micro-batch are taken.
@@ -91,14 +93,15 @@ class PartialOrders {
     if (K_ > 1 && IsMirrored(symbol)) taken -= taken % K_;
     return UnitOf(s, symbol) - taken >= window_;
   }
-  // Whether each micro-batch between its F and its I goes to the host, of stages that may offload.
+  // Whether each unit between its F and its I goes to the host, of stages that may offload.
   template <typename Use>
   void ForEachHeld(const State& s, Use use) const {
     for (int stage = 0; copies_ && stage < S_; ++stage) {
       if (!p_.MayOffload(stage)) continue;
       const int64_t forwards = s[counts_ + SymbolOf(stage, kPassF)];
-      for (int64_t n = s[counts_ + SymbolOf(stage, kPassI)]; n < forwards; ++n) {
-        use(IsSent(s, stage, n));
+      const int64_t inputs = s[counts_ + SymbolOf(stage, kPassI)];
+      for (int64_t n = inputs - inputs % K_; n < forwards; ++n) {
+        if (p_.MateOf(static_cast<int>(n)) >= inputs) use(IsSent(s, stage, n));
       }
     }
   }
@@ -126,7 +129,7 @@ class PartialOrders {
     return passes_[symbol * K_ + (K_ == 1 ? 0 : n % K_)];
   }
   // Whether its results go back to the same stage, the last slice's first.
-  bool IsMirrored(Symbol symbol) const { return symbol == SymbolOf(S_ - 1, kPassF); }
+  bool IsMirrored(Symbol symbol) const { return CountedAs(symbol) == SymbolOf(S_ - 1, kPassF); }
   // Of an F and I, whose input arrives, and of an L, whose copy is there.
   int64_t Slot(Symbol symbol, int64_t n) const {
     const int kind = KindOf(symbol) == kCopyL ? 2 : KindOf(symbol);
@@ -146,10 +149,10 @@ class PartialOrders {
   int64_t NextBegins(const State& s, std::vector<int64_t>* f, std::vector<int64_t>* i) const;
   int64_t LinkBound(const State& s, int device) const;
   int64_t NextBack(const State& s, int stage) const;
-  // The first from micro-batch n on that goes to the host; N: none whose forward is over.
-  int64_t NextSent(const State& s, int stage, int64_t n) const;
-  // How many there are from n on; where they are given, those to come with them.
-  int64_t SentFrom(const State& s, int stage, int64_t n) const;
+  // Of the next copy of the kind; N: none whose forward, or micro-batch's forwards, are over.
+  int64_t NextSent(const State& s, Symbol copy) const;
+  // ns of all copies of the kind that are left; where it is given what is sent, of those to come, too.
+  int64_t CopiesLeft(const State& s, Symbol copy) const;
   bool MayRun(const State& s, Symbol symbol) const;  // for Options::sent
   Symbol ProducerOf(Symbol symbol) const;
 
@@ -164,7 +167,7 @@ class PartialOrders {
   std::vector<Pass> passes_;                     // [symbol][n % slices]
   std::vector<std::vector<Symbol>> symbols_of_;  // [device]
   std::vector<std::vector<Tails>> tails_;        // [device]
-  std::vector<int64_t> leaving_bytes_;           // [stage] of a copy
+  std::vector<int64_t> leaving_bytes_;           // [stage * slices + slice] of a copy
   std::vector<int64_t> peak_;                    // [device] above what it holds, of any pass
   std::vector<int32_t> set_left_;                // [stage][n] of Options::sent, from n on
 };

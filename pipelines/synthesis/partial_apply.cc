@@ -48,7 +48,8 @@ void PartialOrders::Apply(int d, Symbol symbol, State* state, Undo* undo) const 
 
 void PartialOrders::ApplyCopy(int d, Symbol symbol, State* state) const {
   State& s = *state;
-  const Pass& pass = passes_[symbol * K_];
+  const int64_t n = UnitOf(s, symbol);
+  const Pass& pass = PassOf(symbol, n);
   int64_t &link = s[links_ + d], &out = s[links_ + D_ + d], &leaving = s[links_ + 2 * D_ + d];
   if (leaving > 0) {
     s[d] = std::max(s[d], out);
@@ -57,11 +58,10 @@ void PartialOrders::ApplyCopy(int d, Symbol symbol, State* state) const {
   link = std::max(link, s[d]) + pass.copy;
   const bool is_out = KindOf(symbol) == kCopyO;
   out = is_out ? link : 0;
-  leaving = is_out ? StageOf(symbol) + 1 : 0;
+  leaving = is_out ? StageOf(symbol) * K_ + n % K_ + 1 : 0;
   s[D_ + d] += pass.change;
   s[2 * D_ + d] = 0;
   s[3 * D_ + d] = kNoMakespan;
-  const int64_t n = UnitOf(s, symbol);
   s[counts_ + symbol] = n + 1;
   if (!is_out) s[Slot(symbol, n)] = link;
 }
@@ -119,7 +119,8 @@ void PartialOrders::AppendTimes(const State& s, int64_t from_time,
     if (!p_.MayOffload(stage)) continue;
     const Symbol back = SymbolOf(stage, kCopyL);
     for (int64_t n = s[counts_ + SymbolOf(stage, kPassI)]; n < s[counts_ + back]; ++n) {
-      if (IsSent(s, stage, n)) times->push_back(std::max(s[Slot(back, n)], from_time));
+      const bool sent = IsSent(s, stage, p_.MateOf(static_cast<int>(n)));
+      if (sent) times->push_back(std::max(s[Slot(back, n)], from_time));
     }
   }
 }

@@ -10,11 +10,34 @@ namespace pipelab {
 int64_t PartialOrders::NextBack(const State& s, int stage) const {
   const int64_t n = s[counts_ + SymbolOf(stage, kPassI)];
   const Symbol back = SymbolOf(stage, kCopyL);
-  if (!IsSent(s, stage, n)) return 0;
+  const int64_t forward = p_.MateOf(static_cast<int>(n));
+  if (!IsSent(s, stage, forward)) return 0;
   if (n < s[counts_ + back]) return s[Slot(back, n)];
   const int d = p_.device_of_stage[stage];
-  const bool is_out = n < s[counts_ + SymbolOf(stage, kCopyO)];
+  const bool is_out = forward < s[counts_ + SymbolOf(stage, kCopyO)];
   return std::max(s[links_ + d], s[d]) + (is_out ? 1 : 2) * PassOf(back, n).copy;
+}
+
+int64_t PartialOrders::CopiesLeft(const State& s, Symbol copy) const {
+  const int stage = StageOf(copy);
+  const int64_t n = s[counts_ + copy], forwards = s[counts_ + SymbolOf(stage, kPassF)];
+  int64_t sum = 0;
+  if (K_ > 1) {
+    const bool given = options_.sent != nullptr;
+    for (int64_t f = n - n % K_; f < (given ? N_ : forwards); ++f) {
+      const int64_t own = KindOf(copy) == kCopyO ? f : p_.MateOf(static_cast<int>(f));
+      const bool sent = f < forwards ? IsSent(s, stage, f) : (*options_.sent)[stage][f];
+      if (sent && own >= n) sum += PassOf(copy, own).copy;
+    }
+    return sum;
+  }
+  if (!set_left_.empty()) sum = set_left_[stage * (N_ + 1) + forwards];
+  for (int64_t word = n / 64; word < sent_words_; ++word) {
+    auto bits = static_cast<uint64_t>(s[sent_ + stage * sent_words_ + word]);
+    if (word == n / 64) bits &= ~uint64_t{0} << n % 64;
+    sum += __builtin_popcountll(bits);
+  }
+  return sum * passes_[copy].copy;
 }
 
 // Copies of what has begun that are left, one after the other, and the least that comes behind one
@@ -23,10 +46,10 @@ int64_t PartialOrders::LinkBound(const State& s, int d) const {
   int64_t work = 0, behind = kNoMakespan;
   for (const Symbol symbol : symbols_of_[d]) {
     if (!IsCopy(symbol)) continue;
-    const int64_t left = SentFrom(s, StageOf(symbol), s[counts_ + symbol]);
-    work += left * passes_[symbol].copy;
+    const int64_t left = CopiesLeft(s, symbol);
+    work += left;
     const Symbol input = SymbolOf(StageOf(symbol), kPassI);
-    const int64_t tail = passes_[input].length + heads_.tail[input * N_ + N_ - 1];
+    const int64_t tail = PassOf(input, N_ - 1).length + heads_.tail[input * N_ + N_ - 1];
     if (left > 0) behind = std::min(behind, tail);
   }
   return work == 0 ? 0 : std::max(s[links_ + d], s[d]) + work + behind;

@@ -24,9 +24,10 @@ class DeviceCopies {
       if (KindOf(passes[i]) == kPassF) {
         forwards[s].push_back(static_cast<int>(i));
       } else if (KindOf(passes[i]) == kPassI) {
-        const int forward = forwards[s][inputs[s]++];
+        const int n = inputs[s]++, mate = p.MateOf(n);
+        const int forward = forwards[s][mate], last = n - n % p.slices + p.slices - 1;
         trip_[forward] = trip_[i] = static_cast<int>(trips_.size());
-        trips_.push_back({s, forward, static_cast<int>(i)});
+        trips_.push_back({s, mate % p.slices, forward, static_cast<int>(i), forwards[s][last]});
       }
     }
   }
@@ -43,9 +44,10 @@ class DeviceCopies {
   }
 
  private:
-  // A micro-batch of a stage.
+  // A micro-batch of a stage, or a slice of one.
   struct Trip {
-    int stage, forward, input;  // passes
+    int stage, slice;
+    int forward, input, last_forward;  // passes; the last is of the micro-batch
     bool sent = false;
     int64_t latest = 0;  // its copy back begins
     bool out = false;
@@ -59,7 +61,7 @@ class DeviceCopies {
       Trip& trip = trips_[trip_[i]];
       trip.out = false;
       if (!trip.sent) continue;
-      const int64_t copy = p_.host_copy[trip.stage];
+      const int64_t copy = CopyOf(trip);
       behind = std::min(begins_[i], behind) - copy;
       trip.latest = behind - static_cast<int64_t>(lead_ * static_cast<double>(copy));
     }
@@ -71,6 +73,7 @@ class DeviceCopies {
     now_ = link_ = out_end_ = 0;
     level_ = leaving_ = Bytes(0);
     std::vector<int> outs, backs;  // trips that wait for their copies, in order
+    std::vector<int> done(p_.symbols(), 0);
     size_t next_out = 0, next_back = 0;
     for (size_t i = 0; i < passes_.size(); ++i) {
       if (KindOf(passes_[i]) == kPassI && trip_[i] >= 0 && trips_[trip_[i]].sent) {
@@ -79,10 +82,11 @@ class DeviceCopies {
     }
     for (size_t i = 0; i < passes_.size(); ++i) {
       const Symbol symbol = passes_[i];
-      const OrderLimits::Use use = p_.Use(symbol);
+      const int slice = p_.SliceOf(symbol, done[symbol]++);
+      const OrderLimits::Use use = p_.Use(symbol, slice);
       const Bytes need = std::max(use.peak, use.change);
       now_ = std::max(now_, begins_[i]);
-      const int64_t end = now_ + p_.Length(symbol);
+      const int64_t end = now_ + p_.Length(symbol, slice);
       const bool sent = trip_[i] >= 0 && trips_[trip_[i]].sent;
       const bool comes_back = sent && KindOf(symbol) == kPassI;
       while (next_out < outs.size() && (leaving_ == Bytes(0) || out_end_ <= now_ || !Fits(need) ||
@@ -92,13 +96,14 @@ class DeviceCopies {
       while (next_back < backs.size() && trips_[backs[next_back]].out) {
         const Trip& trip = trips_[backs[next_back]];
         const bool now = trip.input == static_cast<int>(i);
-        const Bytes change = p_.Use(SymbolOf(trip.stage, kPassF)).change;
+        const Bytes change = p_.Moved(trip.stage, trip.slice);
+        if (trip.last_forward >= static_cast<int>(i)) break;
         if (!now && (trip.latest >= end || !Fits(need + change - leaving_))) break;
         if (!Fits(change - leaving_)) return static_cast<int>(i);
         Copy(backs[next_back++], kCopyL);
       }
       if (!Fits(need)) return static_cast<int>(i);
-      now_ = std::max(now_, begins_[i]) + p_.Length(symbol);
+      now_ = std::max(now_, begins_[i]) + p_.Length(symbol, slice);
       level_ += use.change;
       word_.push_back(symbol);
       if (!sent || KindOf(symbol) != kPassF) continue;
@@ -108,14 +113,16 @@ class DeviceCopies {
     return -1;
   }
 
+  int64_t CopyOf(const Trip& trip) const {
+    return p_.host_copy[trip.stage * p_.slices + trip.slice];
+  }
   bool Fits(Bytes bytes) const { return level_ + bytes <= p_.limits.free[device_]; }
 
   void Copy(int trip, int kind) {
-    const int s = trips_[trip].stage;
-    const Bytes bytes = p_.Use(SymbolOf(s, kPassF)).change;
+    const Bytes bytes = p_.Moved(trips_[trip].stage, trips_[trip].slice);
     if (leaving_ != Bytes(0)) now_ = std::max(now_, out_end_);
     level_ = level_ - leaving_;
-    link_ = std::max(now_, link_) + p_.host_copy[s];
+    link_ = std::max(now_, link_) + CopyOf(trips_[trip]);
     leaving_ = kind == kCopyO ? bytes : Bytes(0);
     if (kind == kCopyO) {
       out_end_ = link_;
@@ -123,7 +130,7 @@ class DeviceCopies {
     } else {
       level_ += bytes;
     }
-    word_.push_back(SymbolOf(s, kind));
+    word_.push_back(SymbolOf(trips_[trip].stage, kind));
   }
 
   // Another one that is held when the pass begins.
@@ -133,8 +140,8 @@ class DeviceCopies {
     for (size_t i = 0; i < trips_.size(); ++i) {
       const Trip& trip = trips_[i];
       if (trip.sent || trip.forward >= stuck || trip.input <= stuck) continue;
-      const int64_t end = begins_[trip.forward] + p_.Length(passes_[trip.forward]);
-      const bool out = end + p_.host_copy[trip.stage] <= begins_[stuck];
+      const int64_t end = begins_[trip.forward] + p_.Length(passes_[trip.forward], trip.slice);
+      const bool out = end + CopyOf(trip) <= begins_[stuck];
       if (best >= 0 && (best_out && !out)) continue;
       if (best >= 0 && best_out == out && trip.input <= trips_[best].input) continue;
       best = static_cast<int>(i);

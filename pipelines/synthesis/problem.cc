@@ -57,18 +57,21 @@ absl::Status CheckHops(const SynthesisProblem& p) {
 
 absl::Status CheckCopies(const SynthesisProblem& p) {
   if (p.may_offload.empty()) return absl::OkStatus();
-  if (p.slices > 1 && p.HasCopies()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "synthesis: offloading of ", p.slices, " token slices; only whole micro-batches can be"));
-  }
-  if (static_cast<int>(p.host_copy.size()) != p.stages()) {
+  const size_t parts = p.device_of_stage.size() * p.slices;
+  if (p.host_copy.size() != parts) {
     return absl::InvalidArgumentError("synthesis: offloading without times of copies");
+  }
+  if (!p.read_later.empty() && p.read_later.size() != parts) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("synthesis: read_later of ", p.read_later.size(), " slices; must be ", parts));
   }
   for (int s = 0; s < p.stages(); ++s) {
     if (!p.may_offload[s]) continue;
-    if (p.host_copy[s] < 0) {
+    for (int slice = 0; slice < p.slices; ++slice) {
+      const int64_t copy = p.host_copy[s * p.slices + slice];
+      if (copy >= 0) continue;
       return absl::InvalidArgumentError(
-          absl::StrCat("synthesis: host_copy of ", p.host_copy[s], " ns; must be at least 0"));
+          absl::StrCat("synthesis: host_copy of ", copy, " ns; must be at least 0"));
     }
     if (p.Recomputes(s)) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -78,21 +81,38 @@ absl::Status CheckCopies(const SynthesisProblem& p) {
   return absl::OkStatus();
 }
 
+// What one micro-batch of the stage takes at the most; where it goes to the host, each slice does at
+// once, and each copy out has its room until the copy behind it.
+Bytes MostOfMicroBatch(const SynthesisProblem& p, int s, bool sent) {
+  Bytes held, leaving, most;
+  const auto take = [&](int kind, int n) {
+    const Symbol symbol = SymbolOf(s, kind);
+    const int slice = p.SliceOf(symbol, n);
+    if (IsCopy(symbol)) {
+      held = held - leaving;
+      leaving = kind == kCopyO ? p.Moved(s, slice) : Bytes(0);
+    }
+    const OrderLimits::Use use = p.Use(symbol, slice);
+    most = std::max(most, held + std::max(use.peak, use.change));
+    held += use.change;
+  };
+  for (int n = 0; n < p.slices; ++n) {
+    take(kPassF, n);
+    if (sent) take(kCopyO, n);
+  }
+  for (int n = 0; n < p.slices; ++n) {
+    if (sent) take(kCopyL, n);
+    for (int kind = kPassI; kind < p.kinds(); ++kind) take(kind, n);
+  }
+  return most;
+}
+
 // One micro-batch of each stage, with nothing of the others there.
 absl::Status CheckRoom(const SynthesisProblem& p) {
   if (p.limits.free.empty()) return absl::OkStatus();
   for (int s = 0; s < p.stages(); ++s) {
-    Bytes held, most;
-    const auto take = [&](int kind, int n) {
-      const Symbol symbol = SymbolOf(s, kind);
-      const OrderLimits::Use use = p.Use(symbol, p.SliceOf(symbol, n));
-      most = std::max(most, held + std::max(use.peak, use.change));
-      held += use.change;
-    };
-    for (int n = 0; n < p.slices; ++n) take(kPassF, n);
-    for (int n = 0; n < p.slices; ++n) {
-      for (int kind = kPassI; kind < p.kinds(); ++kind) take(kind, n);
-    }
+    Bytes most = MostOfMicroBatch(p, s, false);
+    if (p.MayOffload(s)) most = std::min(most, MostOfMicroBatch(p, s, true));
     const Bytes free = p.limits.free[p.device_of_stage[s]];
     if (most <= free) continue;
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -122,7 +142,7 @@ int64_t SynthesisProblem::Length(Symbol symbol, int slice) const {
   const int s = StageOf(symbol), part = s * slices + slice;
   if (IsForward(symbol)) return lengths.forward[part];
   if (KindOf(symbol) == kPassW) return lengths.backward_weight[part];
-  if (IsCopy(symbol)) return host_copy[s];
+  if (IsCopy(symbol)) return host_copy[part];
   return Rebuild(s, slice) + lengths.backward_input[part] +
          (split_backward ? 0 : lengths.backward_weight[part]);
 }
@@ -132,8 +152,17 @@ OrderLimits::Use SynthesisProblem::Use(Symbol symbol, int slice) const {
   const int s = StageOf(symbol) * slices + slice;
   if (IsForward(symbol)) return limits.forward[s];
   if (KindOf(symbol) == kCopyO) return {};
-  if (KindOf(symbol) == kCopyL) return {limits.forward[s].change, limits.forward[s].change};
+  if (KindOf(symbol) == kCopyL) {
+    const Bytes moved = Moved(StageOf(symbol), slice);
+    return {moved, moved};
+  }
   return (KindOf(symbol) == kPassI ? limits.backward_input : limits.backward_weight)[s];
+}
+
+Bytes SynthesisProblem::Moved(int stage, int slice) const {
+  if (limits.forward.empty()) return Bytes(0);
+  const int part = stage * slices + slice;
+  return limits.forward[part].change - (read_later.empty() ? Bytes(0) : read_later[part]);
 }
 
 int64_t SynthesisProblem::Work(int device) const {
@@ -210,24 +239,6 @@ absl::Status CheckProblem(const SynthesisProblem& p) {
   return CheckRoom(p);
 }
 
-DeviceRoom::DeviceRoom(const SynthesisProblem& p, int device)
-    : p_(p),
-      limited_(!p.limits.free.empty()),
-      free_(limited_ ? p.limits.free[device] : Bytes(0)),
-      done_(p.symbols(), 0) {}
-
-bool DeviceRoom::Take(Symbol symbol) {
-  if (IsCopy(symbol)) {
-    level_ = level_ - leaving_;
-    leaving_ = Bytes(0);
-  }
-  const OrderLimits::Use use = p_.Use(symbol, p_.SliceOf(symbol, done_[symbol]++));
-  if (limited_ && level_ + std::max(use.peak, use.change) > free_) return false;
-  level_ += use.change;
-  if (KindOf(symbol) == kCopyO) leaving_ = p_.Use(SymbolOf(StageOf(symbol), kPassF)).change;
-  return true;
-}
-
 UnitSums::UnitSums(const SynthesisProblem& p)
     : stride_(p.units() + 1), lengths_(p.symbols() * stride_), changes_(lengths_.size()) {
   for (int w = 0; w < p.symbols(); ++w) {
@@ -239,39 +250,6 @@ UnitSums::UnitSums(const SynthesisProblem& p)
       changes_[w * stride_ + n + 1] = Change(symbol, n) + p.Use(symbol, slice).change.value();
     }
   }
-}
-
-bool FitsMemory(const SynthesisProblem& p, int device, const std::vector<Symbol>& word) {
-  DeviceRoom room(p, device);
-  return std::all_of(word.begin(), word.end(),
-                     [&room](Symbol symbol) { return room.Take(symbol); });
-}
-
-bool IsWordOf(const SynthesisProblem& p, int device, const std::vector<Symbol>& word) {
-  std::vector<int> done(p.symbols(), 0);
-  std::vector<std::vector<int>> sent(p.stages());  // micro-batches
-  for (const Symbol symbol : word) {
-    const int s = StageOf(symbol);
-    if (s >= p.stages() || p.device_of_stage[s] != device || !p.Has(symbol)) return false;
-    const int n = done[CountedAs(symbol)]++;
-    if (n == p.units()) return false;
-    if (KindOf(symbol) == kSentF) sent[s].push_back(n);
-    const auto sents = static_cast<int>(sent[s].size()), backs = done[SymbolOf(s, kCopyL)];
-    bool ready = true;
-    if (KindOf(symbol) == kPassI) {
-      ready = p.MateOf(n) < done[SymbolOf(s, kPassF)] && (backs == sents || sent[s][backs] > n);
-    } else if (!IsForward(symbol)) {
-      ready = n < (KindOf(symbol) == kCopyO ? sents : done[symbol - 1]);
-    }
-    if (!ready) return false;
-  }
-  for (int s = 0; s < p.stages(); ++s) {
-    if (p.device_of_stage[s] != device) continue;
-    for (int kind = 0; kind < p.kinds(); ++kind) {
-      if (done[SymbolOf(s, kind)] != p.units()) return false;
-    }
-  }
-  return FitsMemory(p, device, word);
 }
 
 }  // namespace pipelab

@@ -26,7 +26,9 @@
 // its host link, in the order of its word, beside its passes. As in a step that runs (lower.h), a
 // device waits at O and L until the copy out before has ended, and only then has its room again;
 // from L on the room is taken, and I waits for the copy. Where only some go to the host, that each
-// stage runs micro-batches in order is a rule, as with slices.
+// stage runs micro-batches in order is a rule, as with slices. Of slices each is chosen: they go out
+// in the order of their forwards, and come back in that of their backwards, when all forwards of
+// their micro-batch are over. What later slices read stays.
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_PROBLEM_H_
 #define PIPELAB_PIPELINES_SYNTHESIS_PROBLEM_H_
 
@@ -71,11 +73,13 @@ struct SynthesisProblem {
   std::vector<bool> recomputed;
   // ns. [stage * slices + slice]; `hop` by stage.
   PassLengths lengths;
-  // [stage] ns that a copy of what its forward keeps takes to the host's memory, and back; empty:
-  // there is no way to it.
+  // [stage * slices + slice] ns that a copy of what its forward keeps takes to the host's memory, and
+  // back; empty: there is no way to it.
   std::vector<int64_t> host_copy;
+  // [stage * slices + slice] Of what its forward keeps, what later slices read; empty: nothing.
+  std::vector<Bytes> read_later;
   // [stage] Whether micro-batches may go there between F and I; empty: of none. Not of stages that
-  // are recomputed, and not of slices.
+  // are recomputed.
   std::vector<bool> may_offload;
   // Of a pass, [stage * slices + slice]: memory above what the device holds while it runs, and what
   // it changes. No limit of time. Of whole backwards, `backward_input` is B's and `backward_weight`
@@ -84,9 +88,10 @@ struct SynthesisProblem {
 
   int stages() const { return static_cast<int>(device_of_stage.size()); }
   int units() const { return micro_batches * slices; }
-  // Of the symbol's n-th pass.
+  // Of the symbol's n-th pass; of a copy out of forward n, or back for backward n.
   int SliceOf(Symbol symbol, int n) const {
-    return KindOf(symbol) == kPassF ? n % slices : slices - 1 - n % slices;
+    const bool first = IsForward(symbol) || KindOf(symbol) == kCopyO;
+    return first ? n % slices : slices - 1 - n % slices;
   }
   // The forward whose micro-batch and slice backward n has, and the backward that forward n has.
   int MateOf(int n) const {
@@ -110,6 +115,7 @@ struct SynthesisProblem {
   bool RecomputesAll() const;
   int64_t Length(Symbol symbol, int slice = 0) const;  // of an I with its R; of a copy on the link
   OrderLimits::Use Use(Symbol symbol, int slice = 0) const;
+  Bytes Moved(int stage, int slice = 0) const;  // by a copy out, or back
   // From `stage` to the next one; 0 on one device.
   int64_t Hop(int stage) const {
     return device_of_stage[stage] == device_of_stage[stage + 1] ? 0 : lengths.hop[stage];
@@ -128,6 +134,16 @@ std::vector<int> ZigZagDevices(int devices, int virtual_stages);
 // long to be counted, a device that cannot hold one micro-batch of its stages.
 absl::Status CheckProblem(const SynthesisProblem& problem);
 
+// A stage sent the forwards `sent`, `count` of them: which of these the n-th copy back is of, where
+// its micro-batch's forwards are all over.
+inline int64_t PlaceOfBack(const int32_t* sent, int64_t count, int64_t n, int64_t slices) {
+  if (slices == 1) return n;
+  int64_t first = n, last = n;
+  while (first > 0 && sent[first - 1] / slices == sent[n] / slices) --first;
+  while (last + 1 < count && sent[last + 1] / slices == sent[n] / slices) ++last;
+  return first + last - n;
+}
+
 // The room of a device along its word. `Take`: whether the next symbol fits.
 class DeviceRoom {
  public:
@@ -135,10 +151,13 @@ class DeviceRoom {
   bool Take(Symbol symbol);
 
  private:
+  int NextUnit(Symbol symbol);
+
   const SynthesisProblem& p_;
   const bool limited_;
-  Bytes free_, level_, leaving_;  // what a copy out still holds
-  std::vector<int> done_;         // [symbol]
+  Bytes free_, level_, leaving_;        // what a copy out still holds
+  std::vector<int> done_;               // [symbol]
+  std::vector<std::vector<int>> sent_;  // [stage] forwards
 };
 
 // Sums over a symbol's first n passes: ns, and bytes.
@@ -158,7 +177,7 @@ class UnitSums {
 bool IsWordOf(const SynthesisProblem& problem, int device, const std::vector<Symbol>& word);
 bool FitsMemory(const SynthesisProblem& problem, int device, const std::vector<Symbol>& word);
 
-// Which micro-batches go to the host: [stage][micro-batch].
+// Which go to the host: [stage][forward].
 using SentSet = std::vector<std::vector<bool>>;
 // Of stages that may offload this share, evenly: 1 is all, a half every second one.
 SentSet EvenlySent(const SynthesisProblem& problem, double share);

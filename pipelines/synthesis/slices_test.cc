@@ -264,7 +264,10 @@ TEST(Slices, WhatIsNotSaidIsRefusedInOneLine) {
   p = UnitSlices(2, 4, 2, {0, 1});
   p.host_copy = {1, 1};
   p.may_offload = {true, false};
-  refused(p, "offloading of 2 token slices");
+  refused(p, "offloading without times of copies");
+  p.host_copy.assign(4, 1);
+  p.read_later.assign(2, Bytes(0));
+  refused(p, "read_later of 2 slices; must be 4");
   p = UnitSlices(2, 4, 2, {0, 1});
   p.limits.free.assign(2, Bytes(1));
   EXPECT_THAT(CheckProblem(p), StatusIs(absl::StatusCode::kResourceExhausted,

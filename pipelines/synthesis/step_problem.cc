@@ -126,10 +126,13 @@ absl::StatusOr<SynthesisProblem> ProblemOfCosts(const CostTable& costs, const St
     if (found != hops.end()) p.lengths.hop[s] = found->second;
   }
   p.limits = MemoryOfStages(stages, costs, p.recomputed, !split_backward);
-  const bool to_host = costs.host_bandwidth > BytesPerSecond(0) && p.slices == 1;
-  for (int s = 0; s < p.stages() && to_host; ++s) {
-    const auto kept = static_cast<double>(p.limits.forward[s].change.value());
-    p.host_copy.push_back(std::llround(kept / costs.host_bandwidth.value() * 1e9));
+  const bool to_host = costs.host_bandwidth > BytesPerSecond(0);
+  for (int part = 0; part < p.stages() * p.slices && to_host; ++part) {
+    const int s = part / p.slices, slice = part % p.slices;
+    const StageMemory& memory = costs.StageOf(s, slice).memory;
+    p.read_later.push_back(p.Recomputes(s) ? Bytes(0) : memory.kept_when_dropped);
+    const auto moved = static_cast<double>(p.Moved(s, slice).value());
+    p.host_copy.push_back(std::llround(moved / costs.host_bandwidth.value() * 1e9));
   }
   return p;
 }
@@ -164,11 +167,12 @@ absl::StatusOr<StepPrediction> PredictOrder(StepCache* cache, const StepConfig& 
 
 SynthesisProblem WithoutHeld(SynthesisProblem p) {
   std::vector<Bytes> largest(p.devices);
-  for (int s = 0; s < p.stages(); ++s) {
-    Bytes& kept = p.limits.forward[s].change;
+  for (int part = 0; part < p.stages() * p.slices; ++part) {
+    const int s = part / p.slices;
+    const Bytes moved = p.Moved(s, part % p.slices);
     Bytes& most = largest[p.device_of_stage[s]];
-    most = std::max(most, kept);
-    kept = Bytes(0);
+    most = std::max(most, moved);
+    p.limits.forward[part].change = p.limits.forward[part].change - moved;
   }
   for (int d = 0; d < p.devices; ++d) p.limits.free[d] = p.limits.free[d] - largest[d] - largest[d];
   return p;

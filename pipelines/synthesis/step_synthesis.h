@@ -39,9 +39,7 @@ struct StepSynthesisOptions {
   bool recompute = true;        // stages may be recomputed where the configuration has none
   bool offload = true;          // activations may wait at the host, on clusters with a host link
   int most_virtual_stages = 4;  // stages that a device has of a pipeline, at most
-  // Token slices of a micro-batch, at most: 1, 2, 4 and so on are tried. With more than one nothing
-  // is offloaded.
-  int most_slices = 1;
+  int most_slices = 1;  // token slices of a micro-batch, at most: 1, 2, 4 and so on are tried
 };
 
 struct PlacedSynthesis {

@@ -86,18 +86,32 @@ SynthesisProblem UnitSlices(int devices, int micro_batches, int slices, std::vec
   return p;
 }
 
-SynthesisProblem RandomCopies(uint64_t seed, int devices, int micro_batches,
-                              std::vector<int> device_of_stage) {
-  SynthesisProblem p = RandomProblem(seed, devices, micro_batches, std::move(device_of_stage));
+namespace {
+
+SynthesisProblem WithCopies(uint64_t seed, SynthesisProblem p) {
   const CounterRng random(seed, "copies");
   p.recomputed.clear();
-  for (int s = 0; s < p.stages(); ++s) {
-    p.host_copy.push_back(1 + static_cast<int64_t>(random.Below(2 * s, 5)));
-    p.may_offload.push_back(random.Below(2 * s + 1, 2) == 0);
+  for (int part = 0; part < p.stages() * p.slices; ++part) {
+    p.host_copy.push_back(1 + static_cast<int64_t>(random.Below(2 * part, 5)));
+    if (p.slices > 1) p.read_later.push_back(Bytes(random.Below(1000 + part, 2)));
   }
+  for (int s = 0; s < p.stages(); ++s) p.may_offload.push_back(random.Below(2 * s + 1, 2) == 0);
   p.may_offload[seed % p.stages()] = true;
   if (seed % 4 == 3) p.limits.free.clear();
   return p;
+}
+
+}  // namespace
+
+SynthesisProblem RandomCopies(uint64_t seed, int devices, int micro_batches,
+                              std::vector<int> device_of_stage) {
+  return WithCopies(seed, RandomProblem(seed, devices, micro_batches, std::move(device_of_stage)));
+}
+
+SynthesisProblem RandomSlicedCopies(uint64_t seed, int devices, int micro_batches, int slices,
+                                    std::vector<int> device_of_stage) {
+  return WithCopies(seed,
+                    RandomSlices(seed, devices, micro_batches, slices, std::move(device_of_stage)));
 }
 
 SynthesisProblem HalfRoom(int64_t copy, int micro_batches) {
@@ -127,11 +141,17 @@ void AllWords(const SynthesisProblem& p, int device, std::vector<Symbol>* word,
     const auto forwards = static_cast<int>(sent.size()), inputs = done[kPassI];
     // A micro-batch's backwards need all its forwards.
     const bool can_back = inputs / p.slices * p.slices + p.slices <= forwards;
-    const auto trips = can_back ? std::count(sent.begin(), sent.begin() + inputs + 1, true) : 0;
+    // Copies back are in the order of backwards: each needs its own copy out.
+    int trips = 0, returns = 0;  // that the next backward needs, that can be asked back
+    for (int n = 0, returned = 0; n < forwards / p.slices * p.slices; ++n) {
+      if (!sent[p.MateOf(n)]) continue;
+      if (n <= inputs) ++trips;
+      const int64_t out = std::count(sent.begin(), sent.begin() + p.MateOf(n), true);
+      if (returned++ == done[kCopyL]) returns = out < done[kCopyO] ? 1 : 0;
+    }
     const std::vector<bool> can = {
-        forwards < p.units(),        inputs < p.units() && can_back && trips <= done[kCopyL],
-        done[kPassW] < inputs,       done[kCopyO] < done[kSentF],
-        done[kCopyL] < done[kCopyO], forwards < p.units()};
+        forwards < p.units(), inputs < p.units() && can_back && trips <= done[kCopyL],
+        done[kPassW] < inputs, done[kCopyO]<done[kSentF], returns> 0, forwards < p.units()};
     grew = grew || inputs < p.units() || (p.split_backward && done[kPassW] < p.units());
     for (int kind = 0; kind < kSymbolKinds; ++kind) {
       if (!p.Has(SymbolOf(s, kind)) || !can[kind]) continue;
