@@ -15,6 +15,7 @@
 #include "experiments/scaling/specification_table.h"
 #include "experiments/study_main.h"
 #include "experiments/vocabulary/vocabulary_logs.h"
+#include "experiments/vocabulary/vocabulary_scaling.h"
 #include "experiments/vocabulary/vocabulary_table.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
@@ -32,12 +33,15 @@ absl::Status Run(StudyRun* study) {
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<VocabularyCell> cells, SimulateCells(paper, cluster));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<VocabularyLogSteps> logs,
                            SimulateLogs(paper, cluster));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<ScalingCell> scaling, SimulateScaling(paper, cluster));
   Report& report = study->report();
   for (Claim& claim : VocabularyClaims(cells)) report.AddClaim(std::move(claim));
   for (Claim& claim : VocabularyLogClaims(logs)) report.AddClaim(std::move(claim));
+  for (Claim& claim : ScalingClaims(scaling)) report.AddClaim(std::move(claim));
   report.AddTable(VocabularyTable(cells));
   report.AddTable(VocabularyLogsTable(logs));
   report.AddTable(VocabularyPassesTable(logs));
+  report.AddTable(ScalingTable(scaling));
   report.AddTable(SpecificationTable({cluster}));
   report.AddNote(absl::StrCat("Published figures: ", paper.paper, "; ", paper.logs_source, "."));
   return absl::OkStatus();

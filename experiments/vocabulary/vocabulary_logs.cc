@@ -132,8 +132,8 @@ absl::StatusOr<std::vector<VocabularyLogSteps>> SimulateLogs(const VocabularyPap
     const auto exchange = VocabularyExchange::kCollectives;
     PIPELAB_ASSIGN_OR_RETURN(steps.simulated,
                              SimulateVocabulary(steps.system, sizes, cluster, exchange));
-    const VocabularyPasses passes = {Times(log.forward_us), Times(log.backward_us),
-                                     Times(log.output_us)};
+    const VocabularyPasses passes = {
+        Times(log.forward_us), Times(log.backward_us), Times(log.output_us), {}};
     PIPELAB_ASSIGN_OR_RETURN(steps.replayed,
                              SimulateVocabulary(steps.system, sizes, cluster, exchange, &passes));
     all.push_back(std::move(steps));

@@ -4,8 +4,10 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "experiments/vocabulary/vocabulary_scaling.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/cluster/catalog.h"
@@ -100,6 +102,24 @@ TEST(VocabularyLogs, HaveTablesAndClaims) {
   EXPECT_THAT(VocabularyPassesTable(steps).status(), IsOk());
   for (const Claim& c : VocabularyLogClaims(steps)) EXPECT_THAT(CheckClaim(c), IsOk()) << c.id;
   for (const Claim& c : VocabularyLogClaims({})) EXPECT_THAT(CheckClaim(c), IsOk()) << c.id;
+}
+
+// Parts never scale better than linearly, and the less the more of them there are.
+TEST(VocabularyScaling, HasEveryCell) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const VocabularyPaper paper, PublishedVocabulary());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "dgx-a100"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<ScalingCell> cells,
+                               SimulateScaling(paper, cluster));
+  ASSERT_THAT(cells, SizeIs(18));
+  std::map<std::pair<std::string, int64_t>, double> last;
+  for (const ScalingCell& c : cells) {
+    EXPECT_GT(c.simulated, 0);
+    const auto [before, first] = last.insert({{c.layer, c.tokens}, 100});
+    EXPECT_LT(c.simulated, before->second + 0.5) << c.layer << " " << c.devices;
+    before->second = c.simulated;
+  }
+  EXPECT_THAT(ScalingTable(cells).status(), IsOk());
+  for (const Claim& c : ScalingClaims(cells)) EXPECT_THAT(CheckClaim(c), IsOk()) << c.id;
 }
 
 TEST(VocabularyLogs, NameAWrongRow) {

@@ -110,6 +110,7 @@ VocabularyPasses PassesOf(const CostTable& costs, VocabularySystem system, int d
     if (of.output < 0) continue;
     const StageCost& output = costs.stages[of.output];
     passes.output.push_back(output.forward + Backward(output));
+    passes.input.push_back(costs.stages[d].forward + Backward(costs.stages[d]));
   }
   return passes;
 }

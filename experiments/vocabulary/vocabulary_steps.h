@@ -42,9 +42,9 @@ struct VocabularySizes {
 int64_t LastBlocks(const VocabularySizes& sizes);
 
 // What a micro-batch's passes take: by device, those of the chain, with embedding and head where
-// they are whole; `output` is both passes of a part of the head.
+// they are whole; `output` is both passes of a part of the head, `input` of one of the embedding.
 struct VocabularyPasses {
-  std::vector<Nanoseconds> forward, backward, output;
+  std::vector<Nanoseconds> forward, backward, output, input;
 };
 
 inline constexpr double kDevicePeakTflops = 312;  // of an A100 in bfloat16
