@@ -1,5 +1,5 @@
-// Table 3 of the vocabulary parallelism paper: what parts of embedding and head, which P devices run
-// beside each other, take of the time of the whole layers over P. Published beside simulated.
+// Table 3 of the vocabulary parallelism paper: what parts of embedding and head, which P devices
+// run beside each other, take of the time of the whole layers over P. Published beside simulated.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const auto cells, SimulateScaling(paper, cluster));
 //   cells[0].simulated;     // %, published: 91.29 for Vocab-1's head on 8 GPUs
