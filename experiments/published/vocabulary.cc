@@ -43,6 +43,15 @@ absl::Status ReadRow(const JsonObject& row, const PublishedVocabularyRun& run,
   return absl::OkStatus();
 }
 
+absl::Status ReadSizes(const JsonObject& object, PublishedVocabularyRun* run) {
+  PIPELAB_ASSIGN_OR_RETURN(const int64_t devices, object.Integer("devices", 1, kMost));
+  run->devices = static_cast<int>(devices);
+  PIPELAB_ASSIGN_OR_RETURN(run->layers, object.Integer("layers", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(run->hidden, object.Integer("hidden", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(run->heads, object.Integer("heads", 1, kMost));
+  return absl::OkStatus();
+}
+
 absl::Status ReadRun(const JsonObject& object, const std::vector<int64_t>& words,
                      std::vector<PublishedVocabularyCell>* cells) {
   PIPELAB_RETURN_IF_ERROR(object.AllowKeys(
@@ -51,13 +60,8 @@ absl::Status ReadRun(const JsonObject& object, const std::vector<int64_t>& words
   PIPELAB_ASSIGN_OR_RETURN(run.table, object.String("table"));
   PIPELAB_ASSIGN_OR_RETURN(run.tag, object.String("tag"));
   PIPELAB_ASSIGN_OR_RETURN(run.peak_tflops, object.Number("peak_tflops"));
-  PIPELAB_ASSIGN_OR_RETURN(const int64_t devices, object.Integer("devices", 1, kMost));
-  run.devices = static_cast<int>(devices);
-  for (const auto& [key, value] :
-       {std::make_pair("layers", &run.layers), std::make_pair("hidden", &run.hidden),
-        std::make_pair("heads", &run.heads), std::make_pair("tokens", &run.tokens)}) {
-    PIPELAB_ASSIGN_OR_RETURN(*value, object.Integer(key, 1, kMost));
-  }
+  PIPELAB_RETURN_IF_ERROR(ReadSizes(object, &run));
+  PIPELAB_ASSIGN_OR_RETURN(run.tokens, object.Integer("tokens", 1, kMost));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> rows, object.Objects("rows"));
   for (const JsonObject& row : rows) PIPELAB_RETURN_IF_ERROR(ReadRow(row, run, words, cells));
   return absl::OkStatus();
@@ -98,15 +102,11 @@ absl::Status ReadLogs(const JsonObject& logs, VocabularyPaper* paper) {
   PIPELAB_RETURN_IF_ERROR(
       logs.AllowKeys({"source", "devices", "layers", "hidden", "heads", "rows"}));
   PIPELAB_ASSIGN_OR_RETURN(paper->logs_source, logs.String("source"));
-  PIPELAB_ASSIGN_OR_RETURN(const int64_t devices, logs.Integer("devices", 1, kMost));
-  paper->devices = static_cast<int>(devices);
-  PIPELAB_ASSIGN_OR_RETURN(paper->layers, logs.Integer("layers", 1, kMost));
-  PIPELAB_ASSIGN_OR_RETURN(paper->hidden, logs.Integer("hidden", 1, kMost));
-  PIPELAB_ASSIGN_OR_RETURN(paper->heads, logs.Integer("heads", 1, kMost));
+  PIPELAB_RETURN_IF_ERROR(ReadSizes(logs, &paper->logs_run));
+  const auto devices = static_cast<size_t>(paper->logs_run.devices);
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> rows, logs.Objects("rows"));
   for (const JsonObject& row : rows) {
-    PIPELAB_ASSIGN_OR_RETURN(paper->logs.emplace_back(),
-                             ReadLog(row, static_cast<size_t>(devices)));
+    PIPELAB_ASSIGN_OR_RETURN(paper->logs.emplace_back(), ReadLog(row, devices));
   }
   return absl::OkStatus();
 }

@@ -55,8 +55,7 @@ struct VocabularyPaper {
   std::string paper;
   std::vector<PublishedVocabularyCell> cells;  // without those that did not fit
   std::string logs_source;
-  int devices = 0;  // of all logs, and the model's sizes
-  int64_t layers = 0, hidden = 0, heads = 0;
+  PublishedVocabularyRun logs_run;  // the GPUs and the model of all logs; no more
   std::vector<PublishedVocabularyLog> logs;
 };
 

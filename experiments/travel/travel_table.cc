@@ -83,7 +83,7 @@ Claim GainClaim(const std::vector<TravelCell>& cells, const char* id, const std:
   Found(&c, Origin::kSimulated, most, absl::StrFormat("%+.1f to %+.1f %%", least, most));
   MetOverRange(&c, kUnknown, values, absl::StrFormat("at least %.1f %%", published),
                "with few tokens for the width, weights are more bytes than activations; with many, "
-               "what travels hides beside compute, and groups hide no more than a ring");
+               "what travels hides beside compute");
   return c;
 }
 
@@ -220,7 +220,7 @@ std::vector<Claim> TravelClaims(const std::vector<TravelCell>& all) {
   std::vector<Claim> claims;
   for (const TravelPlace place : {TravelPlace::kNvlink, TravelPlace::kPcie}) {
     const bool nvlink = place == TravelPlace::kNvlink;
-    const auto wanted = [&](const TravelCell& c) { return c.devices == 32 && c.place == place; };
+    const auto wanted = [&](const TravelCell& c) { return c.place == place; };
     claims.push_back(GainClaim(
         CellsOf(all, wanted), nvlink ? "travel.weipipe_nvlink" : "travel.weipipe_pcie",
         absl::StrCat("throughput over the best activation pipeline, ", TravelPlaceName(place)),

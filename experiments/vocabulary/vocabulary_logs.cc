@@ -122,13 +122,7 @@ absl::StatusOr<std::vector<VocabularyLogSteps>> SimulateLogs(const VocabularyPap
     VocabularyLogSteps steps;
     steps.log = log;
     PIPELAB_ASSIGN_OR_RETURN(steps.system, FindVocabularySystem(log.system));
-    VocabularySizes sizes;
-    sizes.devices = paper.devices;
-    sizes.layers = paper.layers;
-    sizes.hidden = paper.hidden;
-    sizes.heads = paper.heads;
-    sizes.tokens = log.tokens;
-    sizes.vocabulary = log.vocabulary;
+    const VocabularySizes sizes = SizesOf(paper.logs_run, log.tokens, log.vocabulary);
     const auto exchange = VocabularyExchange::kCollectives;
     PIPELAB_ASSIGN_OR_RETURN(steps.simulated,
                              SimulateVocabulary(steps.system, sizes, cluster, exchange));

@@ -20,9 +20,9 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 double FlopsOf(const VocabularyPaper& paper, const PublishedVocabularyLog& log) {
-  const double tokens = 128.0 * static_cast<double>(log.tokens), h = paper.hidden;
+  const double tokens = 128.0 * static_cast<double>(log.tokens), h = paper.logs_run.hidden;
   return 6 * tokens * h * log.vocabulary +
-         tokens * paper.layers * (72 * h * h + 12 * h * static_cast<double>(log.tokens));
+         tokens * paper.logs_run.layers * (72 * h * h + 12 * h * static_cast<double>(log.tokens));
 }
 
 // So the log is of the paper's runs, and its table's MFU is of 320 Tflop/s.
@@ -30,13 +30,13 @@ TEST(VocabularyLogs, AreTheRunsOfTheTable) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const VocabularyPaper paper, PublishedVocabulary());
   std::map<std::tuple<std::string, int64_t, int64_t>, double> mfu;
   for (const PublishedVocabularyCell& c : paper.cells) {
-    if (c.run.table != "table 5" || c.run.devices != paper.devices) continue;
+    if (c.run.table != "table 5" || c.run.devices != paper.logs_run.devices) continue;
     EXPECT_EQ(c.run.peak_tflops, 320);
     mfu[{c.system, c.run.tokens, c.vocabulary}] = c.mfu;
   }
   ASSERT_THAT(paper.logs, SizeIs(40));
   for (const PublishedVocabularyLog& log : paper.logs) {
-    const double rate = FlopsOf(paper, log) / paper.devices / (log.step_ms * 1e-3);
+    const double rate = FlopsOf(paper, log) / paper.logs_run.devices / (log.step_ms * 1e-3);
     EXPECT_NEAR(100 * rate / 320e12, (mfu[{log.system, log.tokens, log.vocabulary}]), 0.005)
         << log.system << " " << log.tokens << " " << log.vocabulary;
   }
@@ -46,13 +46,8 @@ TEST(VocabularyLogs, LastBlocksAreTheLogs) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const VocabularyPaper paper, PublishedVocabulary());
   for (const PublishedVocabularyLog& log : paper.logs) {
     if (log.system != "redistributed") continue;
-    VocabularySizes s;
-    s.devices = paper.devices;
-    s.layers = paper.layers;
-    s.hidden = paper.hidden;
-    s.tokens = log.tokens;
-    s.vocabulary = log.vocabulary;
-    EXPECT_EQ(LastBlocks(s), log.last_blocks) << log.tokens << " " << log.vocabulary;
+    EXPECT_EQ(LastBlocks(SizesOf(paper.logs_run, log.tokens, log.vocabulary)), log.last_blocks)
+        << log.tokens << " " << log.vocabulary;
   }
 }
 

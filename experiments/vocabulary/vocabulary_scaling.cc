@@ -67,14 +67,8 @@ absl::StatusOr<std::vector<ScalingCell>> SimulateScaling(const VocabularyPaper& 
         return c.run.table == "table 5" && c.run.devices == kDevices[i];
       });
       if (cell == paper.cells.end()) continue;
-      VocabularySizes sizes;
-      sizes.devices = kDevices[i];
+      VocabularySizes sizes = SizesOf(cell->run, tokens, kWords);
       sizes.micro_batches = 2 * kDevices[i];  // passes take as long in any number
-      sizes.layers = cell->run.layers;
-      sizes.hidden = cell->run.hidden;
-      sizes.heads = cell->run.heads;
-      sizes.tokens = tokens;
-      sizes.vocabulary = kWords;
       PIPELAB_ASSIGN_OR_RETURN(const Times t, TimesOf(sizes, cluster));
       for (const Published3& row : kTable) {
         if (row.tokens != tokens) continue;

@@ -185,6 +185,17 @@ bool IsDivided(VocabularySystem system) {
          system != VocabularySystem::kVHalf;
 }
 
+VocabularySizes SizesOf(const PublishedVocabularyRun& run, int64_t tokens, int64_t vocabulary) {
+  VocabularySizes sizes;
+  sizes.devices = run.devices;
+  sizes.layers = run.layers;
+  sizes.hidden = run.hidden;
+  sizes.heads = run.heads;
+  sizes.tokens = tokens;
+  sizes.vocabulary = vocabulary;
+  return sizes;
+}
+
 // The paper counts t h (72 h + 12 t) for a block and 6 t h v for the output.
 int64_t LastBlocks(const VocabularySizes& s) {
   const double output =

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "experiments/published/vocabulary.h"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/step/step_config.h"
 #include "tools/base/units.h"
@@ -35,6 +36,8 @@ struct VocabularySizes {
   int devices = 32, micro_batches = 128;
   int64_t layers = 64, hidden = 5120, heads = 40, tokens = 2048, vocabulary = 32000;
 };
+
+VocabularySizes SizesOf(const PublishedVocabularyRun& run, int64_t tokens, int64_t vocabulary);
 
 // A redistributed model's blocks on the last device: as many as the loss leaves of a device's share
 // of the operations, rounded up. So it is in each log of the authors' runs. The others share the

@@ -195,13 +195,8 @@ absl::StatusOr<std::vector<VocabularyCell>> SimulateCells(const VocabularyPaper&
     VocabularyCell cell;
     cell.published = published;
     PIPELAB_ASSIGN_OR_RETURN(cell.system, FindVocabularySystem(published.system));
-    VocabularySizes sizes;
-    sizes.devices = published.run.devices;
-    sizes.layers = published.run.layers;
-    sizes.hidden = published.run.hidden;
-    sizes.heads = published.run.heads;
-    sizes.tokens = published.run.tokens;
-    sizes.vocabulary = published.vocabulary;
+    const VocabularySizes sizes =
+        SizesOf(published.run, published.run.tokens, published.vocabulary);
     PIPELAB_ASSIGN_OR_RETURN(
         cell.as_collectives,
         SimulateVocabulary(cell.system, sizes, cluster, VocabularyExchange::kCollectives));

@@ -1,5 +1,5 @@
-// What a problem says of memory is what the simulator counts, to the byte: of slices, whole ones,
-// with copies to the host and without.
+// A problem and the simulator count the same memory, to the byte: for whole micro-batches and for
+// slices, where all of them go to the host and where some do.
 #include "pipelines/synthesis/step_problem.h"
 
 #include <algorithm>
