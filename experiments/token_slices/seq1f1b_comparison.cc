@@ -45,9 +45,11 @@ absl::Status Run(StudyRun* study) {
   }
   Report& report = study->report();
   for (Claim& claim : Seq1F1BClaims(all, paper)) report.AddClaim(std::move(claim));
+  for (Claim& claim : Seq1F1BHeldOutClaims(all)) report.AddClaim(std::move(claim));
   for (Claim& claim : Seq1F1BRunClaims(runs)) report.AddClaim(std::move(claim));
   report.AddTable(Seq1F1BTable(all, paper));
   report.AddTable(Seq1F1BChoicesTable(all));
+  report.AddTable(Seq1F1BHeldOutTable(all));
   report.AddTable(Seq1F1BRunsTable(runs));
   report.AddTable(Seq1F1BRunsMemoryTable(runs));
   report.AddTable(SpecificationTable({cluster}));

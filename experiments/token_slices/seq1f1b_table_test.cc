@@ -54,6 +54,36 @@ TEST(Seq1F1BTable, SlicesHoldLess) {
   for (const Claim& c : Seq1F1BClaims(all, paper)) EXPECT_THAT(CheckClaim(c), IsOk()) << c.id;
 }
 
+// Rows as one machine would make them tell that machine, and nothing is left to explain.
+TEST(Seq1F1BHeldOut, RowsTellTheMachineTheyAreOf) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "dgx-a100"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Seq1F1BPaper paper, PublishedSeq1F1B());
+  const std::vector<Seq1F1BChoice> choices = {{2, 20, 1.0}, {4, 20, 0.125}, {4, 100, 0.125}};
+  std::vector<PublishedSeq1F1BRow> made;
+  for (const size_t r : {0, 2}) {
+    made.push_back(paper.rows[r]);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Seq1F1BRow row,
+                                 SimulateRow(made.back(), choices[1], cluster));
+    for (size_t i = 0; i < 4; ++i) made.back().tflops[i] = row.steps[i].tflops / 1.1;
+  }
+  std::vector<Seq1F1BRows> all;
+  for (const Seq1F1BChoice& choice : choices) {
+    all.push_back({choice, {}});
+    for (const PublishedSeq1F1BRow& row : made) {
+      all.back().rows.emplace_back();
+      PIPELAB_ASSERT_OK_AND_ASSIGN(all.back().rows.back(), SimulateRow(row, choice, cluster));
+    }
+  }
+  for (const size_t r : {0, 1}) {
+    EXPECT_EQ(&ToldBy(all, r), &all[1]) << r;
+    EXPECT_LT(RatioErrors({ToldBy(all, r).rows[1 - r]}).largest, 1e-9) << r;
+  }
+  EXPECT_THAT(Seq1F1BHeldOutTable(all).status(), IsOk());
+  const std::vector<Claim> claims = Seq1F1BHeldOutClaims(all);
+  for (const Claim& c : claims) EXPECT_THAT(CheckClaim(c), IsOk()) << c.id;
+  EXPECT_EQ(claims[0].state, ClaimState::kMet);
+}
+
 // A log's passes make its step; slices gain what they gained, and hold less on the first stage.
 TEST(Seq1F1BRuns, ReplayLoggedSteps) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "dgx-a100"));
