@@ -265,8 +265,10 @@ TEST(OnePriceOfAStudy, DividedVocabularies) {
         absl::StrAppend(&config, ",vocabulary_exchange=", VocabularyExchangeName(exchange));
       }
       SCOPED_TRACE(config);
+      VocabularyOptions options;
+      options.exchange = exchange;
       PIPELAB_ASSERT_OK_AND_ASSIGN(const VocabularyStep step,
-                                   SimulateVocabulary(system, sizes, cluster, exchange));
+                                   SimulateVocabulary(system, sizes, cluster, options));
       testing::internal::CaptureStdout();
       const absl::Status status = SimulateCommand({"simulate", config});
       testing::internal::GetCapturedStdout();

@@ -156,6 +156,27 @@ void MetWithinErrors(Claim* claim, CellErrors errors, double limit, std::string 
   MetIf(claim, met, absl::StrFormat("each cell within %g %%", ToPercent(limit)), std::move(reason));
 }
 
+void MetWithinPoints(Claim* claim, Origin origin, const std::vector<CellOff>& cells, double limit,
+                     std::string reason, absl::string_view noun) {
+  claim->published = absl::StrCat(cells.size(), " ", noun, "s");
+  if (cells.empty()) {
+    NotMade(claim, absl::StrCat("no ", noun, " of this kind"));
+    return;
+  }
+  const CellOff* worst = &cells[0];
+  int within = 0;
+  for (const CellOff& cell : cells) {
+    within += std::abs(cell.off) <= limit ? 1 : 0;
+    if (std::abs(cell.off) > std::abs(worst->off)) worst = &cell;
+  }
+  Found(claim, origin, worst->off,
+        absl::StrFormat("%d of %d within %g; off by %+.1f at most%s", within,
+                        static_cast<int>(cells.size()), limit, worst->off,
+                        worst->name.empty() ? "" : ": " + worst->name));
+  MetIf(claim, std::abs(worst->off) <= limit,
+        absl::StrFormat("each %s within %g %s", noun, limit, claim->unit), std::move(reason));
+}
+
 void NotMade(Claim* claim, std::string why) {
   claim->state = ClaimState::kNotMade;
   claim->reason = std::move(why);

@@ -91,6 +91,14 @@ void MetIf(Claim* claim, bool met, std::string accepted, std::string reason);
 void MetWithin(Claim* claim, double low, double high, std::string reason);
 // Of a table: no cell is further off than `limit`, a share.
 void MetWithinErrors(Claim* claim, CellErrors errors, double limit, std::string reason);
+// Of cells that are differences from what is published, in the claim's unit: how many are within
+// `limit`, and the worst. Met where all are, not made where there are none.
+struct CellOff {
+  std::string name;
+  double off = 0;
+};
+void MetWithinPoints(Claim* claim, Origin origin, const std::vector<CellOff>& cells, double limit,
+                     std::string reason, absl::string_view noun = "cell");
 // Of things counted in the claim's unit: how many of all are as published, and whether all are.
 void FoundAlike(Claim* claim, Origin origin, int alike, int all, std::string reason);
 void NotMade(Claim* claim, std::string why);

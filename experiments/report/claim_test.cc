@@ -155,5 +155,21 @@ TEST(ClaimTest, TableHasMissedFirst) {
   EXPECT_THAT(text, HasSubstr("the model has no such thing"));
 }
 
+TEST(Claim, CountsCellsWithinPoints) {
+  Claim c = PaperClaim("paper.mfu", "MFU", "a paper", "read");
+  c.unit = "points";
+  MetWithinPoints(&c, Origin::kSimulated, {{"a", 1}, {"b", -3}, {"", 2.5}}, 3, "why", "run");
+  EXPECT_EQ(c.published, "3 runs");
+  EXPECT_EQ(c.ours, "3 of 3 within 3; off by -3.0 at most: b");
+  EXPECT_EQ(c.accepted, "each run within 3 points");
+  EXPECT_EQ(c.state, ClaimState::kMet);
+  EXPECT_EQ(c.value, -3);
+  MetWithinPoints(&c, Origin::kSimulated, {{"a", 1}, {"", 3.04}}, 3, "why");
+  EXPECT_EQ(c.ours, "1 of 2 within 3; off by +3.0 at most");
+  EXPECT_EQ(Verdict(c), "missed: why");
+  MetWithinPoints(&c, Origin::kSimulated, {}, 3, "why");
+  EXPECT_EQ(Verdict(c), "not made: no cell of this kind");
+}
+
 }  // namespace
 }  // namespace pipelab

@@ -83,7 +83,7 @@ TEST(ReferenceTest, EveryPublishedTableHasItsClaims) {
                   Pair("BaPipe", 1), Pair("Chimera", 1), Pair("BitPipe", 3), Pair("TeraPipe", 3),
                   Pair("Zero bubble", 4), Pair("Controllable memory", 1), Pair("DualPipe", 1),
                   Pair("PipeFill", 5), Pair("PPLL", 2), Pair("PARTIME", 1), Pair("MARLIN", 2),
-                  Pair("SWARM", 2), Pair("Vocabulary parallelism", 7), Pair("Seq1F1B", 3),
+                  Pair("SWARM", 2), Pair("Vocabulary parallelism", 8), Pair("Seq1F1B", 3),
                   Pair("SlimPipe", 2), Pair("WeiPipe", 1), Pair("TawPipe", 2),
                   Pair("PipeOffload", 3), Pair("OptPipe", 2)));
 }

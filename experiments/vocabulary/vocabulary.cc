@@ -30,14 +30,17 @@ absl::Status Run(StudyRun* study) {
   PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec cluster,
                            LoadCluster("--cluster", absl::GetFlag(FLAGS_cluster)));
   PIPELAB_RETURN_IF_ERROR(study->Begin());
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<VocabularyCell> cells, SimulateCells(paper, cluster));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<VocabularyLogSteps> logs,
                            SimulateLogs(paper, cluster));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<VocabularyCell> cells,
+                           SimulateCells(paper, logs, cluster));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<ScalingCell> scaling, SimulateScaling(paper, cluster));
+  PIPELAB_ASSIGN_OR_RETURN(const double exchange, SimulateInterlacedExchange(paper, cluster));
   Report& report = study->report();
   for (Claim& claim : VocabularyClaims(cells)) report.AddClaim(std::move(claim));
   for (Claim& claim : VocabularyLogClaims(logs)) report.AddClaim(std::move(claim));
   for (Claim& claim : ScalingClaims(scaling)) report.AddClaim(std::move(claim));
+  report.AddClaim(InterlacedExchangeClaim(exchange));
   report.AddTable(VocabularyTable(cells));
   report.AddTable(VocabularyLogsTable(logs));
   report.AddTable(VocabularyPassesTable(logs));

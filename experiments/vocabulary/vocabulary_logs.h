@@ -27,6 +27,13 @@ struct VocabularyLogSteps {
 absl::StatusOr<std::vector<VocabularyLogSteps>> SimulateLogs(const VocabularyPaper& paper,
                                                              const ClusterSpec& cluster);
 
+// The log of this system, with as many tokens and words; null where there is none.
+const VocabularyLogSteps* FindLog(const std::vector<VocabularyLogSteps>& logs,
+                                  VocabularySystem system, int64_t tokens, int64_t vocabulary);
+// `ours` of another model, each pass as much longer as those of the log took: the ends of a chain
+// whose vocabulary is whole as the log's ends, other devices as its middle one.
+VocabularyPasses ToldPasses(const VocabularyLogSteps& log, VocabularyPasses ours);
+
 Table VocabularyLogsTable(const std::vector<VocabularyLogSteps>& steps);
 // Of 1F1B and of parts of the head under Vocab-1: what other runs have, too.
 Table VocabularyPassesTable(const std::vector<VocabularyLogSteps>& steps);

@@ -63,23 +63,68 @@ TEST(VocabularyLogs, PassesTakeThePlaceOfKernels) {
   for (const auto system :
        {VocabularySystem::kBaseline, VocabularySystem::kRedistributed, VocabularySystem::kVocab1,
         VocabularySystem::kVocab2, VocabularySystem::kInterlaced}) {
-    const auto exchange = VocabularyExchange::kCollectives;
-    PIPELAB_ASSERT_OK_AND_ASSIGN(const VocabularyStep own,
-                                 SimulateVocabulary(system, s, cluster, exchange));
-    VocabularyPasses passes = own.passes;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const VocabularyStep own, SimulateVocabulary(system, s, cluster));
+    VocabularyOptions options;
+    VocabularyPasses& passes = options.passes.emplace(own.passes);
     EXPECT_THAT(passes.forward, SizeIs(4));
     EXPECT_THAT(passes.output, SizeIs(IsDivided(system) ? 4 : 0));
     PIPELAB_ASSERT_OK_AND_ASSIGN(const VocabularyStep same,
-                                 SimulateVocabulary(system, s, cluster, exchange, &passes));
+                                 SimulateVocabulary(system, s, cluster, options));
     EXPECT_EQ(same.time, own.time) << VocabularySystemName(system);
     for (auto* of : {&passes.forward, &passes.backward, &passes.output}) {
       for (Nanoseconds& t : *of) t = t * 3;
     }
     PIPELAB_ASSERT_OK_AND_ASSIGN(const VocabularyStep longer,
-                                 SimulateVocabulary(system, s, cluster, exchange, &passes));
+                                 SimulateVocabulary(system, s, cluster, options));
     EXPECT_GT(longer.time, own.time * 2) << VocabularySystemName(system);
     EXPECT_EQ(longer.memory, own.memory);
   }
+}
+
+// Of the log's own model the told passes are the logged ones, and twice them where ours are twice.
+TEST(VocabularyLogs, TellOtherModelsPasses) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(VocabularyPaper paper, PublishedVocabulary());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "dgx-a100"));
+  paper.logs.resize(1);
+  for (const char* system : {"1F1B", "Vocab-1"}) {
+    const auto logs = PublishedVocabulary().value().logs;
+    paper.logs[0] = *std::find_if(logs.begin(), logs.end(),
+                                  [&](const auto& log) { return log.system == system; });
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const auto steps, SimulateLogs(paper, cluster));
+    const VocabularyLogSteps& log = steps[0];
+    EXPECT_EQ(FindLog(steps, log.system, log.log.tokens, log.log.vocabulary), &log);
+    EXPECT_EQ(FindLog(steps, log.system, 1, log.log.vocabulary), nullptr);
+    VocabularyPasses twice = log.simulated.passes;
+    for (auto* of : {&twice.forward, &twice.backward, &twice.output}) {
+      for (Nanoseconds& t : *of) t = t * 2;
+    }
+    const VocabularyPasses told = ToldPasses(log, log.simulated.passes),
+                           more = ToldPasses(log, twice);
+    for (size_t d = 0; d < 8; ++d) {
+      const bool end = d == 0 || d == 7;
+      const double near =
+          end && !IsDivided(log.system) ? 1e-6 : 0.1;  // the middle device tells the others
+      EXPECT_NEAR(1e3 * ToMilliseconds(told.forward[d]) / log.log.forward_us[d], 1, near) << d;
+      EXPECT_NEAR(1e3 * ToMilliseconds(told.backward[d]) / log.log.backward_us[d], 1, near) << d;
+      EXPECT_NEAR(more.forward[d].value(), 2 * told.forward[d].value(), 2);
+    }
+    ASSERT_EQ(told.output.size(), log.log.output_us.size());
+  }
+}
+
+// Without bytes and steps the exchange takes its calls alone.
+TEST(VocabularyScaling, ExchangeOfInterlacedStepsTakesTime) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const VocabularyPaper paper, PublishedVocabulary());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ClusterSpec cluster, LoadCluster("--cluster", "dgx-a100"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const double percent, SimulateInterlacedExchange(paper, cluster));
+  EXPECT_GT(percent, 5);
+  for (ClusterLevel& level : cluster.levels) {
+    level.ring.reset();
+    level.connection.latency.value = level.connection.latency.value * 2;
+  }
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const double slower, SimulateInterlacedExchange(paper, cluster));
+  EXPECT_GT(slower, 1.2 * percent);
+  EXPECT_THAT(CheckClaim(InterlacedExchangeClaim(percent)), IsOk());
 }
 
 // A run of each kind, and what is made of it.

@@ -31,6 +31,12 @@ absl::StatusOr<std::vector<ScalingCell>> SimulateScaling(const VocabularyPaper& 
 Table ScalingTable(const std::vector<ScalingCell>& cells);
 std::vector<Claim> ScalingClaims(const std::vector<ScalingCell>& cells);
 
+// Appendix B.2: the synchronous all-reduces of an interlaced pipeline were taken out. Here its
+// broadcasts are, too, which nothing hides either. % of the step of the paper's model for 32 GPUs.
+absl::StatusOr<double> SimulateInterlacedExchange(const VocabularyPaper& paper,
+                                                  const ClusterSpec& cluster);
+Claim InterlacedExchangeClaim(double percent);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_EXPERIMENTS_VOCABULARY_VOCABULARY_SCALING_H_

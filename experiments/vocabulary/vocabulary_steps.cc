@@ -30,7 +30,8 @@ absl::StatusOr<ModelGraph> Gpt(const VocabularySizes& s) {
 
 // [stage] Blocks beside embedding and loss.
 std::vector<int64_t> RedistributedBlocks(const VocabularySizes& s) {
-  const int64_t last = LastBlocks(s), others = s.devices - 1, rest = s.layers - last;
+  const int64_t last = s.last_blocks.value_or(LastBlocks(s)), others = s.devices - 1,
+                rest = s.layers - last;
   std::vector<int64_t> blocks(others, rest / others);
   for (int64_t d = others - rest % others; d < others; ++d) ++blocks[d];
   blocks.push_back(last);
@@ -140,6 +141,15 @@ void TakePasses(const VocabularyPasses& passes, VocabularySystem system, int dev
   }
 }
 
+// The edges that stand for collectives.
+void FreeExchange(CostTable* costs) {
+  for (size_t e = 0; e < costs->edge_latency.size(); ++e) {
+    EdgeLatency& latency = costs->edge_latency[e];
+    if (latency.forward + latency.gradient > Nanoseconds(0)) costs->edge_bytes[e] = Bytes(0);
+    latency = EdgeLatency();
+  }
+}
+
 int InFlight(const Schedule& s, int stage) {
   int now = 0, most = 0;
   for (const Action& a : s.order[s.placement.groups[0][stage][0]]) {
@@ -207,14 +217,17 @@ int64_t LastBlocks(const VocabularySizes& s) {
 absl::StatusOr<VocabularyStep> SimulateVocabulary(VocabularySystem system,
                                                   const VocabularySizes& sizes,
                                                   const ClusterSpec& cluster,
-                                                  VocabularyExchange exchange,
-                                                  const VocabularyPasses* passes) {
+                                                  const VocabularyOptions& options) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph gpt, Gpt(sizes));
   const auto on = ModelOnCluster::Of(
       MegatronGraph(std::move(gpt), AttentionKernels::kFused, kType, LossKernels::kUnfused),
       cluster, kType);
-  PIPELAB_ASSIGN_OR_RETURN(Step step, BuildStep(on->step(), ConfigOf(system, sizes, exchange)));
-  if (passes != nullptr) TakePasses(*passes, system, sizes.devices, &step.costs);
+  PIPELAB_ASSIGN_OR_RETURN(Step step,
+                           BuildStep(on->step(), ConfigOf(system, sizes, options.exchange)));
+  if (options.passes.has_value()) {
+    TakePasses(*options.passes, system, sizes.devices, &step.costs);
+  }
+  if (options.free_exchange) FreeExchange(&step.costs);
   PIPELAB_ASSIGN_OR_RETURN(const StepPrediction p, SimulateStep(std::move(step)));
   VocabularyStep result;
   result.time = p.step_time;

@@ -2,7 +2,7 @@
 // Parallelism" (Yeung et al., MLSys 2025, arXiv 2411.05288) measured them, simulated.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(VocabularyStep s, SimulateVocabulary(
-//       VocabularySystem::kVocab1, VocabularySizes(), cluster, VocabularyExchange::kMessages));
+//       VocabularySystem::kVocab1, VocabularySizes(), cluster));
 //   s.mfu;   // 0 to 1
 #ifndef PIPELAB_EXPERIMENTS_VOCABULARY_VOCABULARY_STEPS_H_
 #define PIPELAB_EXPERIMENTS_VOCABULARY_VOCABULARY_STEPS_H_
@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "experiments/published/vocabulary.h"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/step/step_config.h"
@@ -35,6 +36,8 @@ bool IsDivided(VocabularySystem system);  // the vocabulary, among all devices
 struct VocabularySizes {
   int devices = 32, micro_batches = 128;
   int64_t layers = 64, hidden = 5120, heads = 40, tokens = 2048, vocabulary = 32000;
+  // Of a redistributed model, on the last device; else LastBlocks.
+  absl::optional<int64_t> last_blocks = absl::nullopt;
 };
 
 VocabularySizes SizesOf(const PublishedVocabularyRun& run, int64_t tokens, int64_t vocabulary);
@@ -60,13 +63,16 @@ struct VocabularyStep {
   VocabularyPasses passes;  // not of V-Half
 };
 
-// `passes`, which is not V-Half's, takes the place of the kernels' times. What it leaves empty, and
-// parts of the embedding, keep these.
-absl::StatusOr<VocabularyStep> SimulateVocabulary(VocabularySystem system,
-                                                  const VocabularySizes& sizes,
-                                                  const ClusterSpec& cluster,
-                                                  VocabularyExchange exchange,
-                                                  const VocabularyPasses* passes = nullptr);
+struct VocabularyOptions {
+  VocabularyExchange exchange = VocabularyExchange::kCollectives;
+  // Not V-Half's. It takes the place of the kernels' times; what it leaves empty, and parts of the
+  // embedding, keep these.
+  absl::optional<VocabularyPasses> passes;
+  bool free_exchange = false;  // of collectives: they have no bytes and no steps
+};
+absl::StatusOr<VocabularyStep> SimulateVocabulary(
+    VocabularySystem system, const VocabularySizes& sizes, const ClusterSpec& cluster,
+    const VocabularyOptions& options = VocabularyOptions());
 
 }  // namespace pipelab
 

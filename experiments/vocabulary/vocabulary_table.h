@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "experiments/published/vocabulary.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
+#include "experiments/vocabulary/vocabulary_logs.h"
 #include "experiments/vocabulary/vocabulary_steps.h"
 
 namespace pipelab {
@@ -17,11 +19,14 @@ struct VocabularyCell {
   VocabularySystem system = VocabularySystem::kBaseline;
   // The same where nothing is exchanged.
   VocabularyStep as_collectives, as_messages;
+  // Of table 5 on more GPUs than its logs are of: passes as these tell them (ToldPasses).
+  absl::optional<VocabularyStep> told;
 };
 
 // NotFound: a cell of another system.
-absl::StatusOr<std::vector<VocabularyCell>> SimulateCells(const VocabularyPaper& paper,
-                                                          const ClusterSpec& cluster);
+absl::StatusOr<std::vector<VocabularyCell>> SimulateCells(
+    const VocabularyPaper& paper, const std::vector<VocabularyLogSteps>& logs,
+    const ClusterSpec& cluster);
 Table VocabularyTable(const std::vector<VocabularyCell>& cells);
 std::vector<Claim> VocabularyClaims(const std::vector<VocabularyCell>& cells);
 

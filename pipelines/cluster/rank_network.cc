@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <string>
@@ -229,6 +230,11 @@ PathCost RankNetwork::Message(int from, int to) const {
   const Nanoseconds latency =
       AddCrossing(*cluster_, CrossingOf(*cluster_, grid_, from, to), &loads) + message_overhead_;
   return {latency, BandwidthUnder(*cluster_, loads)};
+}
+
+PathCost RankNetwork::PipelineRing() const {
+  if (grid_.pipeline == 1) return {};
+  return RingStep(*cluster_, {grid_.pipeline, std::abs(grid_.rank(1) - grid_.rank(0))});
 }
 
 PathCost RankNetwork::DataRing(int pipeline_device) const {

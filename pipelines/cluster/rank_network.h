@@ -116,6 +116,8 @@ class RankNetwork {
   PathCost DataRing(int pipeline_device) const;
   // The same of the copies that have the same experts.
   PathCost ExpertRing(int pipeline_device) const;
+  // A step of the ring of a pipeline's devices.
+  PathCost PipelineRing() const;
   // What a call of the communication library takes besides its links.
   Nanoseconds CallOverhead() const;
   // Within a tensor-parallel group, by the bytes of what is gathered or sent to all. A call that is

@@ -112,12 +112,19 @@ struct SliceCosts {
   std::vector<Bytes> edge_bytes;
 };
 
+// What a message of an edge, and one of its gradient, takes longer than its path's latency.
+struct EdgeLatency {
+  Nanoseconds forward, gradient;
+};
+
 struct CostTable {
   std::vector<StageCost> stages;
   // [edge] The activation of one whole micro-batch, of the smallest where stages run different
   // ones; its gradient has the same size. The members of a group have their rows of it
   // (ir/row_split.h).
   std::vector<Bytes> edge_bytes;
+  // [edge] Where messages stand for collectives, whose steps these are. Empty: none do.
+  std::vector<EdgeLatency> edge_latency;
   // [slice] Where the schedule has token slices, of which a later one has more attention to
   // compute. Empty: a slice costs 1 / num_slices of the whole micro-batch, in time and in bytes.
   std::vector<SliceCosts> slices;
@@ -191,6 +198,11 @@ struct CostTable {
   // What the stage's group does together within the action.
   const std::vector<TensorCollective>& StatisticsOf(const Action& action) const;
   int PartOf(const Action& a) const { return of_passes ? a.micro_batch : a.slice; }
+  // Of a message, in addition to its path's.
+  Nanoseconds LatencyOfEdge(int edge, bool gradient) const {
+    if (edge_latency.empty()) return Nanoseconds(0);
+    return gradient ? edge_latency[edge].gradient : edge_latency[edge].forward;
+  }
   // What costs of a slice as looked up here are to be divided by.
   int64_t SliceParts(const Schedule& schedule) const {
     return slices.empty() ? schedule.num_slices : 1;

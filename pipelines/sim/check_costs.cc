@@ -73,6 +73,15 @@ absl::Status CheckFits(const Program& p, const CostTable& costs) {
     return absl::InvalidArgumentError(absl::StrCat("the cost table has ", costs.edge_bytes.size(),
                                                    " edges, the schedule ", s.stages.edges.size()));
   }
+  if (!costs.edge_latency.empty() && costs.edge_latency.size() != costs.edge_bytes.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the cost table has latencies of ", costs.edge_latency.size(),
+                     " edges, the schedule ", s.stages.edges.size(), " edges"));
+  }
+  for (const EdgeLatency& latency : costs.edge_latency) {
+    if (latency.forward >= Nanoseconds(0) && latency.gradient >= Nanoseconds(0)) continue;
+    return absl::InvalidArgumentError("the cost table has a negative latency of an edge");
+  }
   if (costs.bandwidth < BytesPerSecond(0) || costs.hop_latency < Nanoseconds(0) ||
       costs.host_bandwidth < BytesPerSecond(0)) {
     return absl::InvalidArgumentError("the cost table has a negative bandwidth or latency");

@@ -89,13 +89,14 @@ class Walk {
     const auto& groups = s_.placement.groups[r];
     const int d = groups[stage][0];
     Ends ends;
-    const auto add = [&](int edge, int other, std::vector<End>* to) {
+    const auto add = [&](int edge, int other, bool gradient, std::vector<End>* to) {
       const int peer = groups[other][0];
       if (peer == d) return;
       const Bytes bytes = costs.edge_bytes[edge];
       const Bytes sent(bytes.value() / costs.PartsOfMessage(bytes.value()));
       const auto time = [&](const PathCost& path) {
-        return (path.TransferTime(sent) + path.latency).value();
+        return (path.TransferTime(sent) + path.latency + costs.LatencyOfEdge(edge, gradient))
+            .value();
       };
       const PathCost& gather = costs.message_gather;
       const bool parts = calls_ != MessageCalls::kNone && sent != bytes;
@@ -104,13 +105,13 @@ class Walk {
     };
     for (int e : s_.stages.in_edges[stage]) {
       const StageGraph::Edge& edge = s_.stages.edges[e];
-      add(e, edge.from, &ends.in);
-      if (edge.lag == 0) add(e, edge.from, &ends.gradients_out);
+      add(e, edge.from, false, &ends.in);
+      if (edge.lag == 0) add(e, edge.from, true, &ends.gradients_out);
     }
     for (int e : s_.stages.out_edges[stage]) {
       const StageGraph::Edge& edge = s_.stages.edges[e];
-      add(e, edge.to, &ends.out);
-      if (edge.lag == 0) add(e, edge.to, &ends.gradients_in);
+      add(e, edge.to, false, &ends.out);
+      if (edge.lag == 0) add(e, edge.to, true, &ends.gradients_in);
     }
     return ends;
   }

@@ -242,6 +242,11 @@ TEST(WalkOrder, TakesPartsOfAVocabulary) {
           const Schedule schedule = MakeSchedule(scheme.name, sizes).value();
           ASSERT_TRUE(CanWalkOrder(schedule));
           CheckAllLinks(schedule, &counts);
+          CostTable costs = UnevenCosts(schedule);  // and of collectives
+          for (size_t e = 0; e < schedule.stages.edges.size(); ++e) {
+            costs.edge_latency.push_back({Nanoseconds(7 * (e % 5)), Nanoseconds(40 * (e % 3))});
+          }
+          Check(schedule, costs, 20, 10e9, &counts);
         }
       }
     }

@@ -183,6 +183,13 @@ TEST(Simulate, RefusesATableThatDoesNotFit) {
   EXPECT_THAT(Simulate(p, costs),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 edges")));
   costs = Costs(p.schedule);
+  costs.edge_latency.resize(3);
+  EXPECT_THAT(Simulate(p, costs),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("latencies of 3 edges")));
+  costs.edge_latency.assign(costs.edge_bytes.size(), {Nanoseconds(0), Nanoseconds(-1)});
+  EXPECT_THAT(Simulate(p, costs),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("negative latency")));
+  costs = Costs(p.schedule);
   costs.instruction_time.resize(2);
   EXPECT_THAT(Simulate(p, costs),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 instruction times")));

@@ -127,13 +127,23 @@ Arrival Transfers::Send(int32_t message, int64_t bytes, int64_t time) {
   }
   a.begin = std::max(time, path.free_at);
   path.free_at = a.begin + path.cost.TransferTime(Bytes(bytes)).value();
-  a.arrival = path.free_at + path.cost.latency.value();
+  a.arrival = path.free_at + path.cost.latency.value() + LatencyOfEdge(message);
   return a;
+}
+
+int64_t Transfers::LatencyOfEdge(int32_t message) const {
+  const Message& m = program_.messages[message];
+  return m.is_hop() ? 0 : costs_.LatencyOfEdge(m.edge, m.gradient).value();
 }
 
 void Transfers::Begin(int ring, double bytes, int64_t time) {
   CHECK_GE(time, now_);
   starts_.push({time, sequence_++, shared_of_ring_[ring], {0, bytes}});
+}
+
+// Of what is all on its way now.
+int64_t Transfers::ArrivalOf(const SharedWay& path) const {
+  return now_ + path.latency + (path.ring >= 0 ? 0 : LatencyOfEdge(path.transfer.message));
 }
 
 void Transfers::Start(int index, const Waiting& message, std::vector<Arrival>* arrivals) {
@@ -144,7 +154,7 @@ void Transfers::Start(int index, const Waiting& message, std::vector<Arrival>* a
   }
   path.transfer = {message.message, path.ring, now_, Arrival::kUnknown};
   if (message.bytes == 0) {
-    path.transfer.arrival = now_ + path.latency;
+    path.transfer.arrival = ArrivalOf(path);
     arrivals->push_back(path.transfer);
     return;
   }
@@ -161,7 +171,7 @@ void Transfers::Start(int index, const Waiting& message, std::vector<Arrival>* a
 
 void Transfers::Finish(int index, std::vector<Arrival>* arrivals) {
   SharedWay& path = shared_[index];
-  path.transfer.arrival = now_ + path.latency;
+  path.transfer.arrival = ArrivalOf(path);
   arrivals->push_back(path.transfer);
   path.active = false;
   for (const LinkUse& use : path.uses) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -100,6 +101,42 @@ TEST(Transfers, TwoEqualOnesTakeTwiceAsLong) {
   // Alone: as on a link of its own.
   EXPECT_THAT(ArrivalsOf(OnePort(1, 5), {{0, 2, 100, 0}, {1, 2, 100, 100}}), ElementsAre(105, 205));
   EXPECT_THAT(ArrivalsOf(OnePort(1, 5), {{0, 2, 100, 7}}), ElementsAre(112));
+}
+
+// An edge's latency delays its own messages, those of its gradients by their own, and no transfer.
+TEST(Transfers, EdgesHaveLatenciesOfTheirOwn) {
+  for (const bool shared : {false, true}) {
+    Network network = shared ? OnePort(1, 5) : NetworkOf(3, {LinkOf(1, 5), LinkOf(1, 5)});
+    if (!shared) {
+      network.RouteOf(0, 2).uses = {0};
+      network.RouteOf(1, 2).uses = {1};
+    }
+    Program program;
+    program.schedule.placement.num_devices = 3;
+    for (const auto& [from, edge, gradient] :
+         {std::make_tuple(0, 0, false), {0, 1, false}, {0, 1, true}, {1, 1, true}}) {
+      Message m;
+      m.from_device = static_cast<int16_t>(from);
+      m.to_device = 2;
+      m.edge = edge;
+      m.gradient = gradient;
+      program.messages.push_back(m);
+    }
+    CostTable costs;
+    costs.network = network;
+    costs.edge_latency = {{Nanoseconds(0), Nanoseconds(0)}, {Nanoseconds(1000), Nanoseconds(30)}};
+    Transfers transfers(program, costs);
+    std::vector<int64_t> arrival(4);
+    std::vector<Arrival> arrivals;
+    for (int32_t m = 0; m < 4; ++m) {
+      const Arrival a = transfers.Send(m, 100, m == 3 ? 400 : 0);
+      if (a.arrival == Arrival::kUnknown) continue;
+      arrival[m] = a.arrival;
+    }
+    while (transfers.pending()) transfers.Advance(&arrivals);
+    for (const Arrival& a : arrivals) arrival[a.message] = a.arrival;
+    EXPECT_THAT(arrival, ElementsAre(105, 205 + 1000, 305 + 30, 505 + 30)) << shared;
+  }
 }
 
 TEST(Transfers, ALateOneSlowsTheEarlyOne) {

@@ -36,6 +36,16 @@ absl::StatusOr<DividedVocabulary> DivideVocabulary(const GroupedModel& whole,
 // one activation on each device, a sum on one.
 void PriceAsCollectives(const Schedule& schedule, int parts, CostTable* costs);
 
+// And the steps of their rings, as all collectives have them: P - 1 of a broadcast, 2 (P - 1) of an
+// all-reduce. The parts' sums are two all-reduces, one after the other, and with one barrier the
+// input's gradient is a third. One step and one call are a message's own.
+struct CollectiveStep {
+  Nanoseconds latency;  // of the ring (RankNetwork::PipelineRing)
+  Nanoseconds call;     // of the library
+};
+void AddCollectiveLatency(const StageGraph& stages, const StepConfig& config,
+                          const CollectiveStep& step, CostTable* costs);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_PIPELINES_STEP_DIVIDED_VOCABULARY_H_

@@ -84,6 +84,7 @@ absl::StatusOr<CostTable> CostsOf(const StepParts& parts) {
 // A chain's edges, which the model does not have, carry nothing.
 void AddEmptyEdges(size_t edges, CostTable* costs) {
   costs->edge_bytes.resize(edges);
+  if (!costs->edge_latency.empty()) costs->edge_latency.resize(edges);
   for (SliceCosts& slice : costs->slices) slice.edge_bytes.resize(edges);
 }
 
@@ -285,6 +286,10 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
     const Bytes largest(LargestMessage(step.costs).value() / parts.members);
     const RankNetwork ranks(model.cluster, GridOfStep(model, c, parts.members, largest));
     step.costs.network = ranks.Of(step.program);
+    if (c.vocabulary_exchange == VocabularyExchange::kCollectives) {
+      AddCollectiveLatency(step.program.schedule.stages, c,
+                           {ranks.PipelineRing().latency, ranks.CallOverhead()}, &step.costs);
+    }
     AddExecutionCosts(ranks, model, c, &step.costs);
   }
   return step;
