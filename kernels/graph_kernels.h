@@ -8,8 +8,8 @@
 //
 // S sources, T targets, E edges; the first T sources are the targets themselves. Edges lie by
 // target; the index also has them by source, so that a gradient is a sum in a fixed order and
-// nobody adds to what another adds to: no atomics, and the same bits in every run. AggregateGradient
-// with kSum is a scatter-add of rows by the index.
+// nobody adds to what another adds to: no atomics, and the same bits in every run.
+// AggregateGradient with kSum is a scatter-add of rows by the index.
 //
 // Papers: Hamilton et al. (GraphSAGE), NeurIPS 2017; Xu et al. (GIN), ICLR 2019; Velickovic et al.
 // (GAT), ICLR 2018.

@@ -1,5 +1,5 @@
-// The table that Seq1F1B's authors printed (seq1f1b.json), as types: a GPT of 7B on 32 GPUs. And what
-// others logged of the authors' code.
+// The table that Seq1F1B's authors printed (seq1f1b.json), as types: a GPT of 7B on 32 GPUs. And
+// what others logged of the authors' code.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const Seq1F1BPaper paper, PublishedSeq1F1B());
 //   paper.rows[0].tflops[2];       // 124.62 Tflop/s a GPU under seq1f1b

@@ -58,8 +58,8 @@ struct UnequalRow {
   double gain() const { return 1 - step_ms / catalogue_ms; }
 };
 
-// With up to so many token slices of a micro-batch. Steps of a model, or passes of equal times (1 ms
-// each of a whole micro-batch).
+// With up to so many token slices of a micro-batch. Steps of a model, or passes of equal times (1
+// ms each of a whole micro-batch).
 struct SlicesRow {
   int slices = 1;
   UnequalRow found;

@@ -1,5 +1,5 @@
-// What one row of Seq1F1B's table tells of the machine, and how far off the other rows are then: a row
-// chooses among the choices and is judged no more.
+// What one row of Seq1F1B's table tells of the machine, and how far off the other rows are then: a
+// row chooses among the choices and is judged no more.
 #include <cstddef>
 #include <string>
 #include <vector>

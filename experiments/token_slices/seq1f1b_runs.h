@@ -5,9 +5,9 @@
 //   run.simulated.tokens_per_second;     // by the kernels' times
 //   run.replayed.tokens_per_second;      // by the passes that were measured
 //
-// A log has the passes' times on the fastest and on the slowest rank. The slowest is the last stage,
-// which has the head. All others are taken to be as fast as the fastest. Replayed steps take these
-// passes, so that what is left to predict is the schedule, its messages and the optimizer.
+// A log has the passes' times on the fastest and on the slowest rank. The slowest is the last
+// stage, which has the head. All others are taken to be as fast as the fastest. Replayed steps take
+// these passes, so that what is left to predict is the schedule, its messages and the optimizer.
 //
 // Memory is PyTorch's: `allocated` at most in the first step, before Adam has made its moments;
 // `reserved` at most of all steps, with what its allocator cannot use. A vocabulary of 50257 words

@@ -6,8 +6,8 @@
 //   report.AddTable(TravelTable(cells));
 //
 // WeiPipe's abstract is known, not its tables: how many GPUs, which links, and the gains. So width,
-// tokens and samples of a micro-batch are a grid, and a claim counts over all of it. TawPipe's sizes
-// are known (tawpipe_table.h).
+// tokens and samples of a micro-batch are a grid, and a claim counts over all of it. TawPipe's
+// sizes are known (tawpipe_table.h).
 #ifndef PIPELAB_EXPERIMENTS_TRAVEL_TRAVEL_TABLE_H_
 #define PIPELAB_EXPERIMENTS_TRAVEL_TRAVEL_TABLE_H_
 

@@ -87,9 +87,9 @@ class Communicator {
   virtual absl::StatusOr<Ticket> BeginAllGather(const Tensor& part, const Tensor& data,
                                                 absl::Span<const int> group) = 0;
   // Parts of unequal sizes: of `data`, which has them one after the other, `to[i]` elements go to
-  // member i, and its `from[i]` elements come to `result`, in group order. Both tensors may be longer
-  // than their parts, parts may be empty, and the tensors are different ones. DataLoss, for all,
-  // where a member sends another number than the other one waits for.
+  // member i, and its `from[i]` elements come to `result`, in group order. Both tensors may be
+  // longer than their parts, parts may be empty, and the tensors are different ones. DataLoss, for
+  // all, where a member sends another number than the other one waits for.
   virtual absl::StatusOr<Ticket> BeginAllToAll(const Tensor& data, absl::Span<const int64_t> to,
                                                const Tensor& result, absl::Span<const int64_t> from,
                                                absl::Span<const int> group) = 0;

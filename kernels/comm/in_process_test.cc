@@ -187,8 +187,8 @@ TEST(InProcess, LeftoversAreFreed) {
 }
 
 TEST(SpscQueue, KeepsOrderAcrossBlocks) {
-  // On the heap: gcc 12's address sanitizer places what is aligned to 64 bytes wrongly on its own stack
-  // (gcc bug 110027).
+  // On the heap: gcc 12's address sanitizer places what is aligned to 64 bytes wrongly on its own
+  // stack (gcc bug 110027).
   const auto queue = std::make_unique<SpscQueue<std::unique_ptr<int>>>();
   constexpr int kItems = 20000;
   std::thread producer([&] {

@@ -3,8 +3,8 @@
 //
 //   class Encoder : public HuggingFaceKeys { ... Size("num_hidden_layers", kMostLayers) ... };
 //
-// InvalidArgument, with the file and the key, for a value that no layer has. A key that is absent or
-// null has the value that is given here for it.
+// InvalidArgument, with the file and the key, for a value that no layer has. A key that is absent
+// or null has the value that is given here for it.
 #ifndef PIPELAB_MODELS_FILES_HUGGING_FACE_KEYS_H_
 #define PIPELAB_MODELS_FILES_HUGGING_FACE_KEYS_H_
 

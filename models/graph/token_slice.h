@@ -18,8 +18,8 @@ namespace pipelab {
 struct TokenSlice {
   int64_t first = 0, count = 0;
   // What costs of a pass depend on that takes part in SlimPipe's context exchange, of slices of
-  // equal lengths (pipelines/ir/slice_exchange.h): of the earlier chunks of `count` tokens, how many
-  // it gives to each of some devices, or receives of each. Both are views, and one is empty.
+  // equal lengths (pipelines/ir/slice_exchange.h): of the earlier chunks of `count` tokens, how
+  // many it gives to each of some devices, or receives of each. Both are views, and one is empty.
   absl::Span<const int64_t> given = {}, received = {};
 
   bool whole() const { return count == 0; }

@@ -22,8 +22,8 @@ namespace pipelab {
 
 class ChunkExchange {
  public:
-  // The giver's chunks [first, first + count) of keys and values, each as long as its slice. It gives
-  // its earliest ones, share after share.
+  // The giver's chunks [first, first + count) of keys and values, each as long as its slice. It
+  // gives its earliest ones, share after share.
   struct Share {
     int peer = 0;  // at the other end
     int64_t first = 0, count = 0;

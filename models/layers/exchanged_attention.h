@@ -24,8 +24,8 @@ namespace pipelab {
 
 class ExchangedAttention {
  public:
-  // `ctx`, with an exchange, must outlive it. `tokens`: of a whole sample. Of `heads`, what all calls
-  // have in common; no window.
+  // `ctx`, with an exchange, must outlive it. `tokens`: of a whole sample. Of `heads`, what all
+  // calls have in common; no window.
   ExchangedAttention(const LayerContext& ctx, const CrossAttentionShape& heads, int64_t tokens);
 
   void Forward(const Tensor& qkv_NQ, const Tensor& mix_MW, const Tensor& lse_SHT) const;
@@ -43,8 +43,8 @@ class ExchangedAttention {
   Shape KeyShape(const Share& share) const {
     return {ctx_.samples * share.count * count_, key_width()};
   }
-  // A sample's rows in tensors of the slice, of the tokens that are kept, of the slice and of a share
-  // in tensors of whole samples.
+  // A sample's rows in tensors of the slice, of the tokens that are kept, of the slice and of a
+  // share in tensors of whole samples.
   Tensor OfSlice(const Tensor& x_M, int64_t sample) const;
   Tensor Kept(const Tensor& x_N, int64_t sample) const;
   Tensor SliceIn(const Tensor& x_N, int64_t sample) const;

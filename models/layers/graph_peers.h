@@ -8,10 +8,10 @@
 //   Tensor x_SC = peers.Go(/*block=*/0, own_RC);            // before the layer
 //   Tensor down_RC = peers.Return(0, dx_SC);                // behind its input gradient
 //
-// R own rows, of a block's targets on the layer before or of the sample's inputs; S sources. A layer
-// between them is the one of a single device: a vertex is computed from the same rows in the same
-// order. Return adds to a vertex's own gradient those of the other members in their order, so results
-// are the same in every run; they round otherwise than one device's sum over all edges.
+// R own rows, of a block's targets on the layer before or of the sample's inputs; S sources. A
+// layer between them is the one of a single device: a vertex is computed from the same rows in the
+// same order. Return adds to a vertex's own gradient those of the other members in their order, so
+// results are the same in every run; they round otherwise than one device's sum over all edges.
 //
 // All members call all of this in one order. An error stays with the group (tensor_peers.h); then
 // no rows come.

@@ -88,8 +88,8 @@ struct LayerContext {
   // That have other shares of the layers' experts, in the order of shares; null: all are here.
   TensorPeers* experts = nullptr;
   // The micro-batch's blocks of a graph, the first of which the first layer computes: a layer on a
-  // graph knows its own one (models/specs/graph_conv_spec.h), whose sources are its input's rows and
-  // whose targets are its output's.
+  // graph knows its own one (models/specs/graph_conv_spec.h), whose sources are its input's rows
+  // and whose targets are its output's.
   absl::Span<const GraphIndex> graph;
   // That have the other vertices of these blocks; null: all are here.
   GraphPeers* graph_peers = nullptr;

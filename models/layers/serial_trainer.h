@@ -65,7 +65,8 @@ struct SerialOptions {
   // replicas.
   std::vector<int> sum_of_micro_batch;
   // [stage of stage_of_layer][micro-batch] In its place, where each stage adds in an order of its
-  // own, as weights that travel do (pipelines/ir/weight_ring.h). Ties between stages have one order.
+  // own, as weights that travel do (pipelines/ir/weight_ring.h). Ties between stages have one
+  // order.
   std::vector<std::vector<int>> sums_of_stage;
   // Equal parts of each micro-batch's samples, computed one after the other, each part's gradients
   // in a sum of their own: how data-parallel copies compute and add, without the copies. A batch

@@ -10,19 +10,20 @@
 // Each iteration learns word tables from what the two before found, scores all sentences with all
 // (pair_scores.h), scores the best again by several signs (pair_classifier.h), and takes the pairs
 // that choose each other (margin.h). What is kept has a margin from which an estimate, made without
-// truth, promises the wanted precision (threshold.h). An iteration that does not find 2 % more right
-// pairs, as estimated, keeps what one before mined; one where no margin even reaches the precision
-// of teachers takes it back. Two iterations without growth are the last. Where nothing is mined then,
-// what most likely reaches the precision of teachers is, and `threshold` says which precision.
+// truth, promises the wanted precision (threshold.h). An iteration that does not find 2 % more
+// right pairs, as estimated, keeps what one before mined; one where no margin even reaches the
+// precision of teachers takes it back. Two iterations without growth are the last. Where nothing is
+// mined then, what most likely reaches the precision of teachers is, and `threshold` says which
+// precision.
 //
-// Where no sentence has a partner, tables learn what some sentences say by chance, and each pair then
-// confirms the others. So what is mined is tested: all is learned again, while every fifth sentence
-// of x teaches nothing. By what is true these are found as often as the others, by chance they are
-// not. Unless they are mined at least 0.75 times as often, nothing is mined.
+// Where no sentence has a partner, tables learn what some sentences say by chance, and each pair
+// then confirms the others. So what is mined is tested: all is learned again, while every fifth
+// sentence of x teaches nothing. By what is true these are found as often as the others, by chance
+// they are not. Unless they are mined at least 0.75 times as often, nothing is mined.
 //
-// Tables learn from pairs of a softer precision. Where no margin reaches that, they learn from those
-// that are within 0.02 of the best estimate. Where the best is below 0.3, they learn from the best by
-// margin, 1.3 times as many as before: first tables are poor and find better pairs.
+// Tables learn from pairs of a softer precision. Where no margin reaches that, they learn from
+// those that are within 0.02 of the best estimate. Where the best is below 0.3, they learn from the
+// best by margin, 1.3 times as many as before: first tables are poor and find better pairs.
 //
 // The same sentences give the same bits, for any number of threads. Errors: InvalidArgument for
 // text that is not UTF-8.

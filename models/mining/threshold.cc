@@ -26,8 +26,8 @@ struct Stratum {
   double mined = 0, orphans = 0, others = 0;  // others: sentences of x that no pair has
 };
 
-// Neighbouring strata together until the share of orphans rises from each to the next (pool adjacent
-// violators).
+// Neighbouring strata together until the share of orphans rises from each to the next (pool
+// adjacent violators).
 std::vector<Stratum> Rising(const std::array<Stratum, kStrata>& strata) {
   std::vector<Stratum> rising;
   for (const Stratum& s : strata) {

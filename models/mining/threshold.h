@@ -5,15 +5,15 @@
 //   if (t.found) kept = AtLeast(pairs, t.margin);
 //
 // Sentences whose partners are taken away have no right partner any more, so each pair that they
-// are mined with is wrong. Every pair loses its partner once, a fifth of all at a time. Of the pairs
-// at t, the share whose orphan is mined at t too estimates how often a sentence without a partner is
-// mined there; with the number of sentences that no pair at t has, it gives the wrong pairs at t,
-// and so the precision. Pairs below t do not count: they are mostly wrong already, and what is left
-// to their orphans is a second choice among wrong ones, which is below t as well.
+// are mined with is wrong. Every pair loses its partner once, a fifth of all at a time. Of the
+// pairs at t, the share whose orphan is mined at t too estimates how often a sentence without a
+// partner is mined there; with the number of sentences that no pair at t has, it gives the wrong
+// pairs at t, and so the precision. Pairs below t do not count: they are mostly wrong already, and
+// what is left to their orphans is a second choice among wrong ones, which is below t as well.
 //
-// Sentences that have others like them are mined with a wrong one more often, and a pool's noise may
-// have fewer of these than what is mined. So the share is taken by strata of equal size, by the mean
-// score of a sentence's k best that are not its partner, and each stratum's share is of the
+// Sentences that have others like them are mined with a wrong one more often, and a pool's noise
+// may have fewer of these than what is mined. So the share is taken by strata of equal size, by the
+// mean score of a sentence's k best that are not its partner, and each stratum's share is of the
 // sentences there (post-stratification; Holt and Smith, JRSS A 1979). Shares rise with that
 // mean; strata in which they do not are taken together. The whole is taken at the upper end of a
 // confidence interval (Wilson, "Probable inference, the law of succession, and statistical

@@ -1,6 +1,6 @@
 // The input of a Transformer over pictures: each square patch of the image through one dense layer,
-// and positions that learn (Dosovitskiy et al., "An Image Is Worth 16x16 Words", ICLR 2021). What it
-// costs; patch_embedding.cc runs it.
+// and positions that learn (Dosovitskiy et al., "An Image Is Worth 16x16 Words", ICLR 2021). What
+// it costs; patch_embedding.cc runs it.
 //
 //   LayerSpec layer = PatchEmbeddingSpec({.name = "picture/embedding", .height = 32, .width = 32,
 //                                         .channels = 3, .patch = 4, .hidden = 64});    // {64, 64}

@@ -1,5 +1,5 @@
-// Pooling of images: maximum, average (of the pixels inside the image), the average of all of it, or
-// its first pixel. What it costs; pool.cc runs it.
+// Pooling of images: maximum, average (of the pixels inside the image), the average of all of it,
+// or its first pixel. What it costs; pool.cc runs it.
 //
 //   PoolSizes s;
 //   s.name = "pool";  s.input = 7;  s.height = s.width = 28;  s.channels = 64;

@@ -1,6 +1,6 @@
 // What a slice's attention costs whose pass gives chunks to other devices or computes those of
-// others (TokenSlice::exchanges; pipelines/ir/slice_exchange.h). models/layers/exchanged_attention.h
-// runs it, with memory to the byte.
+// others (TokenSlice::exchanges; pipelines/ir/slice_exchange.h).
+// models/layers/exchanged_attention.h runs it, with memory to the byte.
 //
 //   const SliceAttention a = ...;              // of one device
 //   costs.forward_peak = beside + a.Memory().forward;

@@ -85,8 +85,8 @@ absl::StatusOr<std::vector<MessageTiming>> MatchMessages(const Program& program,
                                                          const Trace& trace);
 
 // Number of forwards whose backward is not over and whose activations are not at the host, after
-// each change, in time order. On a device without backwards (inference) a forward is in flight while
-// it runs.
+// each change, in time order. On a device without backwards (inference) a forward is in flight
+// while it runs.
 struct InFlightPoint {
   int64_t time_ns = 0;
   int count = 0;

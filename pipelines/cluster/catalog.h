@@ -5,8 +5,8 @@
 //   PIPELAB_ASSIGN_OR_RETURN(ClusterSpec c, LoadCluster("--cluster", "dgx-h100:2048"));
 //
 // A word with a "/" or that ends in ".json" is a file, from the user's folder where it is relative;
-// all else must be a name. After a colon, how many units the outermost level has in the place of the
-// file's number: nodes. Adding a cluster is adding a file to specs/.
+// all else must be a name. After a colon, how many units the outermost level has in the place of
+// the file's number: nodes. Adding a cluster is adding a file to specs/.
 #ifndef PIPELAB_PIPELINES_CLUSTER_CATALOG_H_
 #define PIPELAB_PIPELINES_CLUSTER_CATALOG_H_
 

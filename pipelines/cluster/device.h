@@ -77,8 +77,8 @@ struct ProductTile {
 };
 
 // Products of which n or k (those that are known) is not a multiple of `numbers` get this share of
-// what the others get. Half precision tensor cores load 16 bytes, 8 numbers, at a time, and these are
-// next to each other within a row, so that the number of rows does not matter: m, or, where
+// what the others get. Half precision tensor cores load 16 bytes, 8 numbers, at a time, and these
+// are next to each other within a row, so that the number of rows does not matter: m, or, where
 // Operation::sums_rows, k in place of m.
 struct ProductAlignment {
   struct Point {

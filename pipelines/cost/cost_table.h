@@ -128,8 +128,8 @@ struct CostTable {
   // [slice] Where the schedule has token slices, of which a later one has more attention to
   // compute. Empty: a slice costs 1 / num_slices of the whole micro-batch, in time and in bytes.
   std::vector<SliceCosts> slices;
-  // Of passes that exchange attention (Program::exchanges), in the place of their slice's: each once,
-  // and [exchange] which of these it is (exchange_costs.h).
+  // Of passes that exchange attention (Program::exchanges), in the place of their slice's: each
+  // once, and [exchange] which of these it is (exchange_costs.h).
   struct Exchanges {
     std::vector<StageCost> costs;
     std::vector<int32_t> of_pass;
@@ -168,8 +168,8 @@ struct CostTable {
   // From when the host knows that the device is idle until the device works again: at the end of
   // each call, and of each of the norm's sums.
   Nanoseconds launch_gap;
-  // Of each device's copies to the host and back (kOffload, kReload), which follow one another: where
-  // several devices share a way there, its share of it. 0: infinite.
+  // Of each device's copies to the host and back (kOffload, kReload), which follow one another:
+  // where several devices share a way there, its share of it. 0: infinite.
   BytesPerSecond host_bandwidth{0};
   std::map<std::string, Bytes> tie_bytes;  // by Tie::parameter: the gradient that its stages sum
   // [device] An action takes 1 / speed of its time: 0.5 is a straggler of half the speed. Empty:

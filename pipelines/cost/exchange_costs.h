@@ -5,8 +5,8 @@
 //   table.exchanges.costs[table.exchanges.of_pass[i]].forward;       // of program.exchanges[i]
 //
 // A pass takes as long as its own attention and that which it computes for others. What it sends
-// runs beside, over the way between the pipeline's ends (TensorGroup::context_hop), and counts where
-// it is longer. Memory and bytes are those of the layers that run
+// runs beside, over the way between the pipeline's ends (TensorGroup::context_hop), and counts
+// where it is longer. Memory and bytes are those of the layers that run
 // (models/specs/slice_attention_spec.h). What is not simulated: that the passes of a slot wait
 // for one another in each of their layers.
 #ifndef PIPELAB_PIPELINES_COST_EXCHANGE_COSTS_H_
@@ -23,8 +23,8 @@
 
 namespace pipelab {
 
-// `options` are those of the table. InvalidArgument where slices are of unequal lengths, stages have
-// unequal numbers of attention layers, or these are unequal, have windows, or cannot exchange.
+// `options` are those of the table. InvalidArgument where slices are of unequal lengths, stages
+// have unequal numbers of attention layers, or these are unequal, have windows, or cannot exchange.
 absl::Status AddExchangeCosts(const ModelGraph& graph, const ModelPartition& partition,
                               int64_t micro_batch_size, const StageCostOptions& options,
                               const Program& program, CostTable* table);

@@ -46,8 +46,8 @@ struct GraphSetUp {
   std::vector<int> fanouts = {15, 15, 15};
   uint64_t seed = 1;
   int64_t width = 0, hidden = 256, classes = 0;
-  // Of GAT, the last of whose layers has one; 0: GraphSAGE. The first layer of GAT pushes products of
-  // sources and not of targets.
+  // Of GAT, the last of whose layers has one; 0: GraphSAGE. The first layer of GAT pushes products
+  // of sources and not of targets.
   int64_t heads = 0;
   int64_t cache_bytes = 0;  // of a member, for rows
   // kCache: where a host's caches have room for more than all rows, each has the hottest too.
@@ -91,8 +91,8 @@ struct GraphStep {
 };
 
 // Of one system and group: the counts of several batches as if they were one. A graph and a batch
-// that are scaled down by n have the same share of their draws in common, so n such batches count as
-// one of the whole graph.
+// that are scaled down by n have the same share of their draws in common, so n such batches count
+// as one of the whole graph.
 void Add(const GraphStep& more, GraphStep* sum);
 
 class GraphCounter {

@@ -1,12 +1,12 @@
-// Whether what forwards keep can wait in the host's memory for free (Wan et al., "PipeOffload", ICML
-// 2025, arXiv 2503.01328, section 3): the copies of a pass, out and back, against its compute.
+// Whether what forwards keep can wait in the host's memory for free (Wan et al., "PipeOffload",
+// ICML 2025, arXiv 2503.01328, section 3): the copies of a pass, out and back, against its compute.
 //
 //   OffloadRatio(/*hidden=*/8192, /*sequence=*/4096, FlopsPerSecond(220e12), BytesPerSecond(15e9))
 //   OffloadRatio(kept, costs.stages[s], costs.host_bandwidth)      // of any stage
 //
-// At most 1: the link keeps up with the device, and a schedule that spreads its copies evenly (po_f)
-// loses no time. Above 1 at most 1 / ratio of the activations can go; those whose stages live the
-// longest first (po_h), which are most of a device's memory.
+// At most 1: the link keeps up with the device, and a schedule that spreads its copies evenly
+// (po_f) loses no time. Above 1 at most 1 / ratio of the activations can go; those whose stages
+// live the longest first (po_h), which are most of a device's memory.
 #ifndef PIPELAB_PIPELINES_COST_OFFLOAD_H_
 #define PIPELAB_PIPELINES_COST_OFFLOAD_H_
 

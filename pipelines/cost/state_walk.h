@@ -9,8 +9,8 @@
 //   }
 //
 // What the runtime's stages allocate, to the byte: parts are equal and the last are padded; a
-// number has the bytes of StageMemory::numbers. A stage's own parameters have StageMemory::gradients bytes; the rest of its
-// weights are tied to other stages and never sharded.
+// number has the bytes of StageMemory::numbers. A stage's own parameters have
+// StageMemory::gradients bytes; the rest of its weights are tied to other stages and never sharded.
 //
 //   kept                values     gradients               the optimizer's
 //   replicated          whole      whole                   whole
@@ -25,8 +25,9 @@
 // Where StateNumbers::cast, the part of the values is one of the optimizer's.
 //
 // "In a run": from its gather, or its first weight gradient, to its release, or the end of its
-// reduction. Of gradients that travel: from the first weight gradient, or the hop that brings a sum,
-// until the sum is sent on, or stepped. While both are there, both are: then the hop's is added.
+// reduction. Of gradients that travel: from the first weight gradient, or the hop that brings a
+// sum, until the sum is sent on, or stepped. While both are there, both are: then the hop's is
+// added.
 #ifndef PIPELAB_PIPELINES_COST_STATE_WALK_H_
 #define PIPELAB_PIPELINES_COST_STATE_WALK_H_
 

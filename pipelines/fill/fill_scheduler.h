@@ -7,8 +7,8 @@
 //
 // `rates[device][kind]` is how much of a job of the kind the device's gaps do in a second, in
 // seconds of a device of the job's own: FillWork of its plan over the time of the steps. 0: a piece
-// of it fits nowhere. A policy is a comparison: which of two jobs a free device takes. All times are
-// seconds.
+// of it fits nowhere. A policy is a comparison: which of two jobs a free device takes. All times
+// are seconds.
 //
 // Requests are generated: no trace of a cluster's jobs is in a package. Sizes are heavy-tailed, as
 // in published traces (most jobs are short, a few are most of the work): Pareto between two bounds,

@@ -68,8 +68,9 @@ class EventIndex {
 };
 
 // Calls fn(event) for each event that must be over before `a` starts. `recomputed` says whether the
-// action's stage recomputes. Two conditions come on top, which the validator checks in device order:
-// the step that makes a weight version, and a reload after its offload and before the backward.
+// action's stage recomputes. Two conditions come on top, which the validator checks in device
+// order: the step that makes a weight version, and a reload after its offload and before the
+// backward.
 template <typename Fn>
 void ForEachDependency(const Schedule& s, bool recomputed, const Action& a, Fn&& fn) {
   const StageGraph& graph = s.stages;

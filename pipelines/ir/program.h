@@ -231,8 +231,8 @@ struct LoweringOptions {
 // Which part of a stage's untied parameters the copy has.
 Shard ShardOf(const Program& program, const StageCopy& copy);
 
-// Whether an untied sum is one of equal parts, between sets or replicas, whose members have the same
-// experts.
+// Whether an untied sum is one of equal parts, between sets or replicas, whose members have the
+// same experts.
 inline bool SumsEqualParts(const Program& program, bool scatter) {
   return !scatter && program.sharding != Sharding::kReplicated;
 }

@@ -92,8 +92,8 @@ class Checker {
     }
   }
 
-  // Lists are walked one after the other: copies are numbered in the list's order, each is waited for
-  // once, and what was offloaded before the next copy begins.
+  // Lists are walked one after the other: copies are numbered in the list's order, each is waited
+  // for once, and what was offloaded before the next copy begins.
   void CheckHostCopy(int device, const Instruction& i) {
     auto& [next, waits] = copies_[device];
     const std::string name = absl::StrCat("device ", device, ": ", OpCodeName(i.op), " ", i.arg);

@@ -9,9 +9,9 @@
 //    "order": [[["F", 0, 0, 0], ["B", 0, 0, 0]],  a list a device of
 //              [["F", 1, 0, 0], ["B", 1, 0, 0]]]}  [kind, stage, micro_batch, replica]
 //
-// Kinds are the letters of schedule.h (F, B, I, W, R, S, O, L). What most schedules lack is written only
-// where it is needed: "edges" ([[0, 1], ...], a stage graph that is no chain),
-// "carried" ([-1, -1, 0, 1], whose output each micro-batch takes along edges [1, 0, "carries"]),
+// Kinds are the letters of schedule.h (F, B, I, W, R, S, O, L). What most schedules lack is written
+// only where it is needed: "edges" ([[0, 1], ...], a stage graph that is no chain), "carried" ([-1,
+// -1, 0, 1], whose output each micro-batch takes along edges [1, 0, "carries"]),
 // "stage_micro_batches" ([8, 4, 8], micro-batches of each stage where they differ: an action's are
 // its stage's own, "micro_batches" is the largest number), "slices" (token slices of a
 // micro-batch), a fifth and a sixth member of an action (slice, weight version), and a list of

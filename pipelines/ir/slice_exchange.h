@@ -8,15 +8,15 @@
 // long as a slice. Devices of a pipeline have consecutive slices at a time. So a device with much
 // attention gives chunks to one with little: the queries of its slice and the keys and values of
 // these chunks go there. An output and its log-sum-exp come back, and are merged with what was
-// attended to at home. Backward the output and its gradient go along, and gradients of queries, keys
-// and values come back. A device keeps its slice's own chunk and gives its earliest ones.
+// attended to at home. Backward the output and its gradient go along, and gradients of queries,
+// keys and values come back. A device keeps its slice's own chunk and gives its earliest ones.
 //
 // Passes of one *slot* are under way at a time and meet in each of their attention layers. Forward
 // k of a device is in one slot with forward k - 1 of the next device, and backward k with backward
 // k + 1. Where such passes cannot be under way at a time, because neighbours run forwards and
 // backwards in turn, as in 1F1B, so it is for every second device: the even ones meet, and the odd
-// ones. The walk that finds this out lets no pass of a slot go on before all of them can. In warm-up
-// and drain those meet that have a pass.
+// ones. The walk that finds this out lets no pass of a slot go on before all of them can. In
+// warm-up and drain those meet that have a pass.
 //
 // The assignment is greedy: the device with most gives one chunk at a time to the one with least,
 // until they differ by one chunk at most. Each pair of devices exchanges queries once.

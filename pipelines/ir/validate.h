@@ -5,10 +5,10 @@
 // Sound means: sizes and placement make sense; every action is on a device of its stage's group;
 // every (stage, micro-batch, slice) has one F and either one B or one I and one W, on every member
 // of the group; a stage recomputes all micro-batches or none; what is offloaded (O), once its
-// forward has kept it, comes back (L) before the backward, and is of a stage that does not recompute; weight versions exist when they are
-// used, a micro-batch has one at a stage, and every gradient is in one; and the device lists
-// together with ForEachDependency have no cycle, which is freedom from deadlock (Lower's messages
-// add none).
+// forward has kept it, comes back (L) before the backward, and is of a stage that does not
+// recompute; weight versions exist when they are used, a micro-batch has one at a stage, and every
+// gradient is in one; and the device lists together with ForEachDependency have no cycle, which is
+// freedom from deadlock (Lower's messages add none).
 //
 // Errors are InvalidArgument, one line in the user's terms, positions counted from 0 as in the text
 // form:

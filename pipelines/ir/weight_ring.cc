@@ -111,7 +111,8 @@ void SumsInRing(const Ways& ways, int stage, const Added& added, Hops* hops,
   }
 }
 
-// From group to group: the sum comes to a group's gate, and then the gradients of its other devices.
+// From group to group: the sum comes to a group's gate, and then the gradients of its other
+// devices.
 void SumsInGroups(const Ways& ways, int stage, const Added& added, Hops* hops,
                   std::vector<int>* sums) {
   constexpr int kSumTurns = 2;

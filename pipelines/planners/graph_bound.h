@@ -5,8 +5,8 @@
 //
 // Stages in an order in which every edge goes on are a sequence of convex stages, so the best such
 // sequence of a problem in which no stage takes longer, or more memory, than in any graph plan is a
-// bound. Messages and sums of gradients are as fast as anywhere, micro-batches are of the best size,
-// and a stage has in flight what every plan below the known value must have there: a path of
+// bound. Messages and sums of gradients are as fast as anywhere, micro-batches are of the best
+// size, and a stage has in flight what every plan below the known value must have there: a path of
 // operators behind it that takes w on one device has stages of w / T copies at least if none takes
 // longer than T, and each has its own micro-batch in flight. A batch takes, besides its
 // micro-batches at a stage's pace, what the longest path of operators into the stage and out of it

@@ -7,8 +7,8 @@
 //   QualityOf(graph, owners, 4).cut;               // share of edges between parts
 //
 // The objective is the weight of cut edges, each part with at most 1.03 times its share of the
-// vertices' weight (METIS's default), which METIS may miss where single vertices are heavy. The same
-// inputs and seed give the same parts.
+// vertices' weight (METIS's default), which METIS may miss where single vertices are heavy. The
+// same inputs and seed give the same parts.
 #ifndef PIPELAB_PIPELINES_PLANNERS_GRAPH_PARTITION_H_
 #define PIPELAB_PIPELINES_PLANNERS_GRAPH_PARTITION_H_
 
@@ -22,8 +22,9 @@
 
 namespace pipelab {
 
-// Of vertices and of edges in the order of `neighbours_E`, at least 0. An edge weighs what it does in
-// both lists, so a graph may be a directed one; without any weight it is left out. Empty: 1 each.
+// Of vertices and of edges in the order of `neighbours_E`, at least 0. An edge weighs what it does
+// in both lists, so a graph may be a directed one; without any weight it is left out. Empty: 1
+// each.
 struct GraphWeights {
   std::vector<int64_t> vertices_V, edges_E;
 };

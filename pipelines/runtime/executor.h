@@ -59,8 +59,8 @@ struct DeviceSetup {
   // Those whose other tokens its modules attend to, or that have other experts. What they send
   // counts as the group's.
   std::vector<CommunicatorPeers*> context = {};
-  // With which its modules exchange attention between slices; null: they do not. What it sends counts
-  // as the group's. It is freed with the communicator.
+  // With which its modules exchange attention between slices; null: they do not. What it sends
+  // counts as the group's. It is freed with the communicator.
   SliceExchanger* exchange = nullptr;
   // Other jobs for the program's fills; null: none.
   FillRunner* fill = nullptr;

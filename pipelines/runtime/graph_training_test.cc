@@ -116,7 +116,8 @@ TEST(GraphTraining, EveryKindOfLayerAndCopies) {
   }
 }
 
-// A copy in each process, with workers of its own; losses are shares, summed in the order of copies.
+// A copy in each process, with workers of its own; losses are shares, summed in the order of
+// copies.
 TEST(GraphTraining, InSeveralProcesses) {
   GraphTrainingOptions options = Small(1, 2);
   options.sizes.copies = 2;

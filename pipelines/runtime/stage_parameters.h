@@ -14,8 +14,9 @@
 // themselves: they are summed, gathered and sharded apart, and in all else belong to the others.
 //
 // Sharded (ir/sharding.h): what the stage alone has is padded to equal parts, of which this copy
-// keeps one, or where they travel one copy all; ties stay whole. Values that are put together, and the gradients of a run, are
-// separate tensors that come and go, so parameters are handed to layers anew after each change.
+// keeps one, or where they travel one copy all; ties stay whole. Values that are put together, and
+// the gradients of a run, are separate tensors that come and go, so parameters are handed to layers
+// anew after each change.
 //
 // Where layers have bfloat16 parameters (Backend::activation_type), the values are copies of
 // float32 masters, which the optimizer steps, and which count as its state: of what the stage alone

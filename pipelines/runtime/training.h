@@ -109,8 +109,8 @@ struct TrainingStep {
   double loss = 0;  // mean over the step's tokens, nats
   // Of all gradients together, before clipping; 0 where clip_norm is.
   double gradient_norm = 0;
-  // Of models with experts: the rows of the fullest expert over its layer's mean, in the layer where
-  // that is most; and how many choices capacities dropped. 0 if only a GPU knows.
+  // Of models with experts: the rows of the fullest expert over its layer's mean, in the layer
+  // where that is most; and how many choices capacities dropped. 0 if only a GPU knows.
   double largest_load = 0;
   int64_t dropped_choices = 0;
   // Of the ranks; in another process than the first, of its own ranks.

@@ -36,8 +36,9 @@ struct ClosedForm {
   Concatenation concatenation = Concatenation::kDirect;
 };
 
-// Weights that travel (ir/weight_ring.h), where messages do take time: turns of all devices at once.
-// In lock step a turn begins on all devices together and lasts as long as the longest work of one.
+// Weights that travel (ir/weight_ring.h), where messages do take time: turns of all devices at
+// once. In lock step a turn begins on all devices together and lasts as long as the longest work of
+// one.
 struct RingForm {
   absl::string_view scheme;
   absl::string_view holds;

@@ -16,8 +16,8 @@
 
 namespace pipelab {
 
-// `schedule` is valid and has one device for each stage of a replica. Its edges lead from a stage to
-// the next one, or cost no hop.
+// `schedule` is valid and has one device for each stage of a replica. Its edges lead from a stage
+// to the next one, or cost no hop.
 Schedule RecomputeInGaps(Schedule schedule, const PassLengths& lengths, int ahead);
 
 }  // namespace pipelab

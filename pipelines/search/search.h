@@ -122,8 +122,8 @@ int64_t NodeDevices(const ClusterSpec& cluster);
 // newer synchronous schedule of the catalogue.
 std::vector<SearchMethod> PublishedMethods();
 std::vector<SearchMethod> NewerMethods();
-// One for each schedule with passes for parts of a vocabulary, where the model's can be divided, with
-// one barrier and with two: StepConfig::vocabulary_barriers, for T = C = 1.
+// One for each schedule with passes for parts of a vocabulary, where the model's can be divided,
+// with one barrier and with two: StepConfig::vocabulary_barriers, for T = C = 1.
 std::vector<SearchMethod> VocabularyMethods(const ModelGraph& model);
 // One scheme, or a schedule file, with all that its catalogue entry lets vary.
 SearchMethod MethodOf(const std::string& scheme);

@@ -25,9 +25,9 @@
 // but not before the exchange has lasted as long as the message was on its way. So a message that
 // arrived during compute still costs its receiver that time.
 //
-// What is offloaded, and reloaded, goes over the device's host link at CostTable::host_bandwidth, one
-// copy after the other, beside everything else (DeviceTrace::host_copies); a kHostWait ends with its
-// copy.
+// What is offloaded, and reloaded, goes over the device's host link at CostTable::host_bandwidth,
+// one copy after the other, beside everything else (DeviceTrace::host_copies); a kHostWait ends
+// with its copy.
 //
 // In calls (Program::calls), a message leaves when both its ends have reached it. A device
 // continues when all messages of the call have arrived at their receivers, those in parts have been

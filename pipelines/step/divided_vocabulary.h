@@ -1,5 +1,5 @@
-// A model whose embedding and head are divided by words among the devices of a pipeline, as a step's
-// model (vocabulary_parts.h says which configurations have one).
+// A model whose embedding and head are divided by words among the devices of a pipeline, as a
+// step's model (vocabulary_parts.h says which configurations have one).
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const DividedVocabulary divided,
 //                            DivideVocabulary(*model.model, config));
@@ -28,12 +28,12 @@ struct DividedVocabulary {
 absl::StatusOr<DividedVocabulary> DivideVocabulary(const GroupedModel& whole,
                                                    const StepConfig& config);
 
-// vocabulary_exchange=collectives: what parts and the ends of the chain exchange as the paper's code
-// does (sail-sg/VocabularyParallelism). It broadcasts the last hidden state in 4 bytes a number, and
-// sums by all-reduces. Either takes an activation's bytes over the link of the chain's end twice. So
-// each of the P - 1 messages on it has 2 / (P - 1) of these bytes, in time and traffic. (The
-// gradient of the embedding is broadcast in 2 bytes, and priced like its sum.) A broadcast leaves
-// one activation on each device, a sum on one.
+// vocabulary_exchange=collectives: what parts and the ends of the chain exchange as the paper's
+// code does (sail-sg/VocabularyParallelism). It broadcasts the last hidden state in 4 bytes a
+// number, and sums by all-reduces. Either takes an activation's bytes over the link of the chain's
+// end twice. So each of the P - 1 messages on it has 2 / (P - 1) of these bytes, in time and
+// traffic. (The gradient of the embedding is broadcast in 2 bytes, and priced like its sum.) A
+// broadcast leaves one activation on each device, a sum on one.
 void PriceAsCollectives(const Schedule& schedule, int parts, CostTable* costs);
 
 // And the steps of their rings, as all collectives have them: P - 1 of a broadcast, 2 (P - 1) of an

@@ -5,10 +5,10 @@
 //   interleaved:P=8,T=8,V=4,M=8,no_data_overlap,execution=calls+inputs      two of its parts
 //
 // The parts:
-//   calls           1F1B and interleaved, also over token slices: messages in calls of up to two or four, each of which
-//                   ends with a synchronisation of host and device (ir/message_calls.h). Nothing
-//                   runs beside them; the gathers of messages that came in parts, one after the
-//                   other, and the launch gap follow.
+//   calls           1F1B and interleaved, also over token slices: messages in calls of up to two or
+//                   four, each of which ends with a synchronisation of host and device
+//                   (ir/message_calls.h). Nothing runs beside them; the gathers of messages that
+//                   came in parts, one after the other, and the launch gap follow.
 //   forwards_first  interleaved with M = P: all forwards run before the first backward
 //   inputs          each forward begins with two broadcasts of its tokens' sizes and tokens in the
 //                   tensor-parallel group, and a synchronisation between them

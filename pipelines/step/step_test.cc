@@ -398,8 +398,8 @@ TEST_F(StepTest, SomeBlocksOfAStageAreRebuilt) {
               HasSubstr("requires recompute=blocks, not recompute=full"));
 }
 
-// Where devices of chimera wait in the middle of a step they rebuild stages for later backwards. The
-// step is shorter, by the times of its own passes, for at most so many activations more.
+// Where devices of chimera wait in the middle of a step they rebuild stages for later backwards.
+// The step is shorter, by the times of its own passes, for at most so many activations more.
 TEST_F(StepTest, RecomputesInGaps) {
   StepConfig c = Config("chimera", 4, 2, 8);
   c.recompute = Recompute::kFull;
@@ -428,8 +428,8 @@ TEST_F(StepTest, RecomputesInGaps) {
   refused("early_recompute=4: weipipe rebuilds a stage when its weights come by; leave it out");
 }
 
-// SlimPipe's context exchange: with long samples equal slices are unequal passes, whose devices wait
-// for one another; spread, they take less, and what they exchange is counted.
+// SlimPipe's context exchange: with long samples equal slices are unequal passes, whose devices
+// wait for one another; spread, they take less, and what they exchange is counted.
 TEST(Step, SlicesMaySpreadTheirAttention) {
   GptConfig gpt;
   gpt.layers = 16;

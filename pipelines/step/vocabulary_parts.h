@@ -1,5 +1,5 @@
-// vocabulary_barriers of a configuration: the stages of a model whose embedding and head are divided
-// by words among the devices of the pipeline (Yeung et al., MLSys 2025, arXiv 2411.05288;
+// vocabulary_barriers of a configuration: the stages of a model whose embedding and head are
+// divided by words among the devices of the pipeline (Yeung et al., MLSys 2025, arXiv 2411.05288;
 // schedules/vocabulary.h), and which configurations may have them.
 //
 //   config.vocabulary_barriers = 2;                           // Vocab-1; 1: Vocab-2
@@ -18,8 +18,8 @@ namespace pipelab {
 // divided again (T, C), an exchange of no parts, more stages than schedules may have.
 absl::Status CheckVocabularyParts(const StepConfig& config);
 
-// The stages of a configuration and their edges. Empty where the configuration has no parts, or where
-// CheckVocabularyParts refuses it.
+// The stages of a configuration and their edges. Empty where the configuration has no parts, or
+// where CheckVocabularyParts refuses it.
 StageGraph StagesWithVocabulary(const StepConfig& config);
 
 // Stages that are not the chain's: parts of the embedding, parts of the head, the loss.

@@ -20,8 +20,8 @@ enum class BoundReason : uint8_t {
   kPath,    // a pass, what must come before it and what must come after
   kLoad,    // passes of a device: the first begins, all run, the last is followed by the rest
   kMemory,  // the same, and heads or tails wait for room; or:
-  // What micro-batches hold, times how long they must, fills the device's room, with as many of them
-  // at the host as its link copies in that time.
+  // What micro-batches hold, times how long they must, fills the device's room, with as many of
+  // them at the host as its link copies in that time.
   kHolding,
 };
 // "path", "load", "memory", "holding"

@@ -7,7 +7,8 @@ namespace pipelab {
 // A state: [device] when it is free, its level of memory, the passes that are ruled out (bits),
 // until when the next one must begin; [symbol] how many are done, of copies the unit behind
 // the last one; [symbol][window] arrivals; and where there may be copies [device] when its link is
-// free, when its copy out is over, of what that is, and [stage] bits of forwards that go to the host.
+// free, when its copy out is over, of what that is, and [stage] bits of forwards that go to the
+// host.
 PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Options options)
     : p_(p),
       heads_(heads),

@@ -137,8 +137,8 @@ class PartialOrders {
   }
   int64_t Level(const State& s, int device) const { return s[D_ + device]; }
   int64_t Deadline(const State& s, int device) const { return s[3 * D_ + device]; }
-  // When the next of the kind can begin: its arrival, its device and, of a copy, the copy out before
-  // it; an L no earlier than `lead` says. kNoMakespan: not as things are.
+  // When the next of the kind can begin: its arrival, its device and, of a copy, the copy out
+  // before it; an L no earlier than `lead` says. kNoMakespan: not as things are.
   int64_t BeginOf(const State& s, int device, Symbol symbol) const;
   bool Fits(const State& s, int device, Symbol symbol, const Pass& pass) const;
   bool LeavesRoom(const State& s, int device, Symbol symbol, const Pass& pass, int64_t level) const;
@@ -151,7 +151,8 @@ class PartialOrders {
   int64_t NextBack(const State& s, int stage) const;
   // Of the next copy of the kind; N: none whose forward, or micro-batch's forwards, are over.
   int64_t NextSent(const State& s, Symbol copy) const;
-  // ns of all copies of the kind that are left; where it is given what is sent, of those to come, too.
+  // ns of all copies of the kind that are left; where it is given what is sent, of those to come,
+  // too.
   int64_t CopiesLeft(const State& s, Symbol copy) const;
   bool MayRun(const State& s, Symbol symbol) const;  // for Options::sent
   Symbol ProducerOf(Symbol symbol) const;

@@ -81,8 +81,8 @@ absl::Status CheckCopies(const SynthesisProblem& p) {
   return absl::OkStatus();
 }
 
-// What one micro-batch of the stage takes at the most; where it goes to the host, each slice does at
-// once, and each copy out has its room until the copy behind it.
+// What one micro-batch of the stage takes at the most; where it goes to the host, each slice does
+// at once, and each copy out has its room until the copy behind it.
 Bytes MostOfMicroBatch(const SynthesisProblem& p, int s, bool sent) {
   Bytes held, leaving, most;
   const auto take = [&](int kind, int n) {

@@ -19,16 +19,16 @@
 // a stage's units is a rule of the problem: bounds and proofs are about the orders that keep it, as
 // the catalogue's sliced schemes do.
 //
-// A stage that may offload has three kinds more, and chooses for each micro-batch: one whose forward
-// is a kSentF goes to the host (O) and comes back (L) between F and I; one whose forward is a kPassF
-// stays. Both kinds of forwards are counted together; the n-th O and L are of the n-th kSentF. The
-// choice, and where O and L are, is a part of the order. Copies of a device follow one another on
-// its host link, in the order of its word, beside its passes. As in a step that runs (lower.h), a
-// device waits at O and L until the copy out before has ended, and only then has its room again;
-// from L on the room is taken, and I waits for the copy. Where only some go to the host, that each
-// stage runs micro-batches in order is a rule, as with slices. Of slices each is chosen: they go out
-// in the order of their forwards, and come back in that of their backwards, when all forwards of
-// their micro-batch are over. What later slices read stays.
+// A stage that may offload has three kinds more, and chooses for each micro-batch: one whose
+// forward is a kSentF goes to the host (O) and comes back (L) between F and I; one whose forward is
+// a kPassF stays. Both kinds of forwards are counted together; the n-th O and L are of the n-th
+// kSentF. The choice, and where O and L are, is a part of the order. Copies of a device follow one
+// another on its host link, in the order of its word, beside its passes. As in a step that runs
+// (lower.h), a device waits at O and L until the copy out before has ended, and only then has its
+// room again; from L on the room is taken, and I waits for the copy. Where only some go to the
+// host, that each stage runs micro-batches in order is a rule, as with slices. Of slices each is
+// chosen: they go out in the order of their forwards, and come back in that of their backwards,
+// when all forwards of their micro-batch are over. What later slices read stays.
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_PROBLEM_H_
 #define PIPELAB_PIPELINES_SYNTHESIS_PROBLEM_H_
 
@@ -67,14 +67,15 @@ struct SynthesisProblem {
   int devices = 0, micro_batches = 0;
   int slices = 1;                    // of a micro-batch
   std::vector<int> device_of_stage;  // a chain
-  // False: backwards are whole. There is no W then, and I means the whole backward (B) in this file.
+  // False: backwards are whole. There is no W then, and I means the whole backward (B) in this
+  // file.
   bool split_backward = true;
   // [stage] Whether each backward rebuilds its activations first (R); empty: none does.
   std::vector<bool> recomputed;
   // ns. [stage * slices + slice]; `hop` by stage.
   PassLengths lengths;
-  // [stage * slices + slice] ns that a copy of what its forward keeps takes to the host's memory, and
-  // back; empty: there is no way to it.
+  // [stage * slices + slice] ns that a copy of what its forward keeps takes to the host's memory,
+  // and back; empty: there is no way to it.
   std::vector<int64_t> host_copy;
   // [stage * slices + slice] Of what its forward keeps, what later slices read; empty: nothing.
   std::vector<Bytes> read_later;

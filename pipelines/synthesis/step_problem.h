@@ -44,8 +44,8 @@ absl::StatusOr<SynthesisProblem> ProblemOfCosts(const CostTable& costs, const St
                                                 int micro_batches, int members,
                                                 std::vector<bool> recomputed, bool split_backward);
 
-// As if nothing of a micro-batch were on a device between F and I, and two copies were on their way:
-// what offloading all stages can free at the most.
+// As if nothing of a micro-batch were on a device between F and I, and two copies were on their
+// way: what offloading all stages can free at the most.
 SynthesisProblem WithoutHeld(SynthesisProblem problem);
 
 // The stages to recompute, or to offload, so that each device has room for as many micro-batches as

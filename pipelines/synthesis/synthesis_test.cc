@@ -1,4 +1,5 @@
-// Synthesis against brute force, the simulator and the catalogue; proofs, and proofs that are wrong.
+// Synthesis against brute force, the simulator and the catalogue; proofs, and proofs that are
+// wrong.
 #include <algorithm>
 #include <cstdint>
 #include <functional>

@@ -22,8 +22,8 @@ SynthesisProblem RandomSlices(uint64_t seed, int devices, int micro_batches, int
 SynthesisProblem UnitSlices(int devices, int micro_batches, int slices,
                             std::vector<int> device_of_stage);
 
-// One stage at least may offload, with copies of unequal times, and none is recomputed. A quarter has
-// no limit of memory.
+// One stage at least may offload, with copies of unequal times, and none is recomputed. A quarter
+// has no limit of memory.
 SynthesisProblem RandomCopies(uint64_t seed, int devices, int micro_batches,
                               std::vector<int> device_of_stage);
 // Of slices, each with copies of its own; a part of what some keep is read later.
@@ -33,8 +33,8 @@ SynthesisProblem RandomSlicedCopies(uint64_t seed, int devices, int micro_batche
 // Of 8 devices: room for 4 of the 8 micro-batches in flight, and the first four may offload.
 SynthesisProblem HalfRoom(int64_t copy, int micro_batches = 16);
 
-// ns, over all words of all devices; kNoMakespan: none fits. `sent`: of those that send just these to
-// the host.
+// ns, over all words of all devices; kNoMakespan: none fits. `sent`: of those that send just these
+// to the host.
 int64_t ShortestOfAll(const SynthesisProblem& problem, const SentSet* sent = nullptr);
 
 }  // namespace pipelab

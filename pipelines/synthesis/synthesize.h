@@ -6,11 +6,12 @@
 //   found.proof.makespan;  found.proof.lower_bound();  found.found_by;
 //   ScheduleOf(problem, found.proof.words);
 //
-// Starts from every schedule of the catalogue that the problem can say and that fits, so it is never
-// longer than the best of them; where the problem may offload and the scheme does not, as it is, and
-// with the copies that make room (place_copies.h). Then rounds of beams, wider ones and ones that
-// rebuild the best order from some time on, local search where there may be copies, and for small
-// problems the exact search. Deterministic by seed unless the time limit or `stop` ends it.
+// Starts from every schedule of the catalogue that the problem can say and that fits, so it is
+// never longer than the best of them; where the problem may offload and the scheme does not, as it
+// is, and with the copies that make room (place_copies.h). Then rounds of beams, wider ones and
+// ones that rebuild the best order from some time on, local search where there may be copies, and
+// for small problems the exact search. Deterministic by seed unless the time limit or `stop` ends
+// it.
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_SYNTHESIZE_H_
 #define PIPELAB_PIPELINES_SYNTHESIS_SYNTHESIZE_H_
 

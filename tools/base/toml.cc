@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 
-// toml++ 3.3 asserts, and without assertions lets the compiler assume, that a key follows "[". It is
-// wrong there of damaged files, which it then refuses in words; so it may do neither.
+// toml++ 3.3 asserts, and without assertions lets the compiler assume, that a key follows "[". It
+// is wrong there of damaged files, which it then refuses in words; so it may do neither.
 #undef NDEBUG
 #define TOML_ASSERT(expr) static_cast<void>(0)
 #include "toml++/toml.h"

@@ -22,7 +22,8 @@
 // goes on from the checkpoint, with the same bits. Without a file for it, from memory.
 //
 // Errors of Create: InvalidArgument where the checkpoint is of another training, or of a step
-// between those with fresh weights. Of Run: Unavailable when no gradient has come for `patience`; those of the checkpoint.
+// between those with fresh weights. Of Run: Unavailable when no gradient has come for `patience`;
+// those of the checkpoint.
 #ifndef PIPELAB_PIPELINES_RUNTIME_SWARM_COORDINATOR_H_
 #define PIPELAB_PIPELINES_RUNTIME_SWARM_COORDINATOR_H_
 

@@ -8,8 +8,8 @@
 // (on machines of one kind), so it does not matter which peer's result counts, nor how often it was
 // asked for.
 //
-// With delayed updates (UpdateRuleOf) the values before the last step are kept where the next step's
-// passes compute with them.
+// With delayed updates (UpdateRuleOf) the values before the last step are kept where the next
+// step's passes compute with them.
 //
 // One thread at a time. FailedPrecondition: the pass computes with weights that are not here;
 // InvalidArgument: it is not what the stage takes. Nothing has changed then.
