@@ -97,10 +97,12 @@ Table ScalingTable(const std::vector<ScalingCell>& cells) {
 // 64 blocks of width 5120 have 21.4 billion parameters with 128000 words.
 absl::StatusOr<double> SimulateInterlacedExchange(const VocabularyPaper& paper,
                                                   const ClusterSpec& cluster) {
-  const auto cell = std::find_if(paper.cells.begin(), paper.cells.end(),
-                                 [](const auto& c) { return c.run.devices == 32; });
-  if (cell == paper.cells.end()) return absl::NotFoundError("no run on 32 GPUs");
-  const VocabularySizes sizes = SizesOf(cell->run, 2048, 128000);
+  const auto cell =
+      std::find_if(paper.cells.begin(), paper.cells.end(), [](const PublishedVocabularyCell& c) {
+        return c.run.table == "table 5" && c.run.devices == 32;
+      });
+  if (cell == paper.cells.end()) return absl::NotFoundError("table 5 has no run on 32 GPUs");
+  const VocabularySizes sizes = SizesOf(cell->run, /*tokens=*/2048, /*vocabulary=*/128000);
   VocabularyOptions free;
   free.free_exchange = true;
   const auto system = VocabularySystem::kInterlaced;
