@@ -6,8 +6,7 @@
 //     PIPELAB_RETURN_IF_ERROR(study->Begin());                   // the folder can be written
 //     study->report().AddTable(...);
 //     study->report().AddClaim(...);
-//     return absl::OkStatus();                                   // written and printed by the
-//     frame
+//     return absl::OkStatus();                                   // the frame writes, prints
 //   }
 //   int main(int argc, char** argv) {
 //     StudyInfo info;

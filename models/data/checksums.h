@@ -2,8 +2,7 @@
 //
 //   PIPELAB_ASSIGN_OR_RETURN(std::string sum, Sha256OfFile("a.deb"));
 //   PIPELAB_ASSIGN_OR_RETURN(std::string list, Sha256List(dir));      // of every file below it
-//   PIPELAB_RETURN_IF_ERROR(CheckSha256List(dir, list_path));         // DataLoss names a changed
-//   file
+//   PIPELAB_RETURN_IF_ERROR(CheckSha256List(dir, list_path));         // DataLoss: one changed
 #ifndef PIPELAB_MODELS_DATA_CHECKSUMS_H_
 #define PIPELAB_MODELS_DATA_CHECKSUMS_H_
 

@@ -13,11 +13,9 @@
 //   dropout    of the softmax, of the embedding and, fused with bias and residual, of each branch;
 //              a mask is a byte a number
 //   attention  unfused, or one fused kernel a pass, dropout included, which neither reads nor
-//   writes
-//              scores: FlashAttention (Dao et al. 2022)
+//              writes scores: FlashAttention (Dao et al. 2022)
 //   heads      unfused, the attention's output is copied to rows of tokens, the gradients of q, k
-//   and v into
-//              one tensor
+//              and v into one tensor
 //   biases     those of the products into q, k, v are part of the product, the GELU's and the
 //              branches' of what comes after; gradients are sums over rows
 //   gradients  of each parameter are added to a buffer, a kernel a parameter
@@ -32,7 +30,7 @@
 //              put behind those of the slices before by a copy, backward adds the gradients of all
 //              keys up to the slice's, and each slice adds the gradients of all parameters
 //   experts    router, permutations, grouped products and exchanges of Megatron-Core: what is
-//   assumed is in megatron_experts.h
+//              assumed is in megatron_experts.h
 // Latent attention is fused always: two narrow products with a norm behind each, two wide ones, one
 // kernel that turns q and one that makes the heads' keys and values.
 // Layers without biases (Llama's) have no dropout and no sums for biases; rotary positions are a
