@@ -83,7 +83,7 @@ using Added = std::map<std::pair<int, int>, std::vector<int>>;  // turn, device
 class Hops {
  public:
   void Add(int turn, const WeightHop& hop) {
-    const auto end = static_cast<size_t>(turn + hop.turns);
+    const auto end = static_cast<size_t>(turn) + static_cast<size_t>(hop.turns);
     if (end > hops_.size()) hops_.resize(end);
     hops_[turn].push_back(hop);
   }
@@ -102,7 +102,7 @@ void SumsInRing(const Ways& ways, int stage, const Added& added, Hops* hops,
     ++place;
   }
   if (ways.devices() == 1) return;
-  auto [turn, device] = added.begin()->first;
+  int turn = added.begin()->first.first, device = added.begin()->first.second;
   const int last = added.rbegin()->first.first, owner = ways.Owner(stage);
   while (turn < last || device != owner) {
     const int to = (device + 1) % ways.devices();

@@ -72,8 +72,8 @@ class StageModule : public SharedParameters {
                                                        std::vector<Tensor> output_gradients) = 0;
   virtual absl::Status BackwardWeight(const Action& a) = 0;
   // What the forward of the action's micro-batch has left for its backward, all of it: the caller
-  // may put other tensors of the same values in their place, on the device (kOffload of it,
-  // kReload) or in the host's memory, as long as no backward runs on those.
+  // may put other tensors of the same values in their place, on the device (kOffload of it, kReload)
+  // or in the host's memory, as long as no backward runs on those.
   virtual absl::StatusOr<std::vector<Tensor*>> Kept(const Action& /*a*/) {
     return absl::UnimplementedError("the stage cannot give away what a forward keeps");
   }
