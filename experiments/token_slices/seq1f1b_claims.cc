@@ -134,13 +134,14 @@ Claim ReservedClaim(const std::vector<Seq1F1BRows>& all, const Seq1F1BPaper& pap
   const OverChoices over = Over(
       all, [&](const Seq1F1BRows& rows) { return ReservedErrors(rows, paper).largest; },
       [](double off) { return off <= kMemoryOff; });
-  const CellErrors one = ReservedErrors(ToldBy(all, 0), paper);
+  const Seq1F1BRows& told = ToldBy(all, 0);
+  const CellErrors one = ReservedErrors(told, paper);
   Found(
       &c, Origin::kSimulated, 100 * one.largest,
       absl::StrFormat("median %.1f %%, largest %.1f %% (%s) with %s; largest %.1f to %.1f %% over "
                       "all",
-                      100 * one.median, 100 * one.largest, one.worst,
-                      ToldBy(all, 0).choice.ToString(), 100 * over.least, 100 * over.most));
+                      100 * one.median, 100 * one.largest, one.worst, told.choice.ToString(),
+                      100 * over.least, 100 * over.most));
   MetOverRange(
       &c, kUnknown, over.values, "each bar within 10 %",
       "plain slices hold a fifth less here, and with 4 stages a device interleaved ones, too. "

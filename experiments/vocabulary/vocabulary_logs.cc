@@ -39,21 +39,22 @@ struct Pass {
   double logged = 0, simulated = 0;  // ms
 };
 
-double Middle(std::vector<Nanoseconds> times) {
+Nanoseconds Middle(std::vector<Nanoseconds> times) {
   const auto middle = times.begin() + times.size() / 2;
   std::nth_element(times.begin(), middle, times.end());
-  return ToMilliseconds(*middle);
+  return *middle;
 }
 
 std::vector<Pass> PassesOf(const VocabularyLogSteps& s) {
   const VocabularyPasses& ours = s.simulated.passes;
   const auto forward = Times(s.log.forward_us), backward = Times(s.log.backward_us);
   std::vector<Pass> passes = {
-      {"forward", Middle(forward), Middle(ours.forward)},
-      {"backward", Middle(backward), Middle(ours.backward)},
+      {"forward", ToMilliseconds(Middle(forward)), ToMilliseconds(Middle(ours.forward))},
+      {"backward", ToMilliseconds(Middle(backward)), ToMilliseconds(Middle(ours.backward))},
   };
   if (IsDivided(s.system)) {
-    passes.push_back({"part of the head", Middle(Times(s.log.output_us)), Middle(ours.output)});
+    passes.push_back({"part of the head", ToMilliseconds(Middle(Times(s.log.output_us))),
+                      ToMilliseconds(Middle(ours.output))});
   } else {
     passes.push_back({"forward with head and loss", ToMilliseconds(forward.back()),
                       ToMilliseconds(ours.forward.back())});
@@ -65,23 +66,18 @@ std::vector<Pass> PassesOf(const VocabularyLogSteps& s) {
   return passes;
 }
 
-// Of all devices, or but for the first and the last.
+// `ends`: the first device and the last have their own.
 void TakeLonger(const std::vector<Nanoseconds>& logged, const std::vector<Nanoseconds>& there,
                 bool ends, std::vector<Nanoseconds>* ours) {
-  if (ours->empty()) return;
-  const auto longer = [](double by, Nanoseconds* time) {
-    *time = Nanoseconds(std::llround(by * static_cast<double>(time->value())));
-  };
-  const auto ratio = [](Nanoseconds a, Nanoseconds b) {
-    return static_cast<double>(a.value()) / static_cast<double>(b.value());
-  };
-  const size_t last = ours->size() - 1;
-  for (size_t d = ends ? 1 : 0; d <= (ends ? last - 1 : last); ++d) {
-    longer(Middle(logged) / Middle(there), &(*ours)[d]);
+  for (Nanoseconds& time : *ours) {
+    if (ends && &time == &ours->front()) {
+      time = Scaled(time, logged.front(), there.front());
+    } else if (ends && &time == &ours->back()) {
+      time = Scaled(time, logged.back(), there.back());
+    } else {
+      time = Scaled(time, Middle(logged), Middle(there));
+    }
   }
-  if (!ends) return;
-  longer(ratio(logged.front(), there.front()), &ours->front());
-  longer(ratio(logged.back(), there.back()), &ours->back());
 }
 
 bool IsShown(const VocabularyLogSteps& s) {

@@ -40,6 +40,15 @@ double At(const std::vector<Nanoseconds>& times, size_t device) {
   return static_cast<double>(times[device].value());
 }
 
+// Table 5's on so many GPUs; null where it has none.
+const PublishedVocabularyRun* FindRun(const VocabularyPaper& paper, int devices) {
+  const auto cell =
+      std::find_if(paper.cells.begin(), paper.cells.end(), [&](const PublishedVocabularyCell& c) {
+        return c.run.table == "table 5" && c.run.devices == devices;
+      });
+  return cell == paper.cells.end() ? nullptr : &cell->run;
+}
+
 absl::StatusOr<Times> TimesOf(const VocabularySizes& sizes, const ClusterSpec& cluster) {
   const auto passes = [&](VocabularySystem system) -> absl::StatusOr<VocabularyPasses> {
     PIPELAB_ASSIGN_OR_RETURN(VocabularyStep step, SimulateVocabulary(system, sizes, cluster));
@@ -61,11 +70,9 @@ absl::StatusOr<std::vector<ScalingCell>> SimulateScaling(const VocabularyPaper& 
   std::vector<ScalingCell> cells;
   for (size_t i = 0; i < std::size(kDevices); ++i) {
     for (const int64_t tokens : {2048, 4096}) {
-      const auto cell = std::find_if(paper.cells.begin(), paper.cells.end(), [&](const auto& c) {
-        return c.run.table == "table 5" && c.run.devices == kDevices[i];
-      });
-      if (cell == paper.cells.end()) continue;
-      VocabularySizes sizes = SizesOf(cell->run, tokens, kWords);
+      const PublishedVocabularyRun* run = FindRun(paper, kDevices[i]);
+      if (run == nullptr) continue;
+      VocabularySizes sizes = SizesOf(*run, tokens, kWords);
       sizes.micro_batches = 2 * kDevices[i];  // passes take as long in any number
       PIPELAB_ASSIGN_OR_RETURN(const Times t, TimesOf(sizes, cluster));
       for (const Published3& row : kTable) {
@@ -97,12 +104,9 @@ Table ScalingTable(const std::vector<ScalingCell>& cells) {
 // 64 blocks of width 5120 have 21.4 billion parameters with 128000 words.
 absl::StatusOr<double> SimulateInterlacedExchange(const VocabularyPaper& paper,
                                                   const ClusterSpec& cluster) {
-  const auto cell =
-      std::find_if(paper.cells.begin(), paper.cells.end(), [](const PublishedVocabularyCell& c) {
-        return c.run.table == "table 5" && c.run.devices == 32;
-      });
-  if (cell == paper.cells.end()) return absl::NotFoundError("table 5 has no run on 32 GPUs");
-  const VocabularySizes sizes = SizesOf(cell->run, /*tokens=*/2048, /*vocabulary=*/128000);
+  const PublishedVocabularyRun* run = FindRun(paper, 32);
+  if (run == nullptr) return absl::NotFoundError("table 5 has no run on 32 GPUs");
+  const VocabularySizes sizes = SizesOf(*run, /*tokens=*/2048, /*vocabulary=*/128000);
   VocabularyOptions free;
   free.free_exchange = true;
   const auto system = VocabularySystem::kInterlaced;

@@ -116,11 +116,6 @@ VocabularyPasses PassesOf(const CostTable& costs, VocabularySystem system, int d
   return passes;
 }
 
-Nanoseconds Scaled(Nanoseconds time, Nanoseconds to, Nanoseconds from) {
-  return Nanoseconds(std::llround(static_cast<double>(time.value()) *
-                                  (static_cast<double>(to.value()) / from.value())));
-}
-
 void ScaleBackward(Nanoseconds to, Nanoseconds from, StageCost* cost) {
   cost->backward_input = Scaled(cost->backward_input, to, from);
   cost->backward_weight = Scaled(cost->backward_weight, to, from);
@@ -161,6 +156,11 @@ int InFlight(const Schedule& s, int stage) {
 }
 
 }  // namespace
+
+Nanoseconds Scaled(Nanoseconds time, Nanoseconds to, Nanoseconds from) {
+  return Nanoseconds(std::llround(static_cast<double>(time.value()) *
+                                  (static_cast<double>(to.value()) / from.value())));
+}
 
 const char* VocabularySystemName(VocabularySystem system) {
   switch (system) {

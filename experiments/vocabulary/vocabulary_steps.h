@@ -53,6 +53,9 @@ struct VocabularyPasses {
   std::vector<Nanoseconds> forward, backward, output, input;
 };
 
+// time * to / from, rounded.
+Nanoseconds Scaled(Nanoseconds time, Nanoseconds to, Nanoseconds from);
+
 inline constexpr double kDevicePeakTflops = 312;  // of an A100 in bfloat16
 
 struct VocabularyStep {

@@ -76,7 +76,7 @@ Claim MfuClaim(const std::vector<VocabularyCell>& cells, const Measured& of,
     if (std::abs(as_messages) > std::abs(messages)) messages = as_messages;
   }
   MetWithinPoints(&c, Origin::kSimulated, off, kPoints, why);
-  if (IsDivided(named.system)) {
+  if (IsDivided(named.system) && !off.empty()) {
     absl::StrAppend(&c.ours,
                     absl::StrFormat("; %+.1f with an exchange a message a part", messages));
   }
@@ -98,7 +98,6 @@ Claim ToldClaim(const std::vector<VocabularyCell>& cells, const NamedSystem& nam
   return c;
 }
 
-// The cells that the paper draws first.
 Claim LargestClaim(const std::vector<VocabularyCell>& cells) {
   Claim c = PaperClaim("vocabulary.mfu.gpus_32",
                        "MFU of five systems on 32 GPUs with 2048 tokens, 32k to 256k words",

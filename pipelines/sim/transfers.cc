@@ -127,12 +127,11 @@ Arrival Transfers::Send(int32_t message, int64_t bytes, int64_t time) {
   }
   a.begin = std::max(time, path.free_at);
   path.free_at = a.begin + path.cost.TransferTime(Bytes(bytes)).value();
-  a.arrival = path.free_at + path.cost.latency.value() + LatencyOfEdge(message);
+  a.arrival = path.free_at + path.cost.latency.value() + LatencyOfEdge(m);
   return a;
 }
 
-int64_t Transfers::LatencyOfEdge(int32_t message) const {
-  const Message& m = program_.messages[message];
+int64_t Transfers::LatencyOfEdge(const Message& m) const {
   return m.is_hop() ? 0 : costs_.LatencyOfEdge(m.edge, m.gradient).value();
 }
 
@@ -143,7 +142,8 @@ void Transfers::Begin(int ring, double bytes, int64_t time) {
 
 // Of what is all on its way now.
 int64_t Transfers::ArrivalOf(const SharedWay& path) const {
-  return now_ + path.latency + (path.ring >= 0 ? 0 : LatencyOfEdge(path.transfer.message));
+  return now_ + path.latency +
+         (path.ring >= 0 ? 0 : LatencyOfEdge(program_.messages[path.transfer.message]));
 }
 
 void Transfers::Start(int index, const Waiting& message, std::vector<Arrival>* arrivals) {

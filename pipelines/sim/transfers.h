@@ -113,7 +113,7 @@ class Transfers {
   std::vector<LinkUse> UsesOf(int from, int to) const;
   int AddShared(const std::vector<LinkUse>& uses, const std::vector<int>& users);
   Path& PathOf(int from, int to);
-  int64_t LatencyOfEdge(int32_t message) const;
+  int64_t LatencyOfEdge(const Message& m) const;
   int64_t ArrivalOf(const SharedWay& path) const;
   void Start(int path, const Waiting& message, std::vector<Arrival>* arrivals);
   void Finish(int path, std::vector<Arrival>* arrivals);
