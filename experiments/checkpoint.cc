@@ -62,7 +62,7 @@ class Whereabouts {
   ProcessGroup* const group_;
 };
 
-bool IsFirst(ProcessGroup* group) { return group == nullptr || group->rank() == 0; }
+bool IsFirstRank(ProcessGroup* group) { return group == nullptr || group->rank() == 0; }
 
 absl::Status OfAll(ProcessGroup* group, const absl::Status& own) {
   return group == nullptr ? own : group->Agree(own, kFileLimit);
@@ -107,7 +107,7 @@ absl::StatusOr<TrainingState> FromFirst(ProcessGroup* group, const std::string& 
 absl::Status CheckCheckpointFile(absl::string_view option, const std::string& file,
                                  ProcessGroup* group) {
   absl::Status own;
-  if (IsFirst(group)) {
+  if (IsFirstRank(group)) {
     own = IsDirectory(file) ? absl::InvalidArgumentError(
                                   absl::StrCat(option, "=", file, ": is a folder; give a file"))
                             : OutputDirectory::Create(option, FolderOf(file)).status();
@@ -121,7 +121,7 @@ absl::Status SaveCheckpoint(const std::string& file, const PipelineTraining& tra
   absl::StatusOr<TrainingState> state = training.State();
   if (!state.ok()) return InFile(file, state.status());
   absl::Status own;
-  if (IsFirst(group)) {
+  if (IsFirstRank(group)) {
     state->settings = notes.settings;
     state->records = notes.records;
     Waiting::Output output;
@@ -137,7 +137,7 @@ absl::StatusOr<TrainingState> ResumeCheckpoint(absl::string_view option, const s
                                                ProcessGroup* group, PipelineTraining* training) {
   const Whereabouts goes_on(group, "goes on from", file);
   absl::StatusOr<TrainingState> state = TrainingState();
-  if (IsFirst(group)) state = ReadFitting(option, file, settings);
+  if (IsFirstRank(group)) state = ReadFitting(option, file, settings);
   PIPELAB_RETURN_IF_ERROR(OfAll(group, InOption(option, file, state.status())));
   PIPELAB_RETURN_IF_ERROR(InOption(option, file, training->SetState(*state)));
   if (group == nullptr) return state;
@@ -150,7 +150,7 @@ absl::StatusOr<TrainingState> StartFromPretrained(absl::string_view option,
   const Whereabouts starts(group, "starts from", model);
   PIPELAB_ASSIGN_OR_RETURN(TrainingState state, training->State());
   absl::Status own;
-  if (IsFirst(group)) {
+  if (IsFirstRank(group)) {
     own = ReadPretrained(option, model, training->graph(),
                          [&](const ParameterSpec& p, std::vector<float> value) {
                            const std::string key = absl::StrCat(ValueName(p), "/", kValueState);

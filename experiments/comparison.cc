@@ -31,7 +31,7 @@ bool TakesBranches(const ComparisonOptions& options, const Scheme& scheme) {
          !options.parallel_stages.empty();
 }
 
-SchemeParams SizesOf(const ComparisonOptions& options, const Scheme& scheme) {
+SchemeParams SchemeSizes(const ComparisonOptions& options, const Scheme& scheme) {
   SchemeParams sizes;
   const std::vector<int>& stages = options.parallel_stages;
   sizes.devices = TakesBranches(options, scheme)
@@ -46,7 +46,7 @@ SchemeParams SizesOf(const ComparisonOptions& options, const Scheme& scheme) {
 }
 
 // Of several processes, the one that has all traces and does what one does for all.
-bool IsFirst(const ComparisonOptions& options) {
+bool IsFirstProcess(const ComparisonOptions& options) {
   return options.transport == nullptr || options.transport->processes() == nullptr ||
          options.transport->processes()->rank() == 0;
 }
@@ -127,7 +127,7 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
                                          SumOrder* order) {
   TrainingOptions training_options;
   training_options.scheme = std::string(scheme.name);
-  training_options.sizes = SizesOf(options, scheme);
+  training_options.sizes = SchemeSizes(options, scheme);
   training_options.micro_batch_size = options.micro_batch_size;
   if (TakesBranches(options, scheme)) {
     training_options.stage_of_layer = options.parallel_stages;
@@ -147,7 +147,7 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
   result.slices = training->slices();
   result.num_slices = result.program.schedule.num_slices;
   result.part = PartsOf(training->graph(), *training, order);
-  if ((scheme.options & kNoGradients) != 0 && IsFirst(options)) {
+  if ((scheme.options & kNoGradients) != 0 && IsFirstProcess(options)) {
     PIPELAB_ASSIGN_OR_RETURN(SerialRun local, TrainSerially(training->graph(), batches, options,
                                                             "local learning, serial", {}));
     result.local_losses = std::move(local.losses);
@@ -167,7 +167,7 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
     progress.Update(step + 1, LossNote(done.loss));
   }
   progress.Finish();
-  if (!IsFirst(options)) return result;
+  if (!IsFirstProcess(options)) return result;
   PIPELAB_ASSIGN_OR_RETURN(result.replayed,
                            Replay(result.program, result.traces, training->costs()));
   return result;
@@ -324,7 +324,7 @@ absl::Status CheckComparison(const ModelGraph& graph, const ComparisonOptions& o
   PIPELAB_RETURN_IF_ERROR(CheckOptions(options));
   PIPELAB_ASSIGN_OR_RETURN(std::vector<const Scheme*> schemes, ChooseSchemes(options));
   for (const Scheme* scheme : schemes) {
-    SchemeParams sizes = SizesOf(options, *scheme);
+    SchemeParams sizes = SchemeSizes(options, *scheme);
     if (TakesBranches(options, *scheme)) {
       PIPELAB_ASSIGN_OR_RETURN(const ModelPartition partition,
                                MakePartition(graph, options.parallel_stages));
@@ -345,7 +345,7 @@ absl::StatusOr<ComparisonResult> Compare(const ModelGraph& graph, const BatchSou
   PIPELAB_RETURN_IF_ERROR(CheckComparison(graph, options));
   PIPELAB_ASSIGN_OR_RETURN(std::vector<const Scheme*> schemes, ChooseSchemes(options));
   ComparisonResult result;
-  const bool first = IsFirst(options);
+  const bool first = IsFirstProcess(options);
   const bool one_process =
       options.transport == nullptr || options.transport->processes() == nullptr;
   std::unique_ptr<StepTimePrediction> prediction;

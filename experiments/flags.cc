@@ -18,8 +18,8 @@
 #include "experiments/flag_scope.h"
 #include "experiments/waiting.h"
 #include "glog/logging.h"
-#include "kernels/comm/launch_place.h"
 #include "tools/base/did_you_mean.h"
+#include "tools/base/launch_place.h"
 
 namespace pipelab {
 namespace {

@@ -7,26 +7,27 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "experiments/study_flags.h"
 #include "tools/base/status_macros.h"
-
-// Text, so that "not given" is a value of its own.
-ABSL_FLAG(std::string, optimizer, "", "adam, sgd or rmsprop; empty: the experiment's own");
-ABSL_FLAG(std::string, learning_rate, "",
-          "learning rate after the warm-up; empty: the experiment's own");
-ABSL_FLAG(std::string, momentum, "", "momentum of sgd and rmsprop; empty: the experiment's own");
-ABSL_FLAG(std::string, weight_decay, "",
-          "weight decay of the optimizer; empty: the experiment's own");
-ABSL_FLAG(std::string, warmup_steps, "",
-          "warm-up steps, in which the learning rate rises; empty: the experiment's own");
-ABSL_FLAG(std::string, rate_decay, "",
-          "after the warm-up: constant, inverse_sqrt, or cosine to 0 at the last step; empty: the "
-          "experiment's own");
-ABSL_FLAG(std::string, clip_norm, "",
-          "largest norm of all gradients, which are scaled down to it; 0: no clipping; empty: the "
-          "experiment's own");
 
 namespace pipelab {
 namespace {
+
+// Text, so that "not given" is a value of its own.
+STUDY_FLAG(std::string, optimizer, "", "adam, sgd or rmsprop; empty: the experiment's own");
+STUDY_FLAG(std::string, learning_rate, "",
+           "learning rate after the warm-up; empty: the experiment's own");
+STUDY_FLAG(std::string, momentum, "", "momentum of sgd and rmsprop; empty: the experiment's own");
+STUDY_FLAG(std::string, weight_decay, "",
+           "weight decay of the optimizer; empty: the experiment's own");
+STUDY_FLAG(std::string, warmup_steps, "",
+           "warm-up steps, in which the learning rate rises; empty: the experiment's own");
+STUDY_FLAG(std::string, rate_decay, "",
+           "after the warm-up: constant, inverse_sqrt, or cosine to 0 at the last step; empty: the "
+           "experiment's own");
+STUDY_FLAG(std::string, clip_norm, "",
+           "largest norm of all gradients, which are scaled down to it; 0: no clipping; empty: the "
+           "experiment's own");
 
 // Sets *value where the flag is given.
 absl::Status ReadNumber(absl::string_view option, const std::string& text, double* value) {
@@ -84,6 +85,8 @@ absl::Status ReadSchedule(int64_t steps, LearningRateSchedule* schedule) {
 }
 
 }  // namespace
+
+void RegisterOptimizerFlags() { RegisterStudyFlags(__FILE__); }
 
 absl::StatusOr<OptimizerOptions> OptimizerFromFlags(OptimizerOptions defaults, int64_t steps) {
   const std::string kind = absl::GetFlag(FLAGS_optimizer);

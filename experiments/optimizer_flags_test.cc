@@ -16,6 +16,8 @@ using ::testing::StartsWith;
 
 class OptimizerFlags : public testing::Test {
  protected:
+  static void SetUpTestSuite() { RegisterOptimizerFlags(); }
+
   absl::StatusOr<OptimizerOptions> Read(const std::vector<std::string>& words,
                                         const OptimizerOptions& defaults = {}) {
     absl::FlagSaver saver;

@@ -14,7 +14,8 @@
 #include "experiments/commands/command.h"
 #include "experiments/commands/help.h"
 #include "experiments/flags.h"
-#include "kernels/comm/launch_place.h"
+#include "experiments/optimizer_flags.h"
+#include "tools/base/launch_place.h"
 #include "tools/base/version.h"
 
 namespace pipelab {
@@ -48,6 +49,7 @@ absl::Status Run(const Words& words) {
 }  // namespace pipelab
 
 int main(int argc, char** argv) {
+  pipelab::RegisterOptimizerFlags();
   // `list --json` needs no file: stdout is meant.
   std::vector<char*> words(argv, argv + argc);
   std::string to_stdout = "--json=-";

@@ -25,7 +25,7 @@ constexpr absl::Duration kFetchLimit = absl::Hours(1);
 // For the process that failed to say its own error, after this one has heard an echo.
 constexpr absl::Duration kReasonLimit = absl::Seconds(1);
 // For the first process to print, before others end: launchers end all when one has.
-constexpr absl::Duration kFirstLimit = absl::Seconds(3);
+constexpr absl::Duration kFirstLeavingLimit = absl::Seconds(3);
 
 std::atomic<bool> g_told{false};
 
@@ -85,7 +85,7 @@ absl::Status Processes::End(absl::Status status) {
   } else {
     status = all->program().Fail(std::move(status));
   }
-  if (!speaks()) all->AwaitFirstLeaving(kFirstLimit);
+  if (!speaks()) all->AwaitFirstLeaving(kFirstLeavingLimit);
   Leave(status, speaks());
 }
 

@@ -170,6 +170,7 @@ absl::Status Run(const Processes& processes, StudyRun* study) {
 }  // namespace pipelab
 
 int main(int argc, char** argv) {
+  pipelab::RegisterOptimizerFlags();
   pipelab::StudyInfo info;
   info.name = "quickstart";
   info.title = "One GPT, several schemes";

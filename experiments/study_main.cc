@@ -9,16 +9,17 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "experiments/flags.h"
+#include "experiments/study_flags.h"
 #include "experiments/waiting.h"
 #include "glog/logging.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, out, "", "folder of the report; empty: results/NAME of the checkout");
-ABSL_FLAG(bool, quick, false,
-          "a smaller study, for a first look; its report says what is left out");
-
 namespace pipelab {
 namespace {
+
+STUDY_FLAG(std::string, out, "", "folder of the report; empty: results/NAME of the checkout");
+STUDY_FLAG(bool, quick, false,
+           "a smaller study, for a first look; its report says what is left out");
 
 using Flags = std::map<std::string, std::string>;
 
@@ -114,6 +115,7 @@ absl::Status StudyRun::Finish() {
 
 int RunStudyMain(int argc, char** argv, const StudyInfo& info,
                  const std::function<absl::Status(StudyRun*)>& run) {
+  RegisterStudyFlags(__FILE__);
   SetFlagDefaults(info.defaults);
   const Flags defaults = ResolvedFlags();
   return RunMain(argc, argv, absl::StrCat("//experiments:", info.name), info.summary,

@@ -1,5 +1,5 @@
 // The frame of every study: flags, result folder, report, exit code. A study is one file with a
-// function that fills a report.
+// function that fills a report, and one that study_list.h declares.
 //
 //   absl::Status Run(StudyRun* study) {
 //     PIPELAB_ASSIGN_OR_RETURN(const Setting setting, Read());   // refuse bad options first
@@ -8,7 +8,8 @@
 //     study->report().AddClaim(...);
 //     return absl::OkStatus();                                   // the frame writes, prints
 //   }
-//   int main(int argc, char** argv) {
+//   int RunGraphpipeScalingStudy(int argc, char** argv) {
+//     RegisterStudyFlags(__FILE__);                              // study_flags.h
 //     StudyInfo info;
 //     info.name = "graphpipe_scaling";
 //     ...
@@ -23,7 +24,7 @@
 // Exit codes: 0 done; 1 failure, with the report where it could be made; 2 usage. A claim that is
 // missed is a result and no failure, unless the study says so (FailAtEnd).
 //
-// A new study: its file, its stanza, a line in experiments/studies.bzl, a test.
+// A new study: its file, its lines in study_list.h and study_list.cc, a test.
 #ifndef PIPELAB_EXPERIMENTS_STUDY_MAIN_H_
 #define PIPELAB_EXPERIMENTS_STUDY_MAIN_H_
 

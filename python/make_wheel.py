@@ -2,15 +2,18 @@
 """Packs the package into a wheel: make_wheel.py ROOT OUT_FOLDER
 
 Prints the wheel's path. No setuptools: a wheel is a zip with three files of metadata (PEP 427). It
-brings the libraries that the extension needs, but those of the compiler and of the C library, so its
-tag names this machine's C library as the oldest one (PEP 600). The same sources give the same bytes.
+has the package and the command `pipelab`, and brings the libraries that these need, but those of the
+compiler and of the C library, so its tag names this machine's C library as the oldest one (PEP 600).
+The same sources give the same bytes.
 """
 import base64
 import hashlib
 import importlib.util
 import os
+import subprocess
 import sys
 import sysconfig
+import tempfile
 import zipfile
 
 sys.path.insert(0, os.path.join(sys.argv[1], "tools/package"))
@@ -38,13 +41,22 @@ def Read(path):
         return file.read()
 
 
-def Libraries(extension, info):
-    """The libraries, where the extension's DT_RPATH looks for them, and the terms they come under."""
-    files = {}
-    for name, path in sorted(libraries.Needed(extension).items()):
+def Stripped(path):
+    """The binary without the symbols that only debuggers ask for."""
+    with tempfile.NamedTemporaryFile() as file:
+        subprocess.run(["strip", "--strip-unneeded", "-o", file.name, path], check=True)
+        return Read(file.name)
+
+
+def Libraries(binaries, info):
+    """The libraries, where the binaries' DT_RPATH looks for them, and the terms they come under."""
+    files, needed = {}, {}
+    for binary in binaries:
+        needed.update(libraries.Needed(binary))
+    for name, path in sorted(needed.items()):
         if libraries.SYSTEM.match(name):
             continue
-        files[f"pipelab/libs/{name}"] = Read(path)
+        files[f"pipelab/lib/pipelab/{name}"] = Read(path)
         terms = libraries.Terms(path)
         if terms:
             files[f"{info}/licenses/{terms[0]}"] = Read(terms[1])
@@ -55,12 +67,15 @@ def Files(root, version):
     """Path in the wheel -> content."""
     folder, files = os.path.join(root, "python/pipelab"), {}
     for name in sorted(os.listdir(folder)):
-        if not name.endswith((".py", ".pyi", ".so", "py.typed")):
-            continue
-        target = "_core" + sysconfig.get_config_var("EXT_SUFFIX") if name == "_core.so" else name
-        files[f"pipelab/{target}"] = Read(os.path.join(folder, name))
+        if name.endswith((".py", ".pyi", "py.typed")):
+            files[f"pipelab/{name}"] = Read(os.path.join(folder, name))
+    extension, program = os.path.join(folder, "_core.so"), os.path.join(root, "experiments/pipelab")
+    files["pipelab/_core" + sysconfig.get_config_var("EXT_SUFFIX")] = Stripped(extension)
+    # bin/ and lib/pipelab/ are as in a tarball: one DT_RPATH of the program is right in both.
+    files["pipelab/bin/pipelab"] = Stripped(program)
+    files[f"pipelab-{version}.data/scripts/pipelab"] = Read(os.path.join(root, "python/command.py"))
     info = f"pipelab-{version}.dist-info"
-    files.update(Libraries(os.path.join(folder, "_core.so"), info))
+    files.update(Libraries([extension, program], info))
     files[f"{info}/METADATA"] = (
         f"Metadata-Version: 2.1\nName: pipelab\nVersion: {version}\nSummary: {DESCRIPTION}\n"
         f"License: Apache-2.0\nRequires-Python: =={sys.version_info.major}.{sys.version_info.minor}.*\n"
@@ -84,7 +99,8 @@ def main(root, out):
         for name, content in Files(root, version).items():
             entry = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (0o755 if ".so" in name else 0o644) << 16
+            runs = ".so" in name or name.endswith(("/bin/pipelab", "/scripts/pipelab"))
+            entry.external_attr = (0o755 if runs else 0o644) << 16
             wheel.writestr(entry, content)
     os.replace(path + ".part", path)
     print(path)
@@ -95,3 +111,5 @@ if __name__ == "__main__":
         main(*sys.argv[1:])
     except libraries.Missing as error:
         sys.exit(str(error))
+    except OSError as error:
+        sys.exit(f"{error.filename}: {error.strerror}; --out must name a folder that you may write")

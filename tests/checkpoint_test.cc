@@ -29,18 +29,18 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr int kMicroBatches = 8;
+constexpr int kCheckpointMicroBatches = 8;
 constexpr int kStepsOfALeg = 2;
 
-struct Case {
+struct CheckpointCase {
   std::string name;
   ModelGraph graph;
   std::vector<int> parallel_stages;  // of GraphPipe; empty: no branches
 };
 
-std::vector<Case> Cases() {
-  std::vector<Case> cases = {{"gpt", SmallGpt(/*tied=*/false), {}},
-                             {"gpt_tied", SmallGpt(/*tied=*/true), {}}};
+std::vector<CheckpointCase> CheckpointCases() {
+  std::vector<CheckpointCase> cases = {{"gpt", SmallGpt(/*tied=*/false), {}},
+                                       {"gpt_tied", SmallGpt(/*tied=*/true), {}}};
   for (ModelGraph& graph : SmallNets(/*dropout=*/0.1, Activation::kRelu)) {
     auto parallel = BranchStages(graph, /*stages_of_branch=*/1);
     std::vector<int> stages = parallel.ok() ? *std::move(parallel) : std::vector<int>();
@@ -88,7 +88,7 @@ class Checkpoint : public testing::Test {
   Leg Serially(const ModelGraph& graph, const BatchSource& data, const TrainingState* state,
                int steps, const OptimizerOptions& optimizer = SmallAdam()) {
     SerialOptions options;
-    options.num_micro_batches = kMicroBatches;
+    options.num_micro_batches = kCheckpointMicroBatches;
     options.micro_batch_size = kSmallSamples;
     options.data = &data;
     options.optimizer = optimizer;
@@ -130,17 +130,17 @@ TEST_F(Checkpoint, GoesOnAtAnyNumberOfStagesAndUnderAnyScheme) {
       {"gpipe", 1, true}, {"1f1b", 2, false}, {"breadth_first", 2, false}, {"zb_h1", 4, false},
       {"gpipe", 4, true}, {"1f1b", 3, true},  {"interleaved", 2, false}};
   int graphs = 0;
-  for (const Case& c : Cases()) {
+  for (const CheckpointCase& c : CheckpointCases()) {
     SCOPED_TRACE(c.name);
     const RandomData data(TestFieldsOf(c.graph));
     std::vector<TrainingOptions> legs;
     for (const Place& place : places) {
-      legs.push_back(SmallTraining(place.scheme, place.devices, kMicroBatches));
+      legs.push_back(SmallTraining(place.scheme, place.devices, kCheckpointMicroBatches));
       legs.back().sizes.recompute = place.recompute;
     }
     if (!c.parallel_stages.empty()) {
       const int stages = *std::max_element(c.parallel_stages.begin(), c.parallel_stages.end()) + 1;
-      legs.insert(legs.begin() + 3, SmallTraining("graph", stages, kMicroBatches));
+      legs.insert(legs.begin() + 3, SmallTraining("graph", stages, kCheckpointMicroBatches));
       legs[3].stage_of_layer = c.parallel_stages;
       ++graphs;
     }
@@ -185,7 +185,7 @@ TEST_F(Checkpoint, GoesOnWithEveryOptimizer) {
     std::vector<double> losses = leg.losses;
     for (const auto& [scheme, devices] :
          std::vector<std::pair<std::string, int>>{{"1f1b", 4}, {"breadth_first", 2}}) {
-      TrainingOptions options = SmallTraining(scheme, devices, kMicroBatches);
+      TrainingOptions options = SmallTraining(scheme, devices, kCheckpointMicroBatches);
       options.optimizer = optimizer;
       leg = Piped(graph, *data, options, &leg.state);
       losses.insert(losses.end(), leg.losses.begin(), leg.losses.end());
@@ -195,7 +195,7 @@ TEST_F(Checkpoint, GoesOnWithEveryOptimizer) {
     ExpectSameState(leg.state, whole.state);
   }
   // Another optimizer has no use for what the file has.
-  TrainingOptions options = SmallTraining("1f1b", 2, kMicroBatches);
+  TrainingOptions options = SmallTraining("1f1b", 2, kCheckpointMicroBatches);
   const Leg adam = Piped(graph, *data, options, nullptr);
   options.optimizer = momentum;
   auto training = PipelineTraining::Create(graph, *data, options);
@@ -211,7 +211,7 @@ TEST_F(Checkpoint, GoesOnWithOtherShards) {
     const ModelGraph graph = SmallGpt(tied);
     const auto data = SmallText();
     const auto options_of = [](const std::string& scheme, int devices, Sharding sharding) {
-      TrainingOptions options = SmallTraining(scheme, devices, kMicroBatches);
+      TrainingOptions options = SmallTraining(scheme, devices, kCheckpointMicroBatches);
       options.sizes.data_parallel = 2;
       options.lowering.sharding = sharding;
       return options;
@@ -240,8 +240,8 @@ TEST_F(Checkpoint, GoesOnWithOtherShards) {
 TEST_F(Checkpoint, GoesOnWithReplicas) {
   const ModelGraph graph = SmallGpt(/*tied=*/true);
   const auto data = SmallText();
-  const TrainingOptions two = SmallTraining("chimera", 2, kMicroBatches);
-  TrainingOptions four = SmallTraining("chimera", 4, kMicroBatches);
+  const TrainingOptions two = SmallTraining("chimera", 2, kCheckpointMicroBatches);
+  TrainingOptions four = SmallTraining("chimera", 4, kCheckpointMicroBatches);
   Leg leg = Piped(graph, *data, two, nullptr);
   std::vector<double> losses = leg.losses;
   const TrainingState after_two = leg.state;
@@ -262,7 +262,7 @@ TEST_F(Checkpoint, AsynchronousSchedulesGoOnBetweenRuns) {
   const auto data = SmallText();
   for (const char* scheme : {"pipedream", "pipedream_2bw"}) {
     SCOPED_TRACE(scheme);
-    const TrainingOptions options = SmallTraining(scheme, 2, kMicroBatches);
+    const TrainingOptions options = SmallTraining(scheme, 2, kCheckpointMicroBatches);
     Leg leg = Piped(graph, *data, options, nullptr);
     std::vector<double> losses = leg.losses;
     const TrainingState first = leg.state;
@@ -283,7 +283,7 @@ TEST_F(Checkpoint, AsynchronousSchedulesGoOnBetweenRuns) {
 TEST_F(Checkpoint, WhatDoesNotFitChangesNothing) {
   const ModelGraph graph = SmallGpt(/*tied=*/false);
   const auto data = SmallText();
-  const TrainingOptions options = SmallTraining("1f1b", 2, kMicroBatches);
+  const TrainingOptions options = SmallTraining("1f1b", 2, kCheckpointMicroBatches);
   const Leg leg = Piped(graph, *data, options, nullptr);
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph, *data, options));
   ASSERT_THAT(training->Step(), IsOk());

@@ -37,7 +37,7 @@ class ContextParallelTest : public TensorParallelTest {
                     const TrainingOptions& options) {
     SerialOptions serial = SerialOf(options);
     serial.data = &batches;
-    ExpectTrains(graph, batches, options, SerialLosses(graph, serial, kSteps));
+    ExpectTrains(graph, batches, options, SerialLosses(graph, serial, kGridSteps));
   }
 
  private:
@@ -178,7 +178,7 @@ TEST_F(ContextParallelTest, BertTrainsAsSerial) {
   for (const Grid& grid : {Grid{1, 1, 1, 3}, Grid{2, 1, 1, 2}, Grid{1, 2, 1, 4}}) {
     SCOPED_TRACE(Text(grid));
     TrainingOptions options = OptionsOf("1f1b", grid);
-    const RandomBatches batches(FieldsOf(graph), options.micro_batch_size * kMicroBatches,
+    const RandomBatches batches(FieldsOf(graph), options.micro_batch_size * kGridMicroBatches,
                                 /*seed=*/3);
     ExpectTrains(graph, batches, options);
   }

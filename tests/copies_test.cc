@@ -26,7 +26,7 @@
 namespace pipelab {
 namespace {
 
-ModelGraph Published(const std::string& name) {
+ModelGraph PublishedGraph(const std::string& name) {
   for (const PublishedModel& model : PublishedModels()) {
     if (model.name == name) return *model.build();
   }
@@ -47,7 +47,7 @@ class CopiesTest : public testing::TestWithParam<const char*> {
     ++checked_;
   }
 
-  const ModelGraph graph_ = Published(GetParam());
+  const ModelGraph graph_ = PublishedGraph(GetParam());
   int checked_ = 0;
 };
 
@@ -209,7 +209,7 @@ TEST_P(BatchNormTest, RefusesCopiesThatRunDifferentLists) {
   EXPECT_THAT(PipelineTraining::Create(graph_, data, options), IsOk());
 }
 
-std::string NameOf(const testing::TestParamInfo<const char*>& info) {
+std::string NetworkName(const testing::TestParamInfo<const char*>& info) {
   const std::string name = info.param;
   return name.substr(0, name.find('-'));
 }
@@ -217,10 +217,11 @@ std::string NameOf(const testing::TestParamInfo<const char*>& info) {
 INSTANTIATE_TEST_SUITE_P(Networks, CopiesTest,
                          testing::Values("vgg-small", "unet-small", "amoebanet-small",
                                          "resnet-small"),
-                         NameOf);
+                         NetworkName);
 
 INSTANTIATE_TEST_SUITE_P(Networks, BatchNormTest,
-                         testing::Values("unet-small", "amoebanet-small", "resnet-small"), NameOf);
+                         testing::Values("unet-small", "amoebanet-small", "resnet-small"),
+                         NetworkName);
 
 }  // namespace
 }  // namespace pipelab

@@ -27,7 +27,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int kSteps = 3;
+constexpr int kSchemeSteps = 3;
 // Another backend's kernels round otherwise; after a few steps of training losses still have their
 // first digits. bfloat16 has 8 bits: what a loss is made of is off by some 2^-8 of itself, its
 // square by twice that, and each step goes on from there.
@@ -154,7 +154,7 @@ absl::StatusOr<std::vector<double>> TrainSerially(const ComputeDevices& devices,
   const std::unique_ptr<Backend> backend = on[0].make_backend(&arena);
   PIPELAB_ASSIGN_OR_RETURN(auto trainer, SerialTrainer::Create(*job.graph, backend.get(), options));
   std::vector<double> losses;
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kSchemeSteps; ++step) {
     PIPELAB_ASSIGN_OR_RETURN(const double loss, trainer->Step());
     losses.push_back(loss);
   }
@@ -220,7 +220,8 @@ std::string Unpredicted(const Trace& predicted, const Trace& measured,
   return "";
 }
 
-absl::StatusOr<SchemeOutcome> Run(const ComputeDevices& devices, Job job, SerialRuns* serial_runs) {
+absl::StatusOr<SchemeOutcome> RunScheme(const ComputeDevices& devices, Job job,
+                                        SerialRuns* serial_runs) {
   TrainingOptions options = job.options;
   options.devices = devices;
   const bool bfloat16 = devices.activations() == DataType::kBFloat16;
@@ -246,7 +247,7 @@ absl::StatusOr<SchemeOutcome> Run(const ComputeDevices& devices, Job job, Serial
   AllowForDivision(*job.graph, {options.tensor_parallel, false, options.context_parallel}, bfloat16,
                    &result);
   std::string unpredicted;
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kSchemeSteps; ++step) {
     PIPELAB_ASSIGN_OR_RETURN(const TrainingStep done, training->Step());
     result.losses.push_back(done.loss);
     if (unpredicted.empty()) {
@@ -287,7 +288,7 @@ std::vector<SchemeOutcome> CheckSchemes(const ComputeDevices& devices, bool quic
   std::vector<SchemeOutcome> outcomes;
   for (const Job& job : jobs.all()) {
     if (quick && !job.quick) continue;
-    const absl::StatusOr<SchemeOutcome> outcome = Run(devices, job, &serial_runs);
+    const absl::StatusOr<SchemeOutcome> outcome = RunScheme(devices, job, &serial_runs);
     outcomes.push_back(
         outcome.ok() ? *outcome
                      : SchemeOutcome{job.name, "WRONG", std::string(outcome.status().message())});

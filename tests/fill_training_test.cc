@@ -30,7 +30,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int kSteps = 6;
+constexpr int kFillSteps = 6;
 constexpr int kRanks = 4, kKinds = 4;  // of fill jobs
 constexpr int kOthers = 2;             // that fail
 const TranslationOptions kShort{/*source_length=*/20, /*target_length=*/13, /*least_count=*/1};
@@ -62,7 +62,7 @@ class BrokenWork final : public FillWork {
   int pieces_ = 0;
 };
 
-struct Trained {
+struct FillTrained {
   std::vector<double> losses;
   std::map<std::string, std::vector<float>> values;
   std::vector<Bytes> peaks;
@@ -140,11 +140,11 @@ class FillTraining : public testing::Test {
     return options;
   }
 
-  Trained Train(const TrainingOptions& options) {
-    Trained trained;
+  FillTrained Train(const TrainingOptions& options) {
+    FillTrained trained;
     auto training = PipelineTraining::Create(graph_, *batches_, options);
     EXPECT_THAT(training, IsOk());
-    for (int step = 0; training.ok() && step < kSteps; ++step) {
+    for (int step = 0; training.ok() && step < kFillSteps; ++step) {
       const absl::StatusOr<TrainingStep> done = (*training)->Step();
       EXPECT_THAT(done, IsOk());
       if (!done.ok()) return trained;
@@ -221,7 +221,7 @@ TEST_F(FillTraining, ChangesNoBitUnderAnyScheme) {
     const TrainingOptions options = SmallTraining(std::string(scheme.name), 4, 8);
     if (!MakeSchedule(scheme.name, options.sizes).ok()) continue;
     translator_rank_ = served++ % kRanks;
-    const Trained without = Train(options), with = Train(WithFill(options));
+    const FillTrained without = Train(options), with = Train(WithFill(options));
     EXPECT_EQ(without.losses, with.losses);
     EXPECT_TRUE(without.values == with.values) << "parameters differ";
     EXPECT_EQ(without.peaks, with.peaks);

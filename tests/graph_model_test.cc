@@ -29,7 +29,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr int kSteps = 8;
+constexpr int kGraphSteps = 8;
 
 MmtConfig SmallMmt(int branches, int layers) {
   MmtConfig c;
@@ -50,7 +50,7 @@ class GraphModel : public testing::Test {
   const std::vector<double>& Serial(const MmtConfig& config, int micro_batches) {
     std::vector<double>& losses = serial_[{config.branches, config.layers, micro_batches}];
     if (losses.empty()) {
-      losses = SerialLosses(*BuildMmt(config), SmallSerial(*batches_, micro_batches), kSteps);
+      losses = SerialLosses(*BuildMmt(config), SmallSerial(*batches_, micro_batches), kGraphSteps);
     }
     return losses;
   }
@@ -68,7 +68,7 @@ class GraphModel : public testing::Test {
     result.must_be_bit_equal = KeepsMicroBatchOrder(training->program().schedule);
     ASSERT_TRUE(SumsInLayerOrder(graph, training->partition()));
     bit_equal_ += result.must_be_bit_equal;
-    result.losses = LossesAsPredicted(training.get(), kSteps);
+    result.losses = LossesAsPredicted(training.get(), kGraphSteps);
     const Equality equality = CompareLosses(result, Serial(config, options.sizes.micro_batches));
     EXPECT_TRUE(equality.ok) << equality.text;
     ++checked_;
@@ -242,7 +242,7 @@ TEST_F(GraphModel, GraphBeatsTheSequentialPipelineOnFourDevices) {
     Check(config, options);
     PIPELAB_ASSERT_OK_AND_ASSIGN(training[sequential],
                                  PipelineTraining::Create(graph, *batches_, options));
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kGraphSteps; ++step) {
       PIPELAB_ASSERT_OK_AND_ASSIGN(TrainingStep done, training[sequential]->Step());
       traces[sequential].push_back(std::move(done.trace));
     }

@@ -47,7 +47,7 @@ VertexOwners Owners(int members) {
   return owners;
 }
 
-struct Run {
+struct TrainedRun {
   std::vector<double> losses;                    // of this process's members
   std::map<int32_t, std::vector<float>> logits;  // [vertex] of the first step
   std::vector<std::vector<Bytes>> sent;          // [step][member here] in passes
@@ -70,9 +70,9 @@ GraphTrainingOptions Options(const SplitTrainingCase& c, const ComputeDevices* d
   return options;
 }
 
-absl::StatusOr<Run> Train(const GraphTrainingOptions& options, int steps) {
+absl::StatusOr<TrainedRun> Train(const GraphTrainingOptions& options, int steps) {
   PIPELAB_ASSIGN_OR_RETURN(auto training, GraphTraining::Create(&Data(), options));
-  Run run;
+  TrainedRun run;
   for (int step = 0; step < steps; ++step) {
     PIPELAB_ASSIGN_OR_RETURN(GraphEpoch epoch, training->RunEpoch());
     run.losses.push_back(epoch.losses[0]);
@@ -125,12 +125,12 @@ void ExpectSplitAsOneDevice(Transport* transport, const SplitTrainingCase& c) {
     return std::vector<ComputeDevice>(count, ComputeDevice{nullptr, &MakeReferenceBackend});
   });
   GraphTrainingOptions options = Options(c, c.cpu ? nullptr : &reference);
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Run one, Train(options, c.steps));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainedRun one, Train(options, c.steps));
   const VertexOwners owners = Owners(c.members);
   options.owners = &owners;
   options.sizes.copies = c.members;
   options.transport = transport;
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Run split, Train(options, c.steps));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainedRun split, Train(options, c.steps));
   for (const auto& [vertex, logits] : split.logits) {
     const std::vector<float>& want = one.logits.at(vertex);
     if (!c.cpu) {

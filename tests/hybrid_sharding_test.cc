@@ -22,14 +22,14 @@
 namespace pipelab {
 namespace {
 
-constexpr int kSteps = 3;
-constexpr int kMicroBatches = 4;
+constexpr int kHybridSteps = 3;
+constexpr int kHybridMicroBatches = 4;
 constexpr Sharding kShardings[] = {Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully};
 
 class HybridShardingTest : public testing::Test {
  protected:
   static TrainingOptions OptionsOf(const std::string& scheme, int devices, int copies, int shards) {
-    TrainingOptions options = SmallTraining(scheme, devices, kMicroBatches);
+    TrainingOptions options = SmallTraining(scheme, devices, kHybridMicroBatches);
     options.sizes.data_parallel = copies;
     options.micro_batch_size = copies;
     options.lowering.shards = shards;
@@ -40,17 +40,17 @@ class HybridShardingTest : public testing::Test {
     const auto training = PipelineTraining::Create(graph_, *batches_, options);
     EXPECT_THAT(training, IsOk());
     if (!training.ok()) return {};
-    return LossesAsPredicted(training->get(), kSteps);
+    return LossesAsPredicted(training->get(), kHybridSteps);
   }
 
   // Of copies that add as the options say.
   std::vector<double> Serial(const TrainingOptions& o) {
-    SerialOptions options = SmallSerial(*batches_, kMicroBatches);
+    SerialOptions options = SmallSerial(*batches_, kHybridMicroBatches);
     options.micro_batch_size = o.micro_batch_size;
     options.optimizer = o.optimizer;
     options.copies = o.sizes.data_parallel;
     options.shards = o.lowering.shards;
-    return SerialLosses(graph_, options, kSteps);
+    return SerialLosses(graph_, options, kHybridSteps);
   }
 
   const std::unique_ptr<BatchSource> batches_ = SmallText();
@@ -62,7 +62,7 @@ TEST_F(HybridShardingTest, TrainsAsTheSerialLoopThatAddsInSets) {
   int equal = 0, close = 0, other = 0;
   for (const auto& [copies, shards] : {std::make_tuple(4, 2), {4, 4}, {8, 2}, {8, 4}}) {
     const std::vector<double> serial = Serial(OptionsOf("1f1b", 1, copies, shards));
-    ASSERT_EQ(serial.size(), size_t{kSteps});
+    ASSERT_EQ(serial.size(), size_t{kHybridSteps});
     ASSERT_LT(serial.back(), serial.front());
     other += serial != Serial(OptionsOf("1f1b", 1, copies, 0));
     for (const char* scheme : {"gpipe", "1f1b", "interleaved", "zb_h1", "breadth_first"}) {
@@ -148,7 +148,7 @@ TEST_F(HybridShardingTest, TensorAndContextParallelDevices) {
       auto& losses = all.emplace_back();
       PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace predicted,
                                    Simulate((*training)->program(), (*training)->costs()));
-      for (int step = 0; step < kSteps; ++step) {
+      for (int step = 0; step < kHybridSteps; ++step) {
         PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep done, (*training)->Step());
         losses.push_back(done.loss);
         ExpectStateAndTraffic(predicted, TraceOfMember(done.trace, tensor, 0));
@@ -156,9 +156,9 @@ TEST_F(HybridShardingTest, TensorAndContextParallelDevices) {
       }
       EXPECT_EQ(losses, all[0]);
     }
-    SerialOptions serial = SmallSerial(*batches_, kMicroBatches);
+    SerialOptions serial = SmallSerial(*batches_, kHybridMicroBatches);
     serial.micro_batch_size = options.micro_batch_size;
-    const std::vector<double> plain = SerialLosses(graph_, serial, kSteps);
+    const std::vector<double> plain = SerialLosses(graph_, serial, kHybridSteps);
     ASSERT_EQ(plain.size(), all[0].size());
     for (size_t step = 0; step < plain.size(); ++step) {
       EXPECT_NEAR(all[0][step], plain[step], 1e-4);

@@ -24,10 +24,10 @@
 namespace pipelab {
 namespace {
 
-constexpr int kSteps = 3;
+constexpr int kImageSteps = 3;
 
 // What training leaves: losses by step, and every parameter and statistic at the end, by name.
-struct Trained {
+struct TrainedImages {
   std::vector<double> losses;
   std::map<std::string, std::vector<float>> values;
 };
@@ -35,7 +35,7 @@ struct Trained {
 class ImageModel : public testing::TestWithParam<GroupedModel (*)()> {
  protected:
   template <typename T>
-  void TakeValues(const T& training, Trained* trained) {
+  void TakeValues(const T& training, TrainedImages* trained) {
     for (const LayerSpec& layer : model_.graph.layers) {
       for (const auto* specs : {&layer.parameters, &layer.statistics}) {
         for (const ParameterSpec& p : *specs) {
@@ -45,8 +45,8 @@ class ImageModel : public testing::TestWithParam<GroupedModel (*)()> {
     }
   }
 
-  const Trained& Serial(const std::vector<int>& stage_of_layer, int micro_batches) {
-    Trained& trained = serial_[{stage_of_layer, micro_batches}];
+  const TrainedImages& Serial(const std::vector<int>& stage_of_layer, int micro_batches) {
+    TrainedImages& trained = serial_[{stage_of_layer, micro_batches}];
     if (!trained.losses.empty()) return trained;
     SerialOptions options = SmallSerial(data_, micro_batches);
     options.stage_of_layer = stage_of_layer;
@@ -54,7 +54,7 @@ class ImageModel : public testing::TestWithParam<GroupedModel (*)()> {
     const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
     auto trainer = SerialTrainer::Create(model_.graph, backend.get(), options);
     EXPECT_THAT(trainer, IsOk());
-    for (int step = 0; trainer.ok() && step < kSteps; ++step) {
+    for (int step = 0; trainer.ok() && step < kImageSteps; ++step) {
       trained.losses.push_back(*(*trainer)->Step());
     }
     if (trainer.ok()) TakeValues(**trainer, &trained);
@@ -70,15 +70,15 @@ class ImageModel : public testing::TestWithParam<GroupedModel (*)()> {
     result.scheme = options.scheme;
     result.sizes = options.sizes;
     result.must_be_bit_equal = KeepsMicroBatchOrder(training->program().schedule);
-    result.losses = LossesAsPredicted(training.get(), kSteps);
-    const Trained& serial =
+    result.losses = LossesAsPredicted(training.get(), kImageSteps);
+    const TrainedImages& serial =
         Serial(training->partition().stage_of_layer, options.sizes.micro_batches);
     const Equality equality = CompareLosses(result, serial.losses);
     EXPECT_TRUE(equality.ok) << equality.text;
     ++checked_;
     if (!result.must_be_bit_equal) return;
     ++bit_equal_;
-    Trained trained;
+    TrainedImages trained;
     TakeValues(*training, &trained);
     EXPECT_TRUE(trained.values == serial.values) << "parameters or statistics differ";
   }
@@ -93,7 +93,7 @@ class ImageModel : public testing::TestWithParam<GroupedModel (*)()> {
 
   const GroupedModel model_ = GetParam()();
   const RandomData data_{TestFieldsOf(model_.graph)};
-  std::map<std::pair<std::vector<int>, int>, Trained> serial_;
+  std::map<std::pair<std::vector<int>, int>, TrainedImages> serial_;
   int checked_ = 0, bit_equal_ = 0;
 };
 
@@ -144,7 +144,7 @@ TEST_P(ImageModel, StateOfShardedCopiesIsAsPredicted) {
                                  PipelineTraining::Create(model_.graph, data_, options));
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace predicted,
                                  Simulate(training->program(), training->costs()));
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kImageSteps; ++step) {
       PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep done, training->Step());
       for (size_t d = 0; d < predicted.devices.size(); ++d) {
         EXPECT_EQ(done.trace.devices[d].peak_state, predicted.devices[d].peak_state) << d;
@@ -178,13 +178,14 @@ TEST_P(ImageModel, Learns) {
   EXPECT_LT(last, (model_.graph.name == "unet" ? 0.95 : 0.7) * first);
 }
 
-std::string NameOf(const testing::TestParamInfo<GroupedModel (*)()>& info) {
+std::string ImageModelName(const testing::TestParamInfo<GroupedModel (*)()>& info) {
   const char* const names[] = {"AmoebaNet", "UNet", "ResNet"};
   return names[info.index];
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, ImageModel,
-                         testing::Values(&SmallAmoebaNet, &SmallUNet, &SmallResNet), NameOf);
+                         testing::Values(&SmallAmoebaNet, &SmallUNet, &SmallResNet),
+                         ImageModelName);
 
 }  // namespace
 }  // namespace pipelab

@@ -17,12 +17,12 @@
 namespace pipelab {
 namespace {
 
-constexpr int kSteps = 3;
+constexpr int kLocalSteps = 3;
 
 // Trains both ways, and compares; no gradient is sent.
 void ExpectAsSerialLoop(const ModelGraph& graph, const BatchSource& data,
                         const TrainingOptions& options) {
-  EXPECT_EQ(ExpectAsSerial(graph, data, options, kSteps).size(), size_t{kSteps});
+  EXPECT_EQ(ExpectAsSerial(graph, data, options, kLocalSteps).size(), size_t{kLocalSteps});
   PIPELAB_ASSERT_OK_AND_ASSIGN(const auto training, PipelineTraining::Create(graph, data, options));
   const Schedule& schedule = training->program().schedule;
   const int stages = schedule.num_stages();

@@ -25,7 +25,7 @@
 namespace pipelab {
 namespace {
 
-struct Simulated {
+struct SimulatedRun {
   Program program;
   CostTable costs;
   Trace trace;
@@ -33,7 +33,7 @@ struct Simulated {
 
 // The model in equal stages, as many as the schedule has.
 void SimulateModel(const ModelGraph& graph, Schedule schedule, LoweringOptions options,
-                   int64_t samples, Simulated* run) {
+                   int64_t samples, SimulatedRun* run) {
   const std::vector<double> weights(graph.layers.size(), 1);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> first,
                                PartitionChain(weights, schedule.num_stages()));
@@ -67,7 +67,7 @@ bool Varies(const Program& p) {
          HasOwnSteps(p.schedule);
 }
 
-void ExpectPeaksOfTheTrace(const Simulated& run) {
+void ExpectPeaksOfTheTrace(const SimulatedRun& run) {
   const auto levels = MemoryLevels(run.program, run.costs, run.trace);
   const std::vector<MemoryPeak> peaks = PeakMemory(run.program, run.costs);
   ASSERT_EQ(levels.size(), run.trace.devices.size());
@@ -101,7 +101,7 @@ void ExpectPeaksOfTheTrace(const Simulated& run) {
 }
 
 // What the micro-batches in flight keep after each compute, from the definition of StageMemory.
-void ExpectKeptOfTheMicroBatchesInFlight(const Simulated& run) {
+void ExpectKeptOfTheMicroBatchesInFlight(const SimulatedRun& run) {
   const Schedule& s = run.program.schedule;
   const std::vector<bool> recomputed = s.RecomputedStages();
   const auto levels = MemoryLevels(run.program, run.costs, run.trace);
@@ -194,7 +194,7 @@ TEST(MemoryParts, AddUpForTheWholeCatalogue) {
                          << scheme.name << " P=" << devices << " M=" << micro_batches
                          << " D=" << data_parallel << " recompute=" << recompute << " "
                          << ShardingName(options.sharding) << " overlap=" << options.overlap);
-            Simulated run;
+            SimulatedRun run;
             SimulateModel(recompute && !scheme.asynchronous ? tied : graph, *schedule, options,
                           /*samples=*/2, &run);
             ExpectPeaksOfTheTrace(run);
@@ -228,7 +228,7 @@ TEST(MemoryParts, AddUpForAnEncoderAndDecoder) {
       params.micro_batches = 6;
       params.data_parallel = 2;
       PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule schedule, MakeSchedule(scheme, params));
-      Simulated run;
+      SimulatedRun run;
       SimulateModel(graph, schedule, options, /*samples=*/4, &run);
       ExpectPeaksOfTheTrace(run);
       ExpectKeptOfTheMicroBatchesInFlight(run);
@@ -260,7 +260,7 @@ TEST(MemoryParts, KeptOfTheFirstDevice) {
     params.devices = 4;
     params.micro_batches = micro_batches;
     params.recompute = recompute;
-    Simulated run;
+    SimulatedRun run;
     SimulateModel(graph, MakeSchedule(scheme, params).value(), {}, 2, &run);
     const Bytes one = run.costs.stages[0].memory.kept;
     EXPECT_GT(one, Bytes(0));

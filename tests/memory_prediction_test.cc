@@ -19,7 +19,7 @@
 namespace pipelab {
 namespace {
 
-struct Case {
+struct MemoryCase {
   int devices, micro_batches, virtual_stages;
   bool recompute, tied, blocks;
 };
@@ -28,11 +28,12 @@ TEST(MemoryPrediction, EverySchemeWithinTwoPercentOfTheArena) {
   int checked = 0;
   for (const Scheme& scheme : Catalog()) {
     if ((scheme.options & kTokenPasses) != 0) continue;  // //pipelines/runtime:generate_test
-    for (const Case& c : {Case{1, 2, 0, false, false, false}, Case{2, 4, 0, false, false, false},
-                          Case{2, 4, 0, true, false, false}, Case{2, 4, 0, false, false, true},
-                          Case{4, 8, 0, false, true, false}, Case{4, 8, 0, true, true, false},
-                          Case{4, 4, 2, false, false, false}, Case{3, 5, 0, false, false, false},
-                          Case{8, 8, 0, false, false, false}}) {
+    for (const MemoryCase& c :
+         {MemoryCase{1, 2, 0, false, false, false}, MemoryCase{2, 4, 0, false, false, false},
+          MemoryCase{2, 4, 0, true, false, false}, MemoryCase{2, 4, 0, false, false, true},
+          MemoryCase{4, 8, 0, false, true, false}, MemoryCase{4, 8, 0, true, true, false},
+          MemoryCase{4, 4, 2, false, false, false}, MemoryCase{3, 5, 0, false, false, false},
+          MemoryCase{8, 8, 0, false, false, false}}) {
       if (scheme.asynchronous && c.tied) continue;  // Lower refuses ties between stages
       const ModelGraph graph = SmallGpt(c.tied);
       const std::unique_ptr<BatchSource> batches = SmallText();

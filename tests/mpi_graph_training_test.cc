@@ -18,7 +18,7 @@
 namespace pipelab {
 namespace {
 
-ProcessGroup& Group() { return *TestTransport().processes(); }
+ProcessGroup& Processes() { return *TestTransport().processes(); }
 
 TEST(MpiGraphTraining, CopiesHaveTheBitsOfOneProcess) {
   GeneratedGraph shape;
@@ -26,7 +26,7 @@ TEST(MpiGraphTraining, CopiesHaveTheBitsOfOneProcess) {
   shape.classes = 5;
   const GraphData data = GenerateGraph(shape, 2);
   GraphTrainingOptions options;
-  options.sizes.copies = Group().size();
+  options.sizes.copies = Processes().size();
   options.batches.batch = 64;
   options.batches.fanouts = {5, 3};
   options.model.hidden = 16;
@@ -48,7 +48,7 @@ TEST(MpiGraphTraining, CopiesHaveTheBitsOfOneProcess) {
     for (const auto& losses : own) {
       for (double loss : losses) absl::StrAppendFormat(&text, "%a ", loss);
     }
-    PIPELAB_ASSERT_OK_AND_ASSIGN(const auto all, Group().ToAll(text, absl::Minutes(1)));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const auto all, Processes().ToAll(text, absl::Minutes(1)));
     std::vector<double> sums(serial.size());
     for (const std::string& of_process : all) {
       const char* at = of_process.c_str();

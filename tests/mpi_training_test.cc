@@ -32,7 +32,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int kSteps = 3;
+constexpr int kMpiSteps = 3;
 constexpr absl::Duration kLong = absl::Minutes(2);
 
 ProcessGroup& Group() { return *TestTransport().processes(); }
@@ -45,7 +45,7 @@ class MpiTrainingTest : public testing::Test {
     std::vector<TrainingStep> steps;
     auto training = PipelineTraining::Create(graph_, *batches_, options);
     EXPECT_THAT(training, IsOk());
-    for (int i = 0; training.ok() && i < kSteps; ++i) {
+    for (int i = 0; training.ok() && i < kMpiSteps; ++i) {
       auto step = (*training)->Step();
       EXPECT_THAT(step, IsOk());
       if (!step.ok()) break;
@@ -99,9 +99,9 @@ class MpiTrainingTest : public testing::Test {
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto all, Group().ToAll(losses, kLong));
     for (const std::string& other : all) EXPECT_EQ(other, losses) << "every process has the losses";
     if (Group().rank() != 0) return;
-    ASSERT_EQ(alone.size(), static_cast<size_t>(kSteps));
-    ASSERT_EQ(spread.size(), static_cast<size_t>(kSteps));
-    for (int i = 0; i < kSteps; ++i) {
+    ASSERT_EQ(alone.size(), static_cast<size_t>(kMpiSteps));
+    ASSERT_EQ(spread.size(), static_cast<size_t>(kMpiSteps));
+    for (int i = 0; i < kMpiSteps; ++i) {
       EXPECT_EQ(alone[i].loss, spread[i].loss) << "step " << i;
       EXPECT_EQ(alone[i].gradient_norm, spread[i].gradient_norm) << "step " << i;
       ExpectSame(alone[i].trace, spread[i].trace);

@@ -24,10 +24,10 @@
 namespace pipelab {
 namespace {
 
-struct Work {
+struct KindWork {
   double flops = 0, numbers = 0;
 };
-using WorkOfKind = std::map<OperationKind, Work>;
+using WorkOfKind = std::map<OperationKind, KindWork>;
 
 struct KernelForm {
   OperationKind kind;
@@ -95,7 +95,7 @@ WorkOfKind Called(RecordingBackend* backend) {
       ADD_FAILURE() << "no operation is known for the kernel " << call.kernel;
       continue;
     }
-    Work& of = work[form->second.kind];
+    KindWork& of = work[form->second.kind];
     of.flops += call.flops;
     if (!HasProducts(form->second.kind)) {
       of.numbers += form->second.reads * static_cast<double>(call.numbers);
@@ -106,7 +106,7 @@ WorkOfKind Called(RecordingBackend* backend) {
 
 void AddStated(const std::vector<Operation>& operations, WorkOfKind* work) {
   for (const Operation& o : operations) {
-    Work& of = (*work)[o.kind];
+    KindWork& of = (*work)[o.kind];
     of.flops += o.flops.value();
     if (!HasProducts(o.kind)) of.numbers += static_cast<double>(o.numbers);
   }
@@ -137,9 +137,9 @@ void ExpectSame(const WorkOfKind& stated, const WorkOfKind& called, const char* 
     const auto kind = static_cast<OperationKind>(k);
     const auto of = [kind](const WorkOfKind& work) {
       const auto it = work.find(kind);
-      return it == work.end() ? Work() : it->second;
+      return it == work.end() ? KindWork() : it->second;
     };
-    const Work s = of(stated), c = of(called);
+    const KindWork s = of(stated), c = of(called);
     EXPECT_NEAR(s.flops, c.flops, 1e-9 * c.flops) << pass << ", " << OperationKindName(kind);
     // Columns of norms, positions and biases are left out on either side.
     EXPECT_NEAR(s.numbers, c.numbers, 0.03 * c.numbers) << pass << ", " << OperationKindName(kind);

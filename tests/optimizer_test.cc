@@ -24,7 +24,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int kSteps = 8;
+constexpr int kOptimizerSteps = 8;
 
 struct NamedOptimizer {
   std::string name;
@@ -50,11 +50,11 @@ std::vector<NamedOptimizer> Optimizers() {
   add("AdamClipped", OptimizerOptions::Adam(adam), {2, RateDecay::kConstant, 0}, 0.25);
   SgdOptions sgd;
   sgd.learning_rate = 0.05f;
-  add("Sgd", OptimizerOptions::Sgd(sgd), {0, RateDecay::kCosine, kSteps}, 0);
+  add("Sgd", OptimizerOptions::Sgd(sgd), {0, RateDecay::kCosine, kOptimizerSteps}, 0);
   add("SgdClipped", OptimizerOptions::Sgd(sgd), {}, 0.5);
   sgd.momentum = 0.9f;
   sgd.nesterov = true;
-  add("Nesterov", OptimizerOptions::Sgd(sgd), {2, RateDecay::kCosine, kSteps}, 0.5);
+  add("Nesterov", OptimizerOptions::Sgd(sgd), {2, RateDecay::kCosine, kOptimizerSteps}, 0.5);
   RmsPropOptions rmsprop;
   rmsprop.learning_rate = 2e-3f;
   add("RmsProp", OptimizerOptions::RmsProp(rmsprop), {}, 0);
@@ -66,14 +66,14 @@ std::vector<NamedOptimizer> Optimizers() {
   return optimizers;
 }
 
-struct Result {
+struct OptimizerResult {
   std::vector<double> losses, norms;
   std::vector<std::vector<float>> parameters;  // in graph order
 };
 
 // `Value` gives a parameter by name.
 template <typename ValueOf>
-void TakeParameters(const ModelGraph& graph, const ValueOf& value_of, Result* result) {
+void TakeParameters(const ModelGraph& graph, const ValueOf& value_of, OptimizerResult* result) {
   for (const LayerSpec& layer : graph.layers) {
     for (const ParameterSpec& p : layer.parameters) {
       auto value = value_of(p.name);
@@ -94,8 +94,8 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
     return options;
   }
 
-  Result Serial(const ModelGraph& graph, const TrainingOptions& o,
-                std::vector<int> sum_of_micro_batch = {}) {
+  OptimizerResult Serial(const ModelGraph& graph, const TrainingOptions& o,
+                         std::vector<int> sum_of_micro_batch = {}) {
     SerialOptions options = SmallSerial(*batches_, o.sizes.micro_batches);
     options.micro_batch_size = o.micro_batch_size;
     options.optimizer = o.optimizer;
@@ -103,8 +103,8 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
     Arena arena;
     const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
     auto trainer = SerialTrainer::Create(graph, backend.get(), options).value();
-    Result result;
-    for (int step = 0; step < kSteps; ++step) {
+    OptimizerResult result;
+    for (int step = 0; step < kOptimizerSteps; ++step) {
       result.losses.push_back(trainer->Step().value());
       result.norms.push_back(trainer->gradient_norm());
     }
@@ -114,9 +114,9 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
   }
 
   // Compares every step's state and traffic with the simulator's.
-  Result Train(const ModelGraph& graph, const TrainingOptions& options,
-               Schedule* schedule = nullptr) {
-    Result result;
+  OptimizerResult Train(const ModelGraph& graph, const TrainingOptions& options,
+                        Schedule* schedule = nullptr) {
+    OptimizerResult result;
     auto training = PipelineTraining::Create(graph, *batches_, options);
     EXPECT_THAT(training, IsOk());
     if (!training.ok()) return result;
@@ -125,7 +125,7 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
     const auto predicted = Simulate(program, (*training)->costs());
     EXPECT_THAT(predicted, IsOk());
     if (!predicted.ok()) return result;
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kOptimizerSteps; ++step) {
       const absl::StatusOr<TrainingStep> done = (*training)->Step();
       EXPECT_THAT(done, IsOk());
       if (!done.ok()) return result;
@@ -138,7 +138,7 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
     return result;
   }
 
-  void ExpectSameBits(const Result& a, const Result& b) {
+  void ExpectSameBits(const OptimizerResult& a, const OptimizerResult& b) {
     EXPECT_EQ(a.losses, b.losses);
     EXPECT_EQ(a.norms, b.norms);
     EXPECT_EQ(a.parameters, b.parameters);
@@ -146,8 +146,8 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
 
   // Norms are sums of the same terms in another order, as losses are: their tolerance is theirs, as
   // a share.
-  void ExpectWithinTolerance(const Result& result, const TrainingOptions& options,
-                             const Result& serial) {
+  void ExpectWithinTolerance(const OptimizerResult& result, const TrainingOptions& options,
+                             const OptimizerResult& serial) {
     SchemeResult scheme;
     scheme.scheme = options.scheme;
     scheme.sizes = options.sizes;
@@ -155,7 +155,7 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
     scheme.losses = result.losses;
     const Equality equality = CompareLosses(scheme, serial.losses);
     EXPECT_TRUE(equality.ok) << equality.text;
-    const double share = LossTolerance(kSteps, scheme.sizes.micro_batches, 1.0);
+    const double share = LossTolerance(kOptimizerSteps, scheme.sizes.micro_batches, 1.0);
     for (size_t i = 0; i < serial.norms.size(); ++i) {
       EXPECT_NEAR(result.norms[i], serial.norms[i], share * serial.norms[i]) << "step " << i + 1;
     }
@@ -165,7 +165,7 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
 };
 
 TEST_P(OptimizerTest, SerialTrainingLearnsAndClips) {
-  const Result serial = Serial(SmallGpt(/*tied=*/false), Options("gpipe", 1, 4));
+  const OptimizerResult serial = Serial(SmallGpt(/*tied=*/false), Options("gpipe", 1, 4));
   EXPECT_LT(serial.losses.back(), serial.losses.front());
   for (double norm : serial.norms) {
     if (optimizer().needs_norm()) {
@@ -179,7 +179,7 @@ TEST_P(OptimizerTest, SerialTrainingLearnsAndClips) {
 TEST_P(OptimizerTest, SchemesInMicroBatchOrderHaveTheSerialBits) {
   for (bool tied : {false, true}) {
     const ModelGraph graph = SmallGpt(tied);
-    const Result serial = Serial(graph, Options("gpipe", 1, 4));
+    const OptimizerResult serial = Serial(graph, Options("gpipe", 1, 4));
     for (const char* scheme : {"gpipe", "1f1b", "breadth_first", "zb_h1", "zbv", "interleaved"}) {
       for (int devices : {1, 2, 4}) {
         TrainingOptions options = Options(scheme, devices, 4);
@@ -188,7 +188,7 @@ TEST_P(OptimizerTest, SchemesInMicroBatchOrderHaveTheSerialBits) {
         options.rendezvous = devices == 2;
         options.lowering.eager_reductions = devices == 2;
         Schedule schedule;
-        const Result result = Train(graph, options, &schedule);
+        const OptimizerResult result = Train(graph, options, &schedule);
         EXPECT_TRUE(KeepsMicroBatchOrder(schedule));
         ExpectSameBits(result, serial);
       }
@@ -203,7 +203,7 @@ TEST_P(OptimizerTest, ReplicasHaveTheBitsOfALoopThatSumsByReplica) {
       SCOPED_TRACE(testing::Message() << scheme << " tied=" << tied);
       TrainingOptions options = Options(scheme, 4, 8);
       Schedule schedule;
-      const Result result = Train(graph, options, &schedule);
+      const OptimizerResult result = Train(graph, options, &schedule);
       ASSERT_EQ(schedule.placement.num_replicas(), 2);
       if (tied) {  // its four copies are summed at once
         ExpectWithinTolerance(result, options, Serial(graph, options));
@@ -220,14 +220,14 @@ TEST_P(OptimizerTest, GroupsAndShardsTrainAsWholeParameters) {
     for (const char* scheme : {"1f1b", "breadth_first"}) {
       TrainingOptions options = Options(scheme, 2, 4);
       options.sizes.data_parallel = 2;
-      const Result serial = Serial(graph, options);
-      const Result whole = Train(graph, options);
+      const OptimizerResult serial = Serial(graph, options);
+      const OptimizerResult whole = Train(graph, options);
       ExpectWithinTolerance(whole, options, serial);
       for (Sharding sharding : {Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
         SCOPED_TRACE(testing::Message()
                      << scheme << " " << ShardingName(sharding) << " tied=" << tied);
         options.lowering.sharding = sharding;
-        const Result parts = Train(graph, options);
+        const OptimizerResult parts = Train(graph, options);
         if (optimizer().needs_norm()) {  // sums of squares come in parts
           ExpectWithinTolerance(parts, options, serial);
           ExpectWithinTolerance(parts, options, whole);
@@ -259,10 +259,10 @@ TEST_P(OptimizerTest, BranchesHaveTheSerialBits) {
 TEST_P(OptimizerTest, GoesOnFromASavedState) {
   const ModelGraph graph = SmallGpt(/*tied=*/true);
   TrainingOptions options = Options("1f1b", 2, 4);
-  const Result serial = Serial(graph, options);
+  const OptimizerResult serial = Serial(graph, options);
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto first, PipelineTraining::Create(graph, *batches_, options));
   std::vector<double> losses;
-  for (int step = 0; step < kSteps / 2; ++step) {
+  for (int step = 0; step < kOptimizerSteps / 2; ++step) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep done, first->Step());
     losses.push_back(done.loss);
   }
@@ -271,7 +271,7 @@ TEST_P(OptimizerTest, GoesOnFromASavedState) {
   options = Options("breadth_first", 4, 4);
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto second, PipelineTraining::Create(graph, *batches_, options));
   ASSERT_THAT(second->SetState(state), IsOk());
-  for (int step = kSteps / 2; step < kSteps; ++step) {
+  for (int step = kOptimizerSteps / 2; step < kOptimizerSteps; ++step) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep done, second->Step());
     losses.push_back(done.loss);
   }

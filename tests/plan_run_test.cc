@@ -25,7 +25,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int kSteps = 3;
+constexpr int kPlanSteps = 3;
 constexpr int64_t kBatch = 16;
 
 // Terms of the largest products' sums: for other numbers of rows, as of stages with micro-batches
@@ -61,10 +61,10 @@ class PlanRunTest : public testing::Test {
     result.tensor_terms = LongestProduct(graph);
     result.must_be_bit_equal =
         KeepsMicroBatchOrder(pipeline.schedule) && SumsInLayerOrder(graph, pipeline.partition);
-    result.losses = LossesAsPredicted(training.get(), kSteps);
+    result.losses = LossesAsPredicted(training.get(), kPlanSteps);
     SerialOptions serial = SmallSerial(batches, pipeline.schedule.num_micro_batches);
     serial.micro_batch_size = pipeline.micro_batch_size;
-    const Equality equality = CompareLosses(result, SerialLosses(graph, serial, kSteps));
+    const Equality equality = CompareLosses(result, SerialLosses(graph, serial, kPlanSteps));
     EXPECT_TRUE(equality.ok) << equality.text;
     ++(result.must_be_bit_equal ? bit_equal_ : within_);
   }

@@ -58,12 +58,12 @@ std::string TextOf(const std::string& file) {
 }
 
 // How often a word is in the text, and the sum of the numbers that follow it.
-struct Found {
+struct FoundText {
   int count = 0;
   double sum = 0;
 };
-Found Find(const std::string& text, const std::string& word) {
-  Found found;
+FoundText Find(const std::string& text, const std::string& word) {
+  FoundText found;
   for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
     ++found.count;
     found.sum += std::strtod(text.c_str() + at + word.size(), nullptr);
@@ -72,7 +72,7 @@ Found Find(const std::string& text, const std::string& word) {
 }
 
 template <typename Items, typename Number>
-double Sum(const Items& items, Number number) {
+double SumOver(const Items& items, Number number) {
   double sum = 0;
   for (const auto& item : items) sum += number(item);
   return sum;
@@ -153,7 +153,7 @@ void ExpectModel(const LayerList& list, double milliseconds, double parameter_by
   EXPECT_THAT(Validate(graph), IsOk());
   EXPECT_EQ(graph.layers.size(), list.layers.size() + 1);  // and the loss
   const auto layers = static_cast<double>(list.layers.size());
-  EXPECT_NEAR(Sum(graph.layers, [](const LayerSpec& l) { return ToMilliseconds(TimeOf(l)); }),
+  EXPECT_NEAR(SumOver(graph.layers, [](const LayerSpec& l) { return ToMilliseconds(TimeOf(l)); }),
               milliseconds, 2e-6 * layers);  // whole nanoseconds
   EXPECT_NEAR(static_cast<double>(graph.num_parameters()), parameter_bytes / 4, layers);
   const std::string text = LayerListToJson(list);
@@ -180,21 +180,22 @@ TEST(PlannerInputs, PipeDreamProfiles) {
     SCOPED_TRACE(file);
     const std::string text = TextOf(file);
     PIPELAB_ASSERT_OK_AND_ASSIGN(const PipeDreamProfile p, ParsePipeDreamProfile(text, file));
-    const Found forward = Find(text, "forward_compute_time="), edges = Find(text, "\n\t"),
-                backward = Find(text, "backward_compute_time="),
-                parameters = Find(text, "parameter_size="), sizes = Find(text, "activation_size="),
-                more = Find(text, "; "), lists = Find(text, "activation_size=[");
+    const FoundText forward = Find(text, "forward_compute_time="), edges = Find(text, "\n\t"),
+                    backward = Find(text, "backward_compute_time="),
+                    parameters = Find(text, "parameter_size="),
+                    sizes = Find(text, "activation_size="), more = Find(text, "; "),
+                    lists = Find(text, "activation_size=[");
     EXPECT_EQ(p.nodes.size(), forward.count);
     EXPECT_EQ(p.edges.size(), edges.count);
     const auto sum = [&](double PipeDreamNode::*field) {
-      return Sum(p.nodes, [&](const PipeDreamNode& n) { return n.*field; });
+      return SumOver(p.nodes, [&](const PipeDreamNode& n) { return n.*field; });
     };
     ExpectSum(forward.sum, sum(&PipeDreamNode::forward_ms));
     ExpectSum(backward.sum, sum(&PipeDreamNode::backward_ms));
     ExpectSum(parameters.sum, sum(&PipeDreamNode::parameter_bytes));
     // Of a list, the first number follows the bracket and the others a semicolon.
     ExpectSum(sizes.sum + lists.sum + more.sum,
-              Sum(p.nodes, [](const PipeDreamNode& n) { return n.TotalActivationBytes(); }));
+              SumOver(p.nodes, [](const PipeDreamNode& n) { return n.TotalActivationBytes(); }));
     EXPECT_EQ(lists.count > 0, more.count > 0);
     PIPELAB_ASSERT_OK_AND_ASSIGN(const PipeDreamProfile again,
                                  ParsePipeDreamProfile(PipeDreamProfileToText(p), file));
@@ -202,13 +203,13 @@ TEST(PlannerInputs, PipeDreamProfiles) {
 
     const PipeDreamProfile rest = WithoutInputs(p);
     const double ms =
-        Sum(rest.nodes, [](const PipeDreamNode& n) { return n.forward_ms + n.backward_ms; });
+        SumOver(rest.nodes, [](const PipeDreamNode& n) { return n.forward_ms + n.backward_ms; });
     if (const double seconds = ReferenceSeconds(file); seconds > 0) {
       EXPECT_NEAR(ms * 1e-3, seconds, 1e-5 * seconds);
       ++references;
     }
     ExpectModel(ToLayerList(rest, "model"), ms,
-                Sum(rest.nodes, [](const PipeDreamNode& n) { return n.parameter_bytes; }));
+                SumOver(rest.nodes, [](const PipeDreamNode& n) { return n.parameter_bytes; }));
     PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph found,
                                  FindModel("--model", JoinPath(Folder(), file)));
     EXPECT_EQ(found.layers.size(), rest.nodes.size() + 1);
@@ -224,10 +225,10 @@ void ExpectVariantSums(const PiperProblem& p, const std::string& text) {
     for (const PiperNode& node : p.nodes) {
       for (const auto& [degree, variants] : node.variants) {
         count += static_cast<int>(variants.size());
-        sum += Sum(variants, [&](const PiperVariant& v) { return v.*field; });
+        sum += SumOver(variants, [&](const PiperVariant& v) { return v.*field; });
       }
     }
-    const Found found = Find(text, absl::StrCat("\"", key, "\":"));
+    const FoundText found = Find(text, absl::StrCat("\"", key, "\":"));
     EXPECT_EQ(count, found.count) << key;
     ExpectSum(found.sum, sum);
   };
@@ -250,9 +251,9 @@ TEST(PlannerInputs, PiperProblems) {
         ParsePiper(text, file,
                    milliseconds ? PiperTimeUnit::kMilliseconds : PiperTimeUnit::kSeconds));
     EXPECT_EQ(p.nodes.size(), Find(text, "\"TMPCs\":").count);
-    const Found edges = Find(text, "\"communicationCost\":");
+    const FoundText edges = Find(text, "\"communicationCost\":");
     EXPECT_EQ(p.edges.size(), edges.count);
-    ExpectSum(edges.sum, Sum(p.edges, [](const PiperEdge& e) { return e.bytes; }));
+    ExpectSum(edges.sum, SumOver(p.edges, [](const PiperEdge& e) { return e.bytes; }));
     EXPECT_EQ(p.memory_bytes, Find(text, "\"maxMemoryPerDevice\":").sum);
     EXPECT_EQ(p.devices, Find(text, "\"maxDevices\":").sum);
     EXPECT_EQ(p.bandwidth.value(), Find(text, "\"bandwidth\":").sum);
@@ -262,7 +263,7 @@ TEST(PlannerInputs, PiperProblems) {
 
     PIPELAB_ASSERT_OK_AND_ASSIGN(const LayerList list, ToLayerList(p, "model", file));
     const auto sum = [&](double PiperVariant::*field) {
-      return Sum(p.nodes, [&](const PiperNode& n) { return PlainVariant(n)->*field; });
+      return SumOver(p.nodes, [&](const PiperNode& n) { return PlainVariant(n)->*field; });
     };
     ExpectModel(list, p.Seconds(sum(&PiperVariant::time)) * 1e3,
                 sum(&PiperVariant::parameter_bytes));
@@ -286,15 +287,16 @@ TEST(PlannerInputs, PlacementProblems) {
     EXPECT_EQ(p.accelerators, found("maxFPGAs").sum);
     EXPECT_EQ(p.cpus, found("maxCPUs").sum);
     const auto& nodes = p.nodes;
-    ExpectSum(found("cpuLatency").sum, Sum(nodes, [](const auto& n) { return n.cpu_ms; }));
-    ExpectSum(found("fpgaLatency").sum, Sum(nodes, [](const auto& n) { return n.accelerator_ms; }));
-    ExpectSum(found("cost").sum, Sum(p.edges, [](const auto& e) { return e.ms; }));
-    ExpectSum(found("size").sum, Sum(nodes, [](const auto& n) { return n.bytes; }) +
-                                     Sum(p.edges, [](const auto& e) { return *e.bytes; }));
+    ExpectSum(found("cpuLatency").sum, SumOver(nodes, [](const auto& n) { return n.cpu_ms; }));
+    ExpectSum(found("fpgaLatency").sum,
+              SumOver(nodes, [](const auto& n) { return n.accelerator_ms; }));
+    ExpectSum(found("cost").sum, SumOver(p.edges, [](const auto& e) { return e.ms; }));
+    ExpectSum(found("size").sum, SumOver(nodes, [](const auto& n) { return n.bytes; }) +
+                                     SumOver(p.edges, [](const auto& e) { return *e.bytes; }));
     EXPECT_EQ(
-        Sum(nodes, [](const auto& n) { return n.is_backward; }),
+        SumOver(nodes, [](const auto& n) { return n.is_backward; }),
         Find(text, "\"isBackwardNode\": true").count + Find(text, "\"isBackwardNode\": 1").count);
-    EXPECT_EQ(Sum(nodes, [](const auto& n) { return n.color_class.has_value(); }),
+    EXPECT_EQ(SumOver(nodes, [](const auto& n) { return n.color_class.has_value(); }),
               found("colorClass").count);
     PIPELAB_ASSERT_OK_AND_ASSIGN(const PlacementProblem again,
                                  ParsePlacement(PlacementToJson(p), file));

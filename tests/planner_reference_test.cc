@@ -16,7 +16,7 @@
 namespace pipelab {
 namespace {
 
-constexpr char kInputs[] = "planner-inputs";
+constexpr char kReferenceInputs[] = "planner-inputs";
 constexpr double kDigits = 2e-6;  // relative: the references' last printed digits
 
 // Piper chooses who recomputes greedily; here an exact choice is better.
@@ -25,8 +25,8 @@ bool MayBeBeaten(const ReferenceRow& row) {
 }
 
 TEST(PlannerReference, ObjectivesAreReached) {
-  const std::string folder = SharedDataFolder(kInputs);
-  if (folder.empty()) GTEST_SKIP() << NoSharedData(kInputs);
+  const std::string folder = SharedDataFolder(kReferenceInputs);
+  if (folder.empty()) GTEST_SKIP() << NoSharedData(kReferenceInputs);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<ReferenceRow> rows, ReadReferenceRows(folder));
   int reached = 0, answered = 0;
   for (const ReferenceRow& row : rows) {
@@ -64,8 +64,8 @@ TEST(PlannerReference, ObjectivesAreReached) {
 
 // A search that has no time answers all the same, and says so.
 TEST(PlannerReference, StopsAtTheTimeLimit) {
-  const std::string folder = SharedDataFolder(kInputs);
-  if (folder.empty()) GTEST_SKIP() << NoSharedData(kInputs);
+  const std::string folder = SharedDataFolder(kReferenceInputs);
+  if (folder.empty()) GTEST_SKIP() << NoSharedData(kReferenceInputs);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<ReferenceRow> rows, ReadReferenceRows(folder));
   int stopped = 0, without_plan = 0;
   for (const ReferenceRow& row : rows) {

@@ -19,9 +19,9 @@
 namespace pipelab {
 namespace {
 
-constexpr int kSteps = 8;
+constexpr int kShardingSteps = 8;
 
-struct Result {
+struct ShardingResult {
   std::vector<double> losses;
   std::vector<std::vector<float>> parameters;  // in graph order
 };
@@ -37,8 +37,8 @@ class ShardingTest : public testing::Test {
   }
 
   // Trains, comparing every step's memory and traffic with the simulator's.
-  Result Train(const ModelGraph& graph, const TrainingOptions& options) {
-    Result result;
+  ShardingResult Train(const ModelGraph& graph, const TrainingOptions& options) {
+    ShardingResult result;
     auto training = PipelineTraining::Create(graph, *batches_, options);
     EXPECT_THAT(training, IsOk());
     if (!training.ok()) return result;
@@ -49,7 +49,7 @@ class ShardingTest : public testing::Test {
       ring_sums_ = WeightRing::Make(schedule)->sums;
       stage_of_layer_ = (*training)->partition().stage_of_layer;
     }
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kShardingSteps; ++step) {
       const absl::StatusOr<TrainingStep> done = (*training)->Step();
       EXPECT_THAT(done, IsOk());
       if (!done.ok()) return result;
@@ -79,7 +79,7 @@ class ShardingTest : public testing::Test {
   std::vector<double> Serial(const ModelGraph& graph, const TrainingOptions& o) {
     SerialOptions options = SmallSerial(*batches_, o.sizes.micro_batches);
     options.micro_batch_size = o.micro_batch_size;
-    return SerialLosses(graph, options, kSteps);
+    return SerialLosses(graph, options, kShardingSteps);
   }
 
   const std::unique_ptr<BatchSource> batches_ = SmallText();
@@ -96,8 +96,8 @@ TEST_F(ShardingTest, EveryShardingTrainsAsWholeParameters) {
           std::make_tuple("interleaved", 2, 4), std::make_tuple("chimera", 2, 2),
           std::make_tuple("zbv", 2, 2)}) {
       TrainingOptions options = OptionsOf(scheme, devices, data_parallel, 4);
-      const Result whole = Train(graph, options);
-      ASSERT_EQ(whole.losses.size(), size_t{kSteps});
+      const ShardingResult whole = Train(graph, options);
+      ASSERT_EQ(whole.losses.size(), size_t{kShardingSteps});
       ASSERT_LT(whole.losses.back(), whole.losses.front());
       const std::vector<double> serial = Serial(graph, options);
       ExpectWithinTolerance(whole.losses, options, serial);
@@ -111,8 +111,8 @@ TEST_F(ShardingTest, EveryShardingTrainsAsWholeParameters) {
           options.lowering.overlap = hard;
           options.lowering.eager_reductions = hard;
           options.rendezvous = hard;
-          const Result parts = Train(graph, options);
-          ASSERT_EQ(parts.losses.size(), size_t{kSteps});
+          const ShardingResult parts = Train(graph, options);
+          ASSERT_EQ(parts.losses.size(), size_t{kShardingSteps});
           // One sum for each stage in the same order: optimizer parts always, the others where a
           // stage's weight gradients are one run and there is one replica.
           const bool same_sums = sharding == Sharding::kOptimizer ||
@@ -145,15 +145,16 @@ TEST_F(ShardingTest, WeightsThatTravelTrainAsTheRingAdds) {
         TrainingOptions options = OptionsOf(scheme, devices, 1, 2 * devices);
         options.rendezvous = tied;
         if (devices == 6 && scheme == std::string("tawpipe")) options.sizes.group_size = 2;
-        const Result travelling = Train(graph, options);
+        const ShardingResult travelling = Train(graph, options);
         SerialOptions serial = SmallSerial(*batches_, options.sizes.micro_batches);
         serial.micro_batch_size = options.micro_batch_size;
         if (!tied) {
           serial.sums_of_stage = ring_sums_;
           serial.stage_of_layer = stage_of_layer_;
-          EXPECT_EQ(travelling.losses, SerialLosses(graph, serial, kSteps));
+          EXPECT_EQ(travelling.losses, SerialLosses(graph, serial, kShardingSteps));
         } else {
-          ExpectWithinTolerance(travelling.losses, options, SerialLosses(graph, serial, kSteps));
+          ExpectWithinTolerance(travelling.losses, options,
+                                SerialLosses(graph, serial, kShardingSteps));
         }
       }
     }

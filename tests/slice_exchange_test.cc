@@ -22,7 +22,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int kSteps = 3, kMicroBatches = 4;
+constexpr int kExchangeSteps = 3, kExchangeMicroBatches = 4;
 
 class SliceExchangeTest : public testing::Test {
  protected:
@@ -52,7 +52,7 @@ class SliceExchangeTest : public testing::Test {
   }
 
   static TrainingOptions OptionsOf(const std::string& scheme, int devices, int slices) {
-    TrainingOptions options = SmallTraining(scheme, devices, kMicroBatches);
+    TrainingOptions options = SmallTraining(scheme, devices, kExchangeMicroBatches);
     options.sizes.slices = slices;
     options.sizes.virtual_stages = scheme == "interleaved_seq1f1b" ? 2 : 0;
     options.layout = Layout(devices * (options.sizes.virtual_stages == 2 ? 2 : 1));
@@ -74,7 +74,7 @@ class SliceExchangeTest : public testing::Test {
     result.num_slices = options.sizes.slices;
     if (options.tensor_parallel > 1) result.tensor_terms = SplitTerms(graph);
     Bytes exchanged;
-    for (int i = 0; i < kSteps; ++i) {
+    for (int i = 0; i < kExchangeSteps; ++i) {
       const absl::StatusOr<TrainingStep> step = (*training)->Step();
       EXPECT_THAT(step, IsOk());
       if (!step.ok()) return Bytes(0);
@@ -90,8 +90,8 @@ class SliceExchangeTest : public testing::Test {
         }
       }
     }
-    SerialOptions serial = SmallSerial(*batches_, kMicroBatches);
-    const Equality equality = CompareLosses(result, SerialLosses(graph, serial, kSteps));
+    SerialOptions serial = SmallSerial(*batches_, kExchangeMicroBatches);
+    const Equality equality = CompareLosses(result, SerialLosses(graph, serial, kExchangeSteps));
     EXPECT_TRUE(equality.ok) << equality.text;
     return exchanged;
   }

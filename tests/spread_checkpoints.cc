@@ -33,7 +33,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int kSteps = 2;  // before and after
+constexpr int kLegSteps = 2;  // before and after
 constexpr absl::Duration kLong = absl::Minutes(2);
 
 using Settings = std::map<std::string, std::string>;
@@ -128,7 +128,7 @@ class Party {
 
 std::vector<double> Steps(PipelineTraining* training) {
   std::vector<double> losses;
-  for (int i = 0; i < kSteps; ++i) {
+  for (int i = 0; i < kLegSteps; ++i) {
     const auto step = training->Step();
     EXPECT_THAT(step, IsOk());
     losses.push_back(step.ok() ? step->loss : 0);
@@ -150,7 +150,7 @@ std::vector<double> GoOn(std::unique_ptr<PipelineTraining> training, ProcessGrou
   const auto state = ResumeCheckpoint("--resume", from, Notes().settings, group, training.get());
   EXPECT_THAT(state, IsOk());
   if (!state.ok()) return {};
-  EXPECT_EQ(state->step, kSteps) << "every process knows it";
+  EXPECT_EQ(state->step, kLegSteps) << "every process knows it";
   EXPECT_EQ(state->records, Notes().records);
   EXPECT_EQ(state->source, from);
   EXPECT_EQ(state->tensors.empty(), group != nullptr && group->rank() != 0);

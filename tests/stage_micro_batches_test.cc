@@ -24,7 +24,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int kSteps = 4;
+constexpr int kStageSteps = 4;
 
 // No schedule, messages or micro-batches in flight: each stage takes the whole batch, one of its
 // micro-batches after the other, and then the next stage does.
@@ -111,7 +111,7 @@ class StageLoop {
 TEST(StageMicroBatches, TrainAsALoopOverStages) {
   const ModelGraph graph = SmallGpt(/*tied=*/false);
   const std::unique_ptr<BatchSource> batches = SmallText();
-  const std::vector<double> serial = SerialLosses(graph, SmallSerial(*batches, 8), kSteps);
+  const std::vector<double> serial = SerialLosses(graph, SmallSerial(*batches, 8), kStageSteps);
   for (const std::vector<int32_t>& counts :
        {std::vector<int32_t>{8, 4, 4, 8}, {1, 2, 4, 8}, {8, 4, 2, 1}, {2, 8, 1, 4}, {8, 8, 8, 8}}) {
     for (bool recompute : {false, true}) {
@@ -131,7 +131,7 @@ TEST(StageMicroBatches, TrainAsALoopOverStages) {
         PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace predicted,
                                      Simulate(training->program(), training->costs()));
         TrainingStep step;
-        for (int i = 0; i < kSteps; ++i) {
+        for (int i = 0; i < kStageSteps; ++i) {
           PIPELAB_ASSERT_OK_AND_ASSIGN(step, training->Step());
           result.losses.push_back(step.loss);
           EXPECT_EQ(step.loss, loop.Step()) << "counts of stage 1: " << counts[1] << ", step " << i;
@@ -154,7 +154,7 @@ TEST(StageMicroBatches, TrainAsALoopOverStages) {
 TEST(StageMicroBatches, WithGroupsTrainAsSerial) {
   const ModelGraph graph = SmallGpt(/*tied=*/true);
   const std::unique_ptr<BatchSource> batches = SmallText();
-  const std::vector<double> serial = SerialLosses(graph, SmallSerial(*batches, 8), kSteps);
+  const std::vector<double> serial = SerialLosses(graph, SmallSerial(*batches, 8), kStageSteps);
   TrainingOptions options = SmallTraining("graph", 5, 8);
   options.sizes.devices_of_stage = {{0}, {1, 2}, {3, 4}};
   options.sizes.micro_batches_of_stage = {8, 2, 8};
@@ -162,7 +162,7 @@ TEST(StageMicroBatches, WithGroupsTrainAsSerial) {
   SchemeResult result;
   result.scheme = "graph";
   result.sizes = options.sizes;
-  for (int i = 0; i < kSteps; ++i) {
+  for (int i = 0; i < kStageSteps; ++i) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep step, training->Step());
     result.losses.push_back(step.loss);
   }

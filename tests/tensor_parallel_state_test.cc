@@ -84,8 +84,8 @@ TEST_F(TensorParallelTest, ClippingByTheGlobalNorm) {
   const ModelGraph graph = *BuildGpt(DividedGpt(/*tied=*/true));
   TrainingOptions options = OptionsOf("1f1b", {2, 1, 1});
   options.optimizer.clip_norm = 0.2;
-  const Result whole = Train(graph, options);
-  const std::vector<double> serial = SerialLosses(graph, SerialOf(options), kSteps);
+  const GridResult whole = Train(graph, options);
+  const std::vector<double> serial = SerialLosses(graph, SerialOf(options), kGridSteps);
   for (const Grid& grid : {Grid{1, 2, 1}, Grid{2, 2, 1}, Grid{2, 2, 2}, Grid{1, 4, 2}}) {
     for (Sharding sharding : {Sharding::kReplicated, Sharding::kFully}) {
       if (sharding == Sharding::kFully && grid.data == 1) continue;
@@ -94,7 +94,7 @@ TEST_F(TensorParallelTest, ClippingByTheGlobalNorm) {
       options.sizes.data_parallel = grid.data;
       options.tensor_parallel = grid.tensor;
       options.lowering.sharding = sharding;
-      const Result run = Train(graph, options);
+      const GridResult run = Train(graph, options);
       ExpectTrainsAsSerial(graph, run, options, serial);
       ASSERT_EQ(run.norms.size(), whole.norms.size());
       for (size_t i = 0; i < run.norms.size(); ++i) {
@@ -150,14 +150,15 @@ TEST_F(TensorParallelTest, OlderWeightsAndTokenSlices) {
   for (const std::string scheme : {"pipedream", "pipedream_2bw", "terapipe"}) {
     SCOPED_TRACE(scheme);
     TrainingOptions options = OptionsOf(scheme, {2, 1, 1});
-    const Result whole = Train(graph, options);
+    const GridResult whole = Train(graph, options);
     options.tensor_parallel = 2;
-    const Result divided = Train(graph, options);
+    const GridResult divided = Train(graph, options);
     ASSERT_EQ(divided.losses.size(), whole.losses.size());
     for (size_t i = 0; i < whole.losses.size(); ++i) {
       // Optimizer steps of a run are as many as its micro-batches at most.
-      EXPECT_NEAR(divided.losses[i], whole.losses[i],
-                  LossTolerance(kSteps * kMicroBatches, SplitTerms(graph), whole.losses[0]));
+      EXPECT_NEAR(
+          divided.losses[i], whole.losses[i],
+          LossTolerance(kGridSteps * kGridMicroBatches, SplitTerms(graph), whole.losses[0]));
     }
   }
 }

@@ -73,7 +73,7 @@ TEST_F(TensorParallelTest, LlamaTrainsAsSerial) {
         SCOPED_TRACE(
             absl::StrCat(Text(grid), ", experts ", experts, sequence ? ", rows by tokens" : ""));
         ExpectTrainsAsSerial(graph, Train(graph, options), options,
-                             SerialLosses(graph, SerialOf(options), kSteps));
+                             SerialLosses(graph, SerialOf(options), kGridSteps));
       }
     }
   }
@@ -90,7 +90,7 @@ TEST_F(TensorParallelTest, LatentAttentionTrainsAsSerial) {
         SCOPED_TRACE(absl::StrCat(Text(grid), ", query rank ", query_rank,
                                   sequence ? ", rows by tokens" : ""));
         ExpectTrainsAsSerial(graph, Train(graph, options), options,
-                             SerialLosses(graph, SerialOf(options), kSteps));
+                             SerialLosses(graph, SerialOf(options), kGridSteps));
       }
     }
   }
@@ -105,7 +105,7 @@ TEST_F(TensorParallelTest, EverySchemeTrainsAsSerial) {
       for (const Grid& grid : {Grid{2, 2, 1}, Grid{2, 4, 1}, Grid{4, 2, 1}, Grid{2, 2, 2}}) {
         samples_ = 2;
         TrainingOptions options = OptionsOf(scheme, grid);
-        const std::vector<double> serial = SerialLosses(graph, SerialOf(options), kSteps);
+        const std::vector<double> serial = SerialLosses(graph, SerialOf(options), kGridSteps);
         for (Sharding sharding : {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients,
                                   Sharding::kFully}) {
           if (sharding != Sharding::kReplicated && grid.data == 1) continue;
@@ -128,10 +128,10 @@ TEST_F(TensorParallelTest, EverySchemeTrainsAsSerial) {
 TEST_F(TensorParallelTest, PipelinesOfGroupsHaveTheBitsOfOneGroup) {
   const ModelGraph graph = *BuildGpt(DividedGpt(/*tied=*/true));
   for (int tensor : {2, 4}) {
-    const Result one = Train(graph, OptionsOf("gpipe", {1, tensor, 1}));
+    const GridResult one = Train(graph, OptionsOf("gpipe", {1, tensor, 1}));
     for (const std::string scheme : {"gpipe", "1f1b", "interleaved", "breadth_first", "zb_h1"}) {
       SCOPED_TRACE(absl::StrCat(scheme, " T=", tensor));
-      const Result pipeline = Train(graph, OptionsOf(scheme, {2, tensor, 1}));
+      const GridResult pipeline = Train(graph, OptionsOf(scheme, {2, tensor, 1}));
       EXPECT_EQ(pipeline.losses, one.losses);
       EXPECT_EQ(pipeline.parameters, one.parameters);
     }
@@ -178,7 +178,7 @@ TEST_F(TensorParallelTest, SequenceParallelGroupsTrainAsSerial) {
         TrainingOptions options = OptionsOf(scheme, grid);
         options.sequence_parallel = true;
         if (tied) options.optimizer.clip_norm = 0.2;
-        const std::vector<double> serial = SerialLosses(graph, SerialOf(options), kSteps);
+        const std::vector<double> serial = SerialLosses(graph, SerialOf(options), kGridSteps);
         for (Sharding sharding : {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kFully}) {
           if (sharding != Sharding::kReplicated && grid.data == 1) continue;
           options.lowering.sharding = sharding;
@@ -198,7 +198,7 @@ TEST_F(TensorParallelTest, SlicesOfSplitRowsTrainAsSerial) {
        {*BuildGpt(DividedGpt(/*tied=*/true)), *BuildGpt(DividedLlama(/*feed_forward=*/40))}) {
     for (const std::vector<int64_t>& slices :
          std::vector<std::vector<int64_t>>{{4, 4}, {2, 4, 2}}) {
-      Result one;
+      GridResult one;
       for (const Grid& grid : {Grid{1, 2, 1}, Grid{2, 2, 1}, Grid{4, 2, 1}}) {
         for (const std::string scheme : {"terapipe", "seq1f1b", "zb_seq1f1b"}) {
           SCOPED_TRACE(absl::StrCat(graph.layers[1].name, " ", scheme, " ", Text(grid), " ",
@@ -209,8 +209,8 @@ TEST_F(TensorParallelTest, SlicesOfSplitRowsTrainAsSerial) {
           options.sizes.slices = static_cast<int>(slices.size());
           SerialOptions serial = SerialOf(options);
           serial.slices = slices;
-          const Result run = Train(graph, options);
-          ExpectTrainsAsSerial(graph, run, options, SerialLosses(graph, serial, kSteps));
+          const GridResult run = Train(graph, options);
+          ExpectTrainsAsSerial(graph, run, options, SerialLosses(graph, serial, kGridSteps));
           if (one.losses.empty()) one = run;
           EXPECT_EQ(run.losses, one.losses);
         }

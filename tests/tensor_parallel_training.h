@@ -26,8 +26,8 @@
 
 namespace pipelab {
 
-constexpr int kSteps = 4;
-constexpr int kMicroBatches = 8;
+constexpr int kGridSteps = 4;
+constexpr int kGridMicroBatches = 8;
 
 // Words, heads and inner columns that 8 devices divide; 16 layers, a stage each for 8 x 2.
 inline GptConfig DividedGpt(bool tied) {
@@ -62,7 +62,7 @@ struct Grid {
   int pipeline = 1, tensor = 1, data = 1, context = 1;
 };
 
-struct Result {
+struct GridResult {
   std::vector<double> losses, norms;
   std::vector<std::vector<float>> parameters;  // whole, in graph order
 };
@@ -70,7 +70,7 @@ struct Result {
 class TensorParallelTest : public testing::Test {
  protected:
   TrainingOptions OptionsOf(const std::string& scheme, Grid grid) {
-    TrainingOptions options = SmallTraining(scheme, grid.pipeline, kMicroBatches);
+    TrainingOptions options = SmallTraining(scheme, grid.pipeline, kGridMicroBatches);
     options.sizes.data_parallel = grid.data * grid.context;
     options.tensor_parallel = grid.tensor;
     options.context_parallel = grid.context;
@@ -79,7 +79,7 @@ class TensorParallelTest : public testing::Test {
   }
 
   SerialOptions SerialOf(const TrainingOptions& options) {
-    SerialOptions serial = SmallSerial(*batches_, kMicroBatches);
+    SerialOptions serial = SmallSerial(*batches_, kGridMicroBatches);
     serial.micro_batch_size = options.micro_batch_size;
     serial.optimizer = options.optimizer;
     return serial;
@@ -90,7 +90,7 @@ class TensorParallelTest : public testing::Test {
   const std::vector<double>& SerialOnce(const ModelGraph& graph, const TrainingOptions& options,
                                         Known* known) {
     std::vector<double>& losses = (*known)[{options.micro_batch_size, options.optimizer.clip_norm}];
-    if (losses.empty()) losses = SerialLosses(graph, SerialOf(options), kSteps);
+    if (losses.empty()) losses = SerialLosses(graph, SerialOf(options), kGridSteps);
     return losses;
   }
 
@@ -130,19 +130,19 @@ class TensorParallelTest : public testing::Test {
     }
   }
 
-  Result Train(const ModelGraph& graph, const TrainingOptions& options) {
+  GridResult Train(const ModelGraph& graph, const TrainingOptions& options) {
     return Train(graph, *batches_, options);
   }
-  Result Train(const ModelGraph& graph, const BatchSource& batches,
-               const TrainingOptions& options) {
-    Result run;
+  GridResult Train(const ModelGraph& graph, const BatchSource& batches,
+                   const TrainingOptions& options) {
+    GridResult run;
     auto training = PipelineTraining::Create(graph, batches, options);
     EXPECT_THAT(training, IsOk());
     if (!training.ok()) return run;
     const auto predicted = Simulate((*training)->program(), (*training)->costs());
     EXPECT_THAT(predicted, IsOk());
     if (!predicted.ok()) return run;
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kGridSteps; ++step) {
       const absl::StatusOr<TrainingStep> done = (*training)->Step();
       EXPECT_THAT(done, IsOk());
       if (!done.ok()) return run;
@@ -163,7 +163,7 @@ class TensorParallelTest : public testing::Test {
     return run;
   }
 
-  void ExpectTrainsAsSerial(const ModelGraph& graph, const Result& run,
+  void ExpectTrainsAsSerial(const ModelGraph& graph, const GridResult& run,
                             const TrainingOptions& options, const std::vector<double>& serial) {
     SchemeResult scheme;
     scheme.scheme = options.scheme;

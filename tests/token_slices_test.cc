@@ -23,7 +23,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int kSteps = 3;
+constexpr int kSliceSteps = 3;
 
 class TokenSlices : public testing::Test {
  protected:
@@ -40,7 +40,7 @@ class TokenSlices : public testing::Test {
     const absl::StatusOr<Trace> predicted = Simulate(training->program(), training->costs());
     EXPECT_THAT(predicted, IsOk());
     std::vector<double> losses;
-    for (int i = 0; predicted.ok() && i < kSteps; ++i) {
+    for (int i = 0; predicted.ok() && i < kSliceSteps; ++i) {
       const absl::StatusOr<TrainingStep> step = training->Step();
       EXPECT_THAT(step, IsOk());
       if (!step.ok()) break;
@@ -67,7 +67,7 @@ class TokenSlices : public testing::Test {
   }
   static std::vector<double> LossesOf(SerialTrainer* trainer) {
     std::vector<double> losses;
-    for (int i = 0; i < kSteps; ++i) losses.push_back(trainer->Step().value());
+    for (int i = 0; i < kSliceSteps; ++i) losses.push_back(trainer->Step().value());
     return losses;
   }
 
@@ -153,7 +153,8 @@ TEST_F(TokenSlices, AnyValidOrderTrains) {
     ASSERT_NE(training, nullptr);
     const std::vector<double> losses = Losses(training.get());
     ASSERT_EQ(losses.size(), expected.size());
-    for (int i = 0; i < kSteps; ++i) EXPECT_NEAR(losses[i], expected[i], 1e-5 * expected[i]) << i;
+    for (int i = 0; i < kSliceSteps; ++i)
+      EXPECT_NEAR(losses[i], expected[i], 1e-5 * expected[i]) << i;
   }
 }
 
@@ -176,7 +177,8 @@ TEST_F(TokenSlices, GroupsShareTheSamplesOfASlice) {
   EXPECT_EQ(training->slices(), (std::vector<int64_t>{3, 3, 2}));
   const std::vector<double> losses = Losses(training.get(), /*exact_memory=*/false);
   ASSERT_EQ(losses.size(), expected.size());
-  for (int i = 0; i < kSteps; ++i) EXPECT_NEAR(losses[i], expected[i], 1e-5 * expected[i]) << i;
+  for (int i = 0; i < kSliceSteps; ++i)
+    EXPECT_NEAR(losses[i], expected[i], 1e-5 * expected[i]) << i;
 }
 
 TEST_F(TokenSlices, LaterSlicesCostMore) {

@@ -43,7 +43,7 @@ class Eventful : public RandomData {
   mutable std::atomic<bool> raised_{false};
 };
 
-ModelGraph Network() { return SmallNets(/*dropout=*/0, Activation::kRelu)[3]; }  // CANDLE-Uno
+ModelGraph CandleUno() { return SmallNets(/*dropout=*/0, Activation::kRelu)[3]; }  // CANDLE-Uno
 
 class TrainPartTest : public testing::Test {
  protected:
@@ -64,7 +64,7 @@ class TrainPartTest : public testing::Test {
 
   static StudyPart Part(int64_t interrupt_at, int64_t diverge_at) {
     StudyPart part;
-    part.graph = Network();
+    part.graph = CandleUno();
     part.parallel_stages = *BranchStages(part.graph, 1);
     part.train = std::make_shared<Eventful>(TestFieldsOf(part.graph), interrupt_at, diverge_at);
     part.held_out = std::make_shared<RandomData>(TestFieldsOf(part.graph));

@@ -19,19 +19,19 @@
 namespace pipelab {
 namespace {
 
-constexpr int kSteps = 20;
+constexpr int kVocabularySteps = 20;
 
-struct Case {
+struct VocabularyCase {
   const char* scheme;
   int devices, micro_batches, barriers;
   bool tied;
   const char* recompute = "none";
 };
 
-class Vocabulary : public testing::TestWithParam<Case> {};
+class Vocabulary : public testing::TestWithParam<VocabularyCase> {};
 
 TEST_P(Vocabulary, TrainsAsSerial) {
-  const Case& c = GetParam();
+  const VocabularyCase& c = GetParam();
   const ModelGraph whole = SmallGpt(c.tied);
   const std::unique_ptr<BatchSource> batches = SmallText();
   PIPELAB_ASSERT_OK_AND_ASSIGN(
@@ -49,26 +49,30 @@ TEST_P(Vocabulary, TrainsAsSerial) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph, *batches, options));
   SerialOptions serial = SmallSerial(*batches, c.micro_batches);
   serial.stage_of_layer = options.stage_of_layer;  // a stage's own gradients are summed first
-  const std::vector<double> losses = LossesAsPredicted(training.get(), kSteps);
-  EXPECT_EQ(losses, SerialLosses(graph, serial, kSteps));
+  const std::vector<double> losses = LossesAsPredicted(training.get(), kVocabularySteps);
+  EXPECT_EQ(losses, SerialLosses(graph, serial, kVocabularySteps));
   EXPECT_LT(losses.back(), 0.95 * losses.front());
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, Vocabulary,
-    testing::Values(Case{"vocab_1f1b", 1, 2, 2, false}, Case{"vocab_1f1b", 2, 4, 2, false},
-                    Case{"vocab_1f1b", 2, 4, 1, false}, Case{"vocab_1f1b", 4, 8, 2, true},
-                    Case{"vocab_1f1b", 4, 8, 1, true}, Case{"vocab_1f1b", 3, 2, 2, false},
-                    Case{"vocab_1f1b", 8, 16, 1, false}, Case{"vocab_interlaced", 2, 4, 2, false},
-                    Case{"vocab_interlaced", 3, 7, 1, false},
-                    Case{"vocab_interlaced", 4, 8, 2, true}, Case{"vocab_v_half", 2, 4, 2, false},
-                    Case{"vocab_v_half", 4, 8, 1, true}, Case{"vocab_v_half", 4, 6, 2, false},
-                    Case{"vocab_1f1b", 4, 8, 2, false, "full"},
-                    Case{"vocab_1f1b", 4, 8, 1, true, "blocks"},
-                    Case{"vocab_v_half", 2, 4, 1, false, "full"},
-                    Case{"vocab_interlaced", 3, 6, 2, false, "blocks"}),
+    testing::Values(
+        VocabularyCase{"vocab_1f1b", 1, 2, 2, false}, VocabularyCase{"vocab_1f1b", 2, 4, 2, false},
+        VocabularyCase{"vocab_1f1b", 2, 4, 1, false}, VocabularyCase{"vocab_1f1b", 4, 8, 2, true},
+        VocabularyCase{"vocab_1f1b", 4, 8, 1, true}, VocabularyCase{"vocab_1f1b", 3, 2, 2, false},
+        VocabularyCase{"vocab_1f1b", 8, 16, 1, false},
+        VocabularyCase{"vocab_interlaced", 2, 4, 2, false},
+        VocabularyCase{"vocab_interlaced", 3, 7, 1, false},
+        VocabularyCase{"vocab_interlaced", 4, 8, 2, true},
+        VocabularyCase{"vocab_v_half", 2, 4, 2, false},
+        VocabularyCase{"vocab_v_half", 4, 8, 1, true},
+        VocabularyCase{"vocab_v_half", 4, 6, 2, false},
+        VocabularyCase{"vocab_1f1b", 4, 8, 2, false, "full"},
+        VocabularyCase{"vocab_1f1b", 4, 8, 1, true, "blocks"},
+        VocabularyCase{"vocab_v_half", 2, 4, 1, false, "full"},
+        VocabularyCase{"vocab_interlaced", 3, 6, 2, false, "blocks"}),
     [](const auto& info) {
-      const Case& c = info.param;
+      const VocabularyCase& c = info.param;
       return c.scheme + std::to_string(c.devices) + "_" + std::to_string(c.micro_batches) + "_" +
              std::to_string(c.barriers) + (c.tied ? "_tied" : "") + "_" + c.recompute;
     });
@@ -86,8 +90,9 @@ TEST(VocabularyOfOnePart, HasTheWholeModelsLosses) {
       }
     }
     const SerialOptions serial = SmallSerial(*batches, /*micro_batches=*/4);
-    ExpectWithinTolerance(SerialLosses(sharded.graph, serial, kSteps), SmallTraining("1f1b", 1, 4),
-                          SerialLosses(whole, serial, kSteps));
+    ExpectWithinTolerance(SerialLosses(sharded.graph, serial, kVocabularySteps),
+                          SmallTraining("1f1b", 1, 4),
+                          SerialLosses(whole, serial, kVocabularySteps));
   }
 }
 

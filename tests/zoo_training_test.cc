@@ -21,7 +21,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int kSteps = 4;
+constexpr int kZooSteps = 4;
 
 class ZooTraining : public testing::TestWithParam<int> {
  protected:
@@ -29,7 +29,7 @@ class ZooTraining : public testing::TestWithParam<int> {
   std::vector<double> Serial(const TrainingOptions& options, const ModelPartition& partition) {
     SerialOptions serial = SmallSerial(data_, options.sizes.micro_batches);
     if (!SumsInLayerOrder(graph_, partition)) serial.stage_of_layer = partition.stage_of_layer;
-    return SerialLosses(graph_, serial, kSteps);
+    return SerialLosses(graph_, serial, kZooSteps);
   }
 
   void Check(const TrainingOptions& options) {
@@ -40,12 +40,12 @@ class ZooTraining : public testing::TestWithParam<int> {
     result.sizes = options.sizes;
     result.must_be_bit_equal = KeepsMicroBatchOrder(training->program().schedule);
     EXPECT_TRUE(result.must_be_bit_equal);
-    result.losses = LossesAsPredicted(training.get(), kSteps);
+    result.losses = LossesAsPredicted(training.get(), kZooSteps);
     const Equality equality = CompareLosses(result, Serial(options, training->partition()));
     EXPECT_TRUE(equality.ok) << equality.text;
     // The steps change the loss, and differ from one another.
     EXPECT_EQ(std::set<double>(result.losses.begin(), result.losses.end()).size(),
-              static_cast<size_t>(kSteps));
+              static_cast<size_t>(kZooSteps));
     ++checked_;
   }
 

@@ -1,6 +1,5 @@
-// tools/bazel run //experiments:all -- --quick
-//
-// Runs every study, each into results/NAME, and writes results/RESULTS.md.
+#include "experiments/all/all.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -23,22 +22,23 @@
 #include "experiments/flags.h"
 #include "experiments/published/coverage.h"
 #include "experiments/report/environment.h"
+#include "experiments/study_flags.h"
 #include "experiments/waiting.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, out, "", "folder of the results; empty: results of the checkout");
-ABSL_FLAG(bool, quick, false, "each study's --quick: all within minutes");
-ABSL_FLAG(std::string, only, "", "studies to run, separated by commas; empty: all");
-ABSL_FLAG(std::string, skip, "", "studies to leave out");
-ABSL_FLAG(bool, verbose, false,
-          "show all that the studies say while they run, instead of a line every half minute");
-ABSL_FLAG(bool, update, false,
-          "write the claims of the studies that ran and, with --quick, the deterministic columns, "
-          "that they record, to experiments/results");
-
 namespace pipelab {
 namespace {
+
+STUDY_FLAG(std::string, out, "", "folder of the results; empty: results of the checkout");
+STUDY_FLAG(bool, quick, false, "each study's --quick: all within minutes");
+STUDY_FLAG(std::string, only, "", "studies to run, separated by commas; empty: all");
+STUDY_FLAG(std::string, skip, "", "studies to leave out");
+STUDY_FLAG(bool, verbose, false,
+           "show all that the studies say while they run, instead of a line every half minute");
+STUDY_FLAG(bool, update, false,
+           "write the claims of the studies that ran and, with --quick, the deterministic columns, "
+           "that they record, to experiments/results");
 
 constexpr char kClaimRecords[] = "claims";  // experiments/results/claims.csv
 
@@ -58,8 +58,8 @@ absl::StatusOr<std::set<std::string>> Names(absl::string_view option, const std:
   return names;
 }
 
-absl::StatusOr<std::vector<StudyProgram>> Chosen() {
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StudyProgram> all, StudyPrograms());
+absl::StatusOr<std::vector<StudyProgram>> Chosen(const std::vector<std::string>& names) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StudyProgram> all, StudyPrograms(names));
   PIPELAB_ASSIGN_OR_RETURN(const auto only, Names("--only", absl::GetFlag(FLAGS_only), all));
   PIPELAB_ASSIGN_OR_RETURN(const auto skip, Names("--skip", absl::GetFlag(FLAGS_skip), all));
   std::vector<StudyProgram> chosen;
@@ -157,7 +157,7 @@ absl::Status CheckClaimRecords(const std::vector<StudyOutcome>& outcomes, bool q
                                           absl::StrJoin(unanswered, "; ")));
 }
 
-absl::Status Run(const std::vector<std::string>& words) {
+absl::Status Run(const std::vector<std::string>& names, const std::vector<std::string>& words) {
   if (!words.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", words[0], "': not an option; options begin with --"));
@@ -169,8 +169,10 @@ absl::Status Run(const std::vector<std::string>& words) {
   options.out = absl::GetFlag(FLAGS_out);
   options.out =
       options.out.empty() ? ResolveOutputPath("", ".") : ResolveOutputPath(options.out, "");
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StudyProgram> studies, Chosen());
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StudyProgram> studies, Chosen(names));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<PublishedItem> items, PublishedItems());
+  // Told before hours of work where the committed claims are not at hand.
+  PIPELAB_RETURN_IF_ERROR(CommittedClaims().status());
   PIPELAB_RETURN_IF_ERROR(CheckWritableDirectory("--out", options.out));
   std::vector<StudyOutcome> outcomes;
   int failed = 0, missed = 0;
@@ -208,12 +210,14 @@ absl::Status Run(const std::vector<std::string>& words) {
 }
 
 }  // namespace
-}  // namespace pipelab
 
-int main(int argc, char** argv) {
-  return pipelab::RunMain(
+int RunAllStudies(int argc, char** argv, const std::vector<std::string>& studies) {
+  RegisterStudyFlags(__FILE__);
+  return RunMain(
       argc, argv, "//experiments:all",
       "Runs every study, each into a folder of its own, and writes RESULTS.md: what was claimed, "
       "published and found, what is missed first.",
-      pipelab::Run);
+      [&](const std::vector<std::string>& words) { return Run(studies, words); });
 }
+
+}  // namespace pipelab

@@ -19,8 +19,11 @@ namespace pipelab {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 Claim Gain(const std::string& id, double ours) {
   Claim c = PaperClaim(id, "faster | than the other", "Paper, Table 1", "read");
@@ -246,9 +249,9 @@ TEST(RunStudiesTest, CountsLinesThatDiffer) {
 TEST(RunStudiesTest, AStudyThatFailsIsAnOutcome) {
   RunStudiesOptions options;
   options.out = JoinPath(testing::TempDir(), "outcomes");
-  EXPECT_THAT(RunStudy({"x", "/no/such/program"}, options).failure, HasSubstr("does not run"));
-  EXPECT_THAT(RunStudy({"x", "/bin/false"}, options).failure, HasSubstr("exit code 1"));
-  const StudyOutcome silent = RunStudy({"x", "/bin/true"}, options);
+  EXPECT_THAT(RunStudy({"x", {"/no/such/program"}}, options).failure, HasSubstr("does not run"));
+  EXPECT_THAT(RunStudy({"x", {"/bin/false"}}, options).failure, HasSubstr("exit code 1"));
+  const StudyOutcome silent = RunStudy({"x", {"/bin/true"}}, options);
   EXPECT_EQ(silent.failure, "wrote no result");
   EXPECT_FALSE(silent.result.has_value());
 }
@@ -264,12 +267,13 @@ TEST(RunStudiesTest, SaysALineNowAndThen) {
   EXPECT_EQ(lines.Add("\n\n", at(100)), "");  // nothing new
 }
 
-TEST(RunStudiesTest, ReadsTheList) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const auto programs, ParseStudyPrograms("a x/a\nb y/b\n", "f"));
+TEST(RunStudiesTest, StudiesAreThisProgramButTheQuickstart) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const auto programs, StudyPrograms({"quickstart", "travel"}));
   ASSERT_EQ(programs.size(), 2u);
-  EXPECT_EQ(programs[1].path, "y/b");
-  EXPECT_THAT(std::string(ParseStudyPrograms("a\n", "f").status().message()),
-              HasSubstr("f: \"a\""));
+  EXPECT_EQ(programs[0].name, "quickstart");
+  EXPECT_THAT(programs[0].command, ElementsAre(EndsWith("/quickstart")));
+  EXPECT_EQ(programs[1].name, "travel");
+  EXPECT_THAT(programs[1].command, ElementsAre(StartsWith("/"), "travel"));
 }
 
 TEST(CoverageTest, EveryItemIsAnsweredOrSaysWhyNot) {

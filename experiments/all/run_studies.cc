@@ -8,9 +8,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "experiments/waiting.h"
@@ -21,28 +19,24 @@
 namespace pipelab {
 namespace {
 
-constexpr char kList[] = "experiments/studies.txt";
+constexpr char kAnyReference[] = "experiments/results/claims.csv";
+// A study that is a program of its own, in the folder of the others' program.
+constexpr char kOwnProgram[] = "quickstart";
 constexpr absl::Duration kLongest = absl::Hours(24), kNowAndThen = absl::Seconds(30);
 
 // The folder that holds the program's data: where `bazel run` and tests start it, else beside it.
 absl::StatusOr<std::string> DataRoot() {
-  if (PathExists(kList)) return std::string(".");
+  if (PathExists(kAnyReference)) return std::string(".");
   if (const char* tests = std::getenv("TEST_SRCDIR")) {  // a test may run in another folder
     const std::string root = JoinPath(tests, "pipelab");
-    if (PathExists(JoinPath(root, kList))) return root;
+    if (PathExists(JoinPath(root, kAnyReference))) return root;
   }
   std::error_code error;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
   std::string beside = absl::StrCat(self, ".runfiles/pipelab");
-  if (!error && PathExists(JoinPath(beside, kList))) return beside;
-  return absl::NotFoundError(
-      absl::StrCat(kList, ": not found; start the program with tools/bazel run //experiments:all"));
-}
-
-std::string Absolute(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
-  return error ? path : absolute.lexically_normal().string();
+  if (!error && PathExists(JoinPath(beside, kAnyReference))) return beside;
+  return absl::NotFoundError(absl::StrCat(
+      kAnyReference, ": not found; start the program with tools/bazel run //experiments:all"));
 }
 
 // Changes with every result that a study writes.
@@ -54,26 +48,18 @@ std::filesystem::file_time_type WrittenAt(const std::string& folder) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<StudyProgram>> ParseStudyPrograms(absl::string_view text,
-                                                             absl::string_view what) {
+absl::StatusOr<std::vector<StudyProgram>> StudyPrograms(const std::vector<std::string>& names) {
+  std::error_code error;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (error) return absl::InternalError(absl::StrCat("/proc/self/exe: ", error.message()));
   std::vector<StudyProgram> programs;
-  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    const std::vector<std::string> words = absl::StrSplit(line, ' ');
-    if (words.size() != 2 || words[0].empty() || words[1].empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(what, ": \"", line, "\": must be a name and a path"));
+  for (const std::string& name : names) {
+    if (name == kOwnProgram) {
+      programs.push_back({name, {JoinPath(self.substr(0, self.rfind('/')), name)}});
+    } else {
+      programs.push_back({name, {self, name}});
     }
-    programs.push_back({words[0], words[1]});
   }
-  return programs;
-}
-
-absl::StatusOr<std::vector<StudyProgram>> StudyPrograms() {
-  PIPELAB_ASSIGN_OR_RETURN(const std::string root, DataRoot());
-  const std::string file = JoinPath(root, kList);
-  PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
-  PIPELAB_ASSIGN_OR_RETURN(std::vector<StudyProgram> programs, ParseStudyPrograms(text, file));
-  for (StudyProgram& p : programs) p.path = Absolute(JoinPath(root, p.path));
   return programs;
 }
 
@@ -94,7 +80,8 @@ StudyOutcome RunStudy(const StudyProgram& study, const RunStudiesOptions& option
   StudyOutcome outcome;
   outcome.name = study.name;
   const std::string folder = JoinPath(options.out, study.name);
-  std::vector<std::string> command = {study.path, absl::StrCat("--out=", folder)};
+  std::vector<std::string> command = study.command;
+  command.push_back(absl::StrCat("--out=", folder));
   if (options.quick) command.push_back("--quick");
   ProcessOptions process;
   process.timeout = kLongest;

@@ -1,6 +1,6 @@
 // Runs studies as programs, one after the other, each into a folder of its own.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(const std::vector<StudyProgram> all, StudyPrograms());
+//   PIPELAB_ASSIGN_OR_RETURN(const std::vector<StudyProgram> all, StudyPrograms({"travel"}));
 //   StudyOutcome o = RunStudy(all[0], {.quick = true, .out = "results"});
 //
 // A study that fails is an outcome, not an error: the others still run.
@@ -18,14 +18,13 @@
 namespace pipelab {
 
 struct StudyProgram {
-  std::string name, path;
+  std::string name;
+  std::vector<std::string> command;  // the program and its first arguments; options follow
 };
 
-// Those of experiments/studies.bzl, in its order. NotFound where the program's data are not beside
-// it.
-absl::StatusOr<std::vector<StudyProgram>> StudyPrograms();
-absl::StatusOr<std::vector<StudyProgram>> ParseStudyPrograms(absl::string_view text,
-                                                             absl::string_view what);
+// This program, which is pipelab_study (study_program.cc), with the names of studies; "quickstart"
+// is the program of that name beside it.
+absl::StatusOr<std::vector<StudyProgram>> StudyPrograms(const std::vector<std::string>& names);
 
 struct RunStudiesOptions {
   bool quick = false;

@@ -16,20 +16,22 @@
 #include "experiments/bidirectional/scheme_throughput.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, cluster, "dgx-a100", "a cluster's name, or a file (docs/clusters.md)");
-ABSL_FLAG(std::string, models, "bert-64,gpt-96", "published models, or files (docs/models.md)");
-ABSL_FLAG(std::string, devices, "8,16,32", "numbers of GPUs, multiples of the pipeline's");
-ABSL_FLAG(int, pipeline, 8, "devices of a pipeline");
-ABSL_FLAG(std::string, micro_batches, "8,16,32",
-          "micro-batches of a pipeline and step, beside the authors'");
-ABSL_FLAG(int64_t, micro_batch_size, 0, "samples of a micro-batch; 0: the authors'");
-
 namespace pipelab {
 namespace {
+
+STUDY_FLAG(std::string, cluster, "dgx-a100", "a cluster's name, or a file (docs/clusters.md)");
+STUDY_FLAG(std::string, models, "bert-64,gpt-96", "published models, or files (docs/models.md)");
+STUDY_FLAG(std::string, devices, "8,16,32", "numbers of GPUs, multiples of the pipeline's");
+STUDY_FLAG(int, pipeline, 8, "devices of a pipeline");
+STUDY_FLAG(std::string, micro_batches, "8,16,32",
+           "micro-batches of a pipeline and step, beside the authors'");
+STUDY_FLAG(int64_t, micro_batch_size, 0, "samples of a micro-batch; 0: the authors'");
 
 absl::StatusOr<std::vector<int>> Numbers(absl::string_view option, const std::string& text) {
   std::vector<int> numbers;
@@ -91,10 +93,10 @@ absl::Status Run(StudyRun* study) {
 }
 
 }  // namespace
-}  // namespace pipelab
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunBidirectionalComparisonStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "bidirectional_comparison";
   info.title = "Pipelines in both directions beside pipelines in one";
   info.summary =
@@ -102,5 +104,7 @@ int main(int argc, char** argv) {
       "specification: throughput, bubble and memory.";
   info.quick = {{"devices", "8,32"}, {"micro_batches", "8,32"}};
   info.quick_leaves_out = "16 GPUs, and 16 micro-batches";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, Run);
 }
+
+}  // namespace pipelab

@@ -27,8 +27,8 @@ bool OfOneKind(const PlanProblem& problem) {
 }
 
 // In the problem's unit, simulated ones in seconds.
-absl::StatusOr<double> Judged(const PlanProblem& problem, const Plan& plan,
-                              const PlanSimulator* simulator) {
+absl::StatusOr<double> JudgedTime(const PlanProblem& problem, const Plan& plan,
+                                  const PlanSimulator* simulator) {
   if (simulator != nullptr) return simulator->StepSeconds(plan);
   Plan judged = plan;
   if (!OfOneKind(problem)) {
@@ -70,22 +70,23 @@ absl::StatusOr<std::vector<Plan>> PlansOf(const Planner& planner, const PlanProb
 }
 
 // The best so far, by one price.
-struct Found {
+struct FoundPlan {
   double value = std::numeric_limits<double>::infinity();
   Plan plan;
 };
 
 // A planner's line: its best plan's figure, or why it has none. What is left after the deadline is
 // not judged, but for the first.
-std::vector<std::string> Judge(const PlanProblem& problem, const std::vector<Plan>& plans,
-                               const PlanSimulator* simulator, absl::Time deadline, Found* best) {
+std::vector<std::string> JudgePlans(const PlanProblem& problem, const std::vector<Plan>& plans,
+                                    const PlanSimulator* simulator, absl::Time deadline,
+                                    FoundPlan* best) {
   double shortest = std::numeric_limits<double>::infinity();
   std::string reason = "no plan";
   absl::Duration search;
   for (const Plan& plan : plans) search += plan.search_time;
   for (size_t i = 0; i < plans.size(); ++i) {
     if (!plans[i].has_plan() || (i > 0 && absl::Now() > deadline)) continue;
-    const absl::StatusOr<double> time = Judged(problem, plans[i], simulator);
+    const absl::StatusOr<double> time = JudgedTime(problem, plans[i], simulator);
     if (!time.ok()) {
       if (i == 0) reason = std::string(time.status().message());
       continue;
@@ -112,7 +113,7 @@ absl::StatusOr<BestPlan> FindBestPlan(const std::string& planner, const PlanProb
   if (planners.empty()) return MakePlan(planner, problem, options).status();  // no such planner
   const bool limited = options.time_limit < absl::InfiniteDuration();
   const absl::Time deadline = absl::Now() + options.time_limit;
-  Found found;
+  FoundPlan found;
   std::vector<Plan> without;  // the first planner's, if none has a plan
   absl::Status refused = absl::OkStatus();
   std::vector<std::vector<std::string>> lines = {
@@ -133,7 +134,7 @@ absl::StatusOr<BestPlan> FindBestPlan(const std::string& planner, const PlanProb
       continue;
     }
     if (without.empty()) without.push_back((*plans)[0]);
-    lines.push_back(Judge(problem, *plans, simulator, deadline, &found));
+    lines.push_back(JudgePlans(problem, *plans, simulator, deadline, &found));
   }
   if (without.empty()) return refused;
   BestPlan best;

@@ -35,7 +35,7 @@ bool TakeNumber(absl::string_view name, absl::string_view* text, int64_t* value)
 }
 
 // The validator's line, taken apart: what it does not name is null.
-nlohmann::json Verdict(const absl::Status& status) {
+nlohmann::json ScheduleVerdict(const absl::Status& status) {
   nlohmann::json verdict = {{"schema", kOutputSchema}, {"valid", status.ok()}};
   if (status.ok()) return verdict;
   absl::string_view text = status.message();
@@ -65,7 +65,7 @@ absl::Status CheckCommand(const Words& words) {
                            ReadScheduleInput(words, /*takes_scheme=*/false));
   const absl::Status valid = Validate(input.schedule);
   if (input.kind == InputKind::kJson) {
-    PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", Line(Verdict(valid))));
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", Line(ScheduleVerdict(valid))));
     // The verdict is the only line: an error without a message prints nothing more.
     return valid.ok() ? valid : absl::FailedPreconditionError("");
   }

@@ -25,8 +25,8 @@ nlohmann::json Invalid(absl::string_view reason) {
   return {{"schema", kOutputSchema}, {"valid", false}, {"reason", reason}};
 }
 
-nlohmann::json AsJson(const PlanProblem& problem, const Plan& plan,
-                      const absl::StatusOr<PlanReport>& report) {
+nlohmann::json CheckedPlanJson(const PlanProblem& problem, const Plan& plan,
+                               const absl::StatusOr<PlanReport>& report) {
   if (!report.ok()) return Invalid(report.status().message());
   return {{"schema", kOutputSchema},
           {"valid", true},
@@ -63,7 +63,7 @@ absl::Status CheckPlanCommand(const Words& words) {
   const absl::StatusOr<PlanReport> report = CheckPlan(problem, plan);
   if (!json_out.empty()) {
     PIPELAB_RETURN_IF_ERROR(
-        WriteOutput("--json_out", json_out, DumpJson(AsJson(problem, plan, report))));
+        WriteOutput("--json_out", json_out, DumpJson(CheckedPlanJson(problem, plan, report))));
     // With the verdict on stdout an error without a message prints nothing more.
     if (json_out == "-") return report.ok() ? absl::OkStatus() : absl::FailedPreconditionError("");
   }

@@ -58,7 +58,7 @@ absl::StatusOr<Compared> Evaluate(const std::string& word) {
                         absl::StrCat(word, ": ", prediction.status().message()));
   }
   c.prediction = *std::move(prediction);
-  PIPELAB_ASSIGN_OR_RETURN(c.note, CalibrationNote(on->step(), predict));
+  PIPELAB_ASSIGN_OR_RETURN(c.note, CalibrationNote(on->step(), c.prediction.step_time, predict));
   PIPELAB_ASSIGN_OR_RETURN(c.breakdown, BreakDown(on->step(), c.prediction));
   c.fits = CheckMemory(c.prediction).ok();
   return c;
@@ -89,7 +89,7 @@ std::string TableOf(const std::vector<Compared>& all) {
 }
 
 // By what the winner wins: of a step's parts the one with the largest difference to the next.
-std::string Verdict(const std::vector<Compared>& all) {
+std::string FastestText(const std::vector<Compared>& all) {
   std::vector<const Compared*> order;
   for (const Compared& c : all) {
     if (c.fits) order.push_back(&c);
@@ -144,7 +144,7 @@ absl::Status CompareCommand(const Words& words) {
       if (c.note.empty()) continue;
       absl::StrAppend(&text, c.prediction.step.config.ToString(), "\n", c.note, "\n");
     }
-    absl::StrAppend(&text, TableOf(all), "\n", Verdict(all));
+    absl::StrAppend(&text, TableOf(all), "\n", FastestText(all));
     for (const Compared& c : all) {
       absl::StrAppend(&text, "\n", c.prediction.step.config.ToString(), "\n",
                       TimelineText(c.prediction.trace, absl::GetFlag(FLAGS_columns)));

@@ -87,7 +87,7 @@ absl::StatusOr<std::vector<Neighbour>> FindNeighbours(const Evaluation& e, StepC
   PIPELAB_ASSIGN_OR_RETURN(space.memory, UsableMemory(cache->model().cluster->device.memory.value));
   space.top = kWays * (top + 1);  // the recipe itself may be among them
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<RankedStep> best,
-                           Neighbours(cache, e.recipe().config, space));
+                           NeighboursOf(cache, e.recipe().config, space));
   std::vector<Neighbour> neighbours;
   std::set<std::string> kinds;
   for (const RankedStep& r : best) {
@@ -111,8 +111,8 @@ std::vector<std::string> Assumptions(const Recipe& r) {
   const auto fused = [](bool is) { return is ? "fused" : "unfused"; };
   std::vector<std::string> all = {
       absl::StrCat("kernels and kept activations: Megatron-LM's, attention ",
-                   fused(r.attention == AttentionKernels::kFused), ", loss ",
-                   fused(r.loss == LossKernels::kFused)),
+                   fused(r.attention == AttentionImplementation::kFused), ", loss ",
+                   fused(r.loss == LossImplementation::kFused)),
       absl::StrCat("state of a parameter: weight ", r.config.state.weights, " bytes, gradient ",
                    r.config.state.gradients, ", the optimizer's ",
                    r.config.state.OptimizerBytes(r.optimizer_tensors),
@@ -132,7 +132,7 @@ std::string WithoutLists(const std::string& changes) {
   return absl::StrCat(changes.substr(0, begin), "[[...", changes.substr(end));
 }
 
-std::string AsText(const Evaluation& e, const std::string& note) {
+std::string EvaluationText(const Evaluation& e, const std::string& note) {
   const StepPrediction& p = e.prediction;
   const StepBreakdown& b = e.breakdown;
   const StepConfig& c = e.recipe().config;
@@ -168,7 +168,7 @@ std::string AsText(const Evaluation& e, const std::string& note) {
   return absl::StrCat(text, "\nAll figures are simulated.\n");
 }
 
-nlohmann::json AsJson(const Evaluation& e, const std::string& note) {
+nlohmann::json EvaluationJson(const Evaluation& e, const std::string& note) {
   nlohmann::json all = StepAsJson(e.prediction);
   if (!note.empty()) all["note"] = note.substr(0, note.size() - 1);
   const StepBreakdown& b = e.breakdown;
@@ -212,16 +212,16 @@ absl::Status EvaluateCommand(const Words& words) {
   if (top > 0) {
     PIPELAB_ASSIGN_OR_RETURN(e.neighbours, FindNeighbours(e, &cache, top));
   }
-  PIPELAB_ASSIGN_OR_RETURN(const std::string note,
-                           CalibrationNote(model, [&](const StepModel& changed) {
-                             return PredictStep(changed, config);
-                           }));
+  PIPELAB_ASSIGN_OR_RETURN(
+      const std::string note,
+      CalibrationNote(model, e.prediction.step_time,
+                      [&](const StepModel& changed) { return PredictStep(changed, config); }));
   const std::string json_out = absl::GetFlag(FLAGS_json_out);
   if (!json_out.empty()) {
-    PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", json_out, DumpJson(AsJson(e, note))));
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", json_out, DumpJson(EvaluationJson(e, note))));
   }
   if (json_out != "-") {
-    PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", AsText(e, note)));
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", EvaluationText(e, note)));
   }
   return CheckMemory(e.prediction);
 }

@@ -115,7 +115,7 @@ absl::StatusOr<PassPlan> PlanOf(const Source& source) {
   return PlanPasses(std::move(requests), options, ServingTimes::Unit());
 }
 
-absl::Status CheckFlags() {
+absl::Status CheckGenerateFlags() {
   PIPELAB_RETURN_IF_ERROR(CheckRange("--new_tokens", absl::GetFlag(FLAGS_new_tokens), 1, 1 << 20));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--devices", absl::GetFlag(FLAGS_devices), 1, 1024));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--groups", absl::GetFlag(FLAGS_groups), 0, 1 << 16));
@@ -155,7 +155,7 @@ absl::Status TakeWeights(const Source& source, StageParameters* stage) {
   return absl::OkStatus();
 }
 
-std::string AsText(const Source& source, const Generated& made) {
+std::string GeneratedText(const Source& source, const Generated& made) {
   std::string out;
   int64_t tokens = 0;
   for (size_t r = 0; r < made.tokens.size(); ++r) {
@@ -179,7 +179,7 @@ std::string AsText(const Source& source, const Generated& made) {
   return out;
 }
 
-nlohmann::json AsJson(const Source& source, const Generated& made) {
+nlohmann::json GeneratedJson(const Source& source, const Generated& made) {
   nlohmann::json all = {{"schema", kOutputSchema},
                         {"seconds", ToSeconds(made.trace.makespan)},
                         {"requests", nlohmann::json::array()},
@@ -196,7 +196,7 @@ nlohmann::json AsJson(const Source& source, const Generated& made) {
 absl::Status GenerateCommand(const Words& words) {
   PIPELAB_RETURN_IF_ERROR(
       CheckOptionsAlone(words, "generate", ": --resume=gpt.safetensors --prompt=\"It is\""));
-  PIPELAB_RETURN_IF_ERROR(CheckFlags());
+  PIPELAB_RETURN_IF_ERROR(CheckGenerateFlags());
   const bool text = !absl::GetFlag(FLAGS_resume).empty();
   if (text == !absl::GetFlag(FLAGS_model).empty()) {
     return absl::InvalidArgumentError(
@@ -213,10 +213,11 @@ absl::Status GenerateCommand(const Words& words) {
   PIPELAB_ASSIGN_OR_RETURN(const Generated made, Generate(source.graph, options));
   const std::string json_out = absl::GetFlag(FLAGS_json_out);
   if (!json_out.empty()) {
-    PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", json_out, DumpJson(AsJson(source, made))));
+    PIPELAB_RETURN_IF_ERROR(
+        WriteOutput("--json_out", json_out, DumpJson(GeneratedJson(source, made))));
   }
   if (json_out == "-") return absl::OkStatus();
-  return WriteOutput("stdout", "-", AsText(source, made));
+  return WriteOutput("stdout", "-", GeneratedText(source, made));
 }
 
 }  // namespace pipelab

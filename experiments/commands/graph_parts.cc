@@ -77,8 +77,8 @@ absl::StatusOr<std::vector<int>> Fanouts() {
   return fanouts;
 }
 
-std::string Text(const CsrGraph& graph, const PartitionQuality& quality, int parts,
-                 PartitionMethod method) {
+std::string PartsText(const CsrGraph& graph, const PartitionQuality& quality, int parts,
+                      PartitionMethod method) {
   std::vector<std::vector<std::string>> lines = {{"device", "vertices", "edge ends"}};
   for (int p = 0; p < parts; ++p) {
     lines.push_back({absl::StrCat(p), absl::StrCat(quality.vertices_P[p]),
@@ -123,7 +123,7 @@ absl::Status PlanGraphParts() {
     if (out == "-") return absl::OkStatus();
   }
   return WriteOutput("stdout", "-",
-                     Text(named.graph, QualityOf(named.graph, owners, parts), parts, *method));
+                     PartsText(named.graph, QualityOf(named.graph, owners, parts), parts, *method));
 }
 
 }  // namespace pipelab

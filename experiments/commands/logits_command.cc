@@ -42,10 +42,10 @@ namespace pipelab {
 namespace {
 
 // Values and their gradients, of 4 bytes each.
-constexpr int64_t kMostParameters = 4'000'000'000;
+constexpr int64_t kMostJudgedParameters = 4'000'000'000;
 
 // What follows the last token, and how well each token but the first was foreseen.
-struct Judged {
+struct JudgedTokens {
   int64_t parameters = 0, samples = 0, tokens_per_sample = 0;
   double loss = 0;  // mean, in nats
   std::vector<float> last;
@@ -120,13 +120,13 @@ absl::StatusOr<ModelGraph> FindGraph(const std::string& word, size_t tokens) {
   return FindModel("--model", absl::StrCat(word.substr(0, word.rfind('@')), "@", tokens));
 }
 
-absl::StatusOr<Judged> Judge(const std::string& word, const std::vector<int32_t>& ids) {
+absl::StatusOr<JudgedTokens> JudgeTokens(const std::string& word, const std::vector<int32_t>& ids) {
   PIPELAB_ASSIGN_OR_RETURN(const ModelGraph graph, FindGraph(word, ids.size()));
-  Judged judged;
+  JudgedTokens judged;
   judged.parameters = graph.num_parameters();
-  if (judged.parameters > kMostParameters) {
+  if (judged.parameters > kMostJudgedParameters) {
     return absl::InvalidArgumentError(absl::StrCat("--model=", word, ": ", judged.parameters,
-                                                   " parameters; at most ", kMostParameters));
+                                                   " parameters; at most ", kMostJudgedParameters));
   }
   const LayerSpec& embedding = graph.layers[0];
   const int64_t words = embedding.data.empty() ? 0 : embedding.data[0].limit;
@@ -170,7 +170,7 @@ absl::StatusOr<Judged> Judge(const std::string& word, const std::vector<int32_t>
   return judged;
 }
 
-std::string AsText(const Judged& judged, size_t tokens, size_t top) {
+std::string LogitsText(const JudgedTokens& judged, size_t tokens, size_t top) {
   std::string text =
       absl::StrFormat("%d parameters, %d tokens in %d samples of %d\n", judged.parameters, tokens,
                       judged.samples, judged.tokens_per_sample);
@@ -207,7 +207,7 @@ absl::Status LogitsCommand(const Words& words) {
   const int top = absl::GetFlag(FLAGS_top);
   PIPELAB_RETURN_IF_ERROR(CheckRange("--top", top, 0, 1'000'000));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, Tokens());
-  PIPELAB_ASSIGN_OR_RETURN(const Judged judged, Judge(model, ids));
+  PIPELAB_ASSIGN_OR_RETURN(const JudgedTokens judged, JudgeTokens(model, ids));
   const std::string json_out = absl::GetFlag(FLAGS_json_out);
   if (!json_out.empty()) {
     nlohmann::json all = {{"schema", kOutputSchema},
@@ -218,7 +218,7 @@ absl::Status LogitsCommand(const Words& words) {
     PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", json_out, DumpJson(all)));
   }
   if (json_out == "-") return absl::OkStatus();
-  return WriteOutput("stdout", "-", AsText(judged, ids.size(), static_cast<size_t>(top)));
+  return WriteOutput("stdout", "-", LogitsText(judged, ids.size(), static_cast<size_t>(top)));
 }
 
 }  // namespace pipelab

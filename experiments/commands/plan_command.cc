@@ -85,7 +85,7 @@ std::string LayersText(const PlanStage& stage, const PlanProblem& problem) {
   return absl::StrJoin(parts, ", ");
 }
 
-std::string Table(const Plan& plan, const PlanProblem& problem, const PlanReport& report) {
+std::string PlanTable(const Plan& plan, const PlanProblem& problem, const PlanReport& report) {
   std::vector<std::vector<std::string>> lines = {
       {"stage", "copies", "tensor", "time", "memory", "layers", ""},
       {"", "", "", problem.time_unit, "GiB", "", ""}};
@@ -114,7 +114,7 @@ std::string Gap(const Plan& plan) {
                          plan.bound_reason);
 }
 
-absl::StatusOr<std::string> Text(const Plan& plan, const PlanProblem& problem) {
+absl::StatusOr<std::string> PlanText(const Plan& plan, const PlanProblem& problem) {
   const std::string unit = ObjectiveUnit(problem, plan.objective);
   std::string text = absl::StrFormat("%s: %s, in %.4f s\n", plan.planner, PlanStateName(plan.state),
                                      absl::ToDoubleSeconds(plan.search_time));
@@ -125,8 +125,8 @@ absl::StatusOr<std::string> Text(const Plan& plan, const PlanProblem& problem) {
   absl::StrAppendFormat(&text,
                         "\n%s\n%s %.9g %s; lower bound %.9g (%s; work over devices %.9g, "
                         "largest operator %.9g)\n",
-                        Table(plan, problem, report), PlanObjectiveName(plan.objective), plan.value,
-                        unit, plan.lower_bound, Gap(plan), report.work_bound,
+                        PlanTable(plan, problem, report), PlanObjectiveName(plan.objective),
+                        plan.value, unit, plan.lower_bound, Gap(plan), report.work_bound,
                         report.operator_bound);
   absl::StrAppendFormat(&text,
                         "a batch of %d with fill and drain: %.6g; %d devices of %d; "
@@ -163,7 +163,7 @@ absl::Status PlanCommand(const Words& words) {
   const std::string json = absl::GetFlag(FLAGS_json_out);
   std::string text;
   if (json != "-") {
-    PIPELAB_ASSIGN_OR_RETURN(text, Text(plan, problem));
+    PIPELAB_ASSIGN_OR_RETURN(text, PlanText(plan, problem));
     if (!best.table.empty()) text = absl::StrCat(best.table, "\n", text);
     if (plan.has_plan() && simulator.has_value()) absl::StrAppend(&text, simulator->Timeline(plan));
   }

@@ -54,7 +54,7 @@ constexpr const char* kOfSchemes[] = {"csv",
                                       "execution",
                                       "ranks"};
 
-absl::Status CheckFlags(const std::vector<std::string>& words) {
+absl::Status CheckPlanFlags(const std::vector<std::string>& words) {
   const std::string plan = absl::StrCat("--plan=", absl::GetFlag(FLAGS_plan));
   if (words.size() > 1) {
     return absl::InvalidArgumentError(
@@ -132,7 +132,7 @@ absl::Status CheckNoPlanFlags(bool takes_model) {
 }
 
 absl::StatusOr<PlanInput> ReadPlanInput(const std::vector<std::string>& words) {
-  PIPELAB_RETURN_IF_ERROR(CheckFlags(words));
+  PIPELAB_RETURN_IF_ERROR(CheckPlanFlags(words));
   PlanInput input;
   const std::string path = absl::GetFlag(FLAGS_plan);
   input.source = absl::StrCat("--plan=", path);
@@ -163,7 +163,7 @@ absl::StatusOr<SimulatedRun> RunSimulatedPlan(const PlanInput& input) {
   };
   PIPELAB_ASSIGN_OR_RETURN(StepPrediction prediction, predict(on));
   SimulatedRun run = RunOfStep(std::move(prediction));
-  PIPELAB_ASSIGN_OR_RETURN(run.note, CalibrationNote(on, predict));
+  PIPELAB_ASSIGN_OR_RETURN(run.note, CalibrationNote(on, run.prediction.step_time, predict));
   return run;
 }
 

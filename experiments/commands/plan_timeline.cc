@@ -16,8 +16,8 @@
 namespace pipelab {
 namespace {
 
-constexpr int kColumns = 100;
-constexpr int kMostDevices = 64;  // that are drawn
+constexpr int kTimelineColumns = 100;
+constexpr int kMostDrawnDevices = 64;
 
 struct SimulatedPlan {
   PlanPipeline pipeline;
@@ -65,7 +65,7 @@ std::string PlanSimulator::Timeline(const Plan& plan) const {
   if (!run.ok()) return absl::StrCat("\nnot simulated: ", run.status().message(), "\n");
   const StepPrediction& step = run->step;
   const absl::StatusOr<std::string> note =
-      CalibrationNote(on_->step(), [&](const StepModel& model) {
+      CalibrationNote(on_->step(), step.step_time, [&](const StepModel& model) {
         return SimulatePlan(on_->model().graph, run->pipeline, {model.cluster, model.type});
       });
   if (!note.ok()) return absl::StrCat("\nnot simulated: ", note.status().message(), "\n");
@@ -77,8 +77,8 @@ std::string PlanSimulator::Timeline(const Plan& plan) const {
       run->pipeline.Depth(), step.step.config.batch(), ToSeconds(step.step_time) * 1e3,
       step.samples_per_second(), Gib(step));
   absl::StrAppend(&text, PartsNote(run->pipeline));
-  if (run->pipeline.schedule.num_devices() <= kMostDevices) {
-    absl::StrAppend(&text, TimelineText(step.trace, kColumns));
+  if (run->pipeline.schedule.num_devices() <= kMostDrawnDevices) {
+    absl::StrAppend(&text, TimelineText(step.trace, kTimelineColumns));
   }
   return text;
 }

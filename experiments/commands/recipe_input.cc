@@ -47,7 +47,8 @@ SearchMethod Method(std::vector<std::string> schemes, std::vector<int> virtual_s
 SearchRequest SpaceOf(const Recipe& r) {
   SearchRequest space;
   space.recompute = {Recompute::kNone, Recompute::kBlocks};
-  if (r.attention == AttentionKernels::kUnfused) space.recompute.push_back(Recompute::kSelective);
+  if (r.attention == AttentionImplementation::kUnfused)
+    space.recompute.push_back(Recompute::kSelective);
   space.sequence = {false, true};
   space.max_context = 2 * r.config.context;
   if (HasExperts(r.model)) space.max_expert = 2 * r.config.experts;

@@ -39,7 +39,7 @@ absl::StatusOr<Recipe> RecipeOf(const StepConfig& config) {
   }
   PIPELAB_ASSIGN_OR_RETURN(const Step step, BuildStep(on->step(), config));
   recipe.config = step.config;
-  recipe.loss = LossKernelsOf(on->model().graph).value_or(LossKernels::kFused);
+  recipe.loss = LossImplementationOf(on->model().graph).value_or(LossImplementation::kFused);
   // Without a machine, what such runs compute with.
   const bool chosen = on->step().cluster != nullptr || !absl::GetFlag(FLAGS_dtype).empty();
   if (chosen) recipe.type = on->step().type;

@@ -132,7 +132,7 @@ absl::Status TrainSteps(const RunInput& study, ProcessGroup* group, PipelineTrai
   return absl::OkStatus();
 }
 
-absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
+absl::StatusOr<Trained> TrainUnderScheme(const RunInput& study, Transport* transport) {
   const Schedule& schedule = study.schedule;
   TrainingOptions options;
   options.schedule = schedule;
@@ -306,8 +306,8 @@ std::string DeviceCount(const Schedule& schedule, int tensor_parallel, const Pro
   return absl::StrCat(count, " in ", processes.group()->size(), " processes");
 }
 
-nlohmann::json AsJson(const RunInput& study, const Trained& trained,
-                      const std::vector<double>& serial, const Equality& equality) {
+nlohmann::json TrainedJson(const RunInput& study, const Trained& trained,
+                           const std::vector<double>& serial, const Equality& equality) {
   nlohmann::json losses = nlohmann::json::array(), ranks = nlohmann::json::array();
   for (size_t i = 0; i < serial.size(); ++i) {
     losses.push_back({{"step", trained.from.step + static_cast<int64_t>(i) + 1},
@@ -339,7 +339,7 @@ nlohmann::json AsJson(const RunInput& study, const Trained& trained,
 absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
   PIPELAB_ASSIGN_OR_RETURN(const RunInput study, RunInputFromFlags(words));
   const Schedule& schedule = study.schedule;
-  PIPELAB_ASSIGN_OR_RETURN(Trained trained, Train(study, processes.transport()));
+  PIPELAB_ASSIGN_OR_RETURN(Trained trained, TrainUnderScheme(study, processes.transport()));
   if (!processes.speaks()) return absl::OkStatus();
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<double> serial,
                            TrainSerially(study, schedule.num_micro_batches, {}, {}, trained));
@@ -375,8 +375,8 @@ absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
   }
   const std::string json_out = absl::GetFlag(FLAGS_json_out);
   if (!json_out.empty()) {
-    PIPELAB_RETURN_IF_ERROR(
-        WriteOutput("--json_out", json_out, DumpJson(AsJson(study, trained, serial, equality))));
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", json_out,
+                                        DumpJson(TrainedJson(study, trained, serial, equality))));
   }
   if (json_out != "-") {
     PIPELAB_RETURN_IF_ERROR(WriteOutput(

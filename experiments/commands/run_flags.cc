@@ -77,7 +77,8 @@ absl::StatusOr<SimulatedRun> RunFromFlags(ScheduleInput input, int least_decimal
   };
   PIPELAB_ASSIGN_OR_RETURN(StepPrediction prediction, predict(on->step()));
   SimulatedRun run = RunOfStep(std::move(prediction));
-  PIPELAB_ASSIGN_OR_RETURN(run.note, CalibrationNote(on->step(), predict));
+  PIPELAB_ASSIGN_OR_RETURN(run.note,
+                           CalibrationNote(on->step(), run.prediction.step_time, predict));
   return run;
 }
 

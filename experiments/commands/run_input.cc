@@ -65,7 +65,7 @@ namespace {
 constexpr int64_t kTokens = 16;
 
 // Four tensors of 4 bytes a parameter, in one machine's memory, several times.
-constexpr int64_t kMostParameters = 50'000'000;
+constexpr int64_t kMostTrainedParameters = 50'000'000;
 
 absl::Status TakeCheckpointFlags(RunInput* study) {
   const std::string checkpoint = absl::GetFlag(FLAGS_checkpoint);
@@ -134,10 +134,10 @@ absl::StatusOr<RunInput> EmptyStudy() {
 
 absl::Status CheckTrainable(const ModelGraph& graph) {
   const int64_t parameters = graph.num_parameters();
-  if (parameters > kMostParameters) {
+  if (parameters > kMostTrainedParameters) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--model: ", parameters, " parameters; run trains up to ", kMostParameters,
-                     " of them on this machine. simulate takes any model"));
+        absl::StrCat("--model: ", parameters, " parameters; run trains up to ",
+                     kMostTrainedParameters, " of them on this machine. simulate takes any model"));
   }
   for (const char* flag : {"layers", "heads"}) {
     if (!FlagWasSet(flag)) continue;

@@ -48,7 +48,7 @@ constexpr Size kOverview[] = {{4, 8}, {8, 16}, {8, 64}};
 std::string Number(double value) { return absl::StrFormat("%.12g", value); }
 
 // One number for each device, or a single one where all are equal.
-std::string InFlightText(const Figures& figures) {
+std::string InFlightText(const RunFigures& figures) {
   const auto differs = [&](const DeviceFigures& d) {
     return d.peak_in_flight != figures.devices[0].peak_in_flight;
   };
@@ -122,7 +122,7 @@ std::string TurnForms() {
   return text;
 }
 
-std::string FiguresText(const Figures& f) {
+std::string FiguresText(const RunFigures& f) {
   return absl::StrCat("Makespan ", Number(f.makespan), ", in flight ", InFlightText(f), ".");
 }
 
@@ -225,7 +225,7 @@ std::string OverviewRow(const Scheme& scheme) {
                       scheme.default_virtual_stages, bubbles, " | ", in_flight, " |\n");
 }
 
-std::string Overview() {
+std::string OverviewTable() {
   std::string text = "\n| scheme | what it does | V";
   for (const Size& size : kOverview)
     absl::StrAppend(&text, " | bubble [%] at P = ", size.devices, ", M = ", size.micro_batches);
@@ -239,7 +239,7 @@ std::string Overview() {
 
 absl::StatusOr<std::string> SchedulesPage() {
   std::string page = kHead;
-  page += Overview();
+  page += OverviewTable();
   page += Formulas();
   page += TurnForms();
   std::map<std::string, absl::string_view> pictures;

@@ -110,7 +110,7 @@ absl::StatusOr<std::vector<SearchMethod>> MethodsFromFlags(const ModelGraph& mod
   return methods;
 }
 
-nlohmann::json AsJson(const RankedStep& r) {
+nlohmann::json RankedStepJson(const RankedStep& r) {
   const StepConfig& c = r.config;
   return {{"config", c.ToString()},
           {"method", r.method},
@@ -148,7 +148,7 @@ std::string RefusalText(const SearchRefusals& r) {
   return text + ".\n";
 }
 
-std::string AsTable(const SearchResult& result, size_t top) {
+std::string SearchTable(const SearchResult& result, size_t top) {
   std::string text = absl::StrFormat("%-24s %10s %11s %12s %10s  %s\n", "method", "step [ms]",
                                      "samples/s", "Tflop/s/dev.", "mem. [GiB]", "configuration");
   for (size_t i = 0; i < std::min(top, result.best.size()); ++i) {
@@ -200,8 +200,10 @@ std::vector<std::pair<std::string, double>> PartsOf(const StepConfig& c, const S
 }
 
 // The calibration note, set off from what follows it.
-absl::StatusOr<std::string> NoteAbove(const StepModel& on, const StepConfig& config) {
-  PIPELAB_ASSIGN_OR_RETURN(const std::string note, CalibrationNote(on, [&](const StepModel& model) {
+absl::StatusOr<std::string> NoteAbove(const StepModel& on, const StepConfig& config,
+                                      Nanoseconds expected) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::string note,
+                           CalibrationNote(on, expected, [&](const StepModel& model) {
                              return PredictStep(model, config);
                            }));
   return note.empty() ? note : absl::StrCat(note, "\n");
@@ -226,7 +228,7 @@ absl::Status Explain(const std::string& text) {
   }
   if (json_out == "-") return CheckMemory(p);
   const StepConfig& c = p.step.config;
-  PIPELAB_ASSIGN_OR_RETURN(std::string out, NoteAbove(on->step(), config));
+  PIPELAB_ASSIGN_OR_RETURN(std::string out, NoteAbove(on->step(), config, p.step_time));
   absl::StrAppendFormat(
       &out,
       "%s: batch %d on %d devices, step %.2f ms, %.3f samples/s, %.2f Tflop/s per device, bubble "
@@ -244,8 +246,8 @@ absl::Status Explain(const std::string& text) {
 
 absl::StatusOr<std::string> NoteOfFastest(const StepModel& on, const SearchResult& result) {
   if (result.best.empty()) return "";
-  const StepConfig& config = result.best[0].config;
-  return NoteAbove(on, config);
+  const RankedStep& fastest = result.best[0];
+  return NoteAbove(on, fastest.config, fastest.step_time);
 }
 
 // The degree that --fixed asks for by its key; 1 if it has none.
@@ -328,11 +330,11 @@ absl::Status SearchCommand(const Words& words) {
   if (json.empty()) {
     PIPELAB_ASSIGN_OR_RETURN(const std::string note, NoteOfFastest(on->step(), result));
     return WriteOutput("stdout", "-",
-                       absl::StrCat(note, AsTable(result, static_cast<size_t>(search.top))));
+                       absl::StrCat(note, SearchTable(result, static_cast<size_t>(search.top))));
   }
   nlohmann::json all = nlohmann::json::array();
   for (const RankedStep& r : result.best) {
-    if (all.size() < static_cast<size_t>(search.top)) all.push_back(AsJson(r));
+    if (all.size() < static_cast<size_t>(search.top)) all.push_back(RankedStepJson(r));
   }
   nlohmann::json found = {
       {"schema", kOutputSchema}, {"best", all}, {"refused", RefusalText(result.refusals)}};

@@ -30,7 +30,7 @@ ABSL_FLAG(std::string, address, "127.0.0.1",
 namespace pipelab {
 namespace {
 
-absl::StatusOr<PageServerOptions> OptionsFromFlags() {
+absl::StatusOr<PageServerOptions> ServerOptionsFromFlags() {
   PageServerOptions options;
   options.address = absl::GetFlag(FLAGS_address);
   options.port = absl::GetFlag(FLAGS_port);
@@ -58,7 +58,7 @@ absl::StatusOr<PageServerOptions> OptionsFromFlags() {
 
 absl::Status ServeCommand(const Words& words) {
   PIPELAB_RETURN_IF_ERROR(CheckOptionsAlone(words, "serve"));
-  PIPELAB_ASSIGN_OR_RETURN(const PageServerOptions options, OptionsFromFlags());
+  PIPELAB_ASSIGN_OR_RETURN(const PageServerOptions options, ServerOptionsFromFlags());
   ServeLimits limits;
   limits.running = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 2, 8);
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<CommandPool> pool, CommandPool::Start(limits));

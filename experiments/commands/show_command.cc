@@ -97,7 +97,7 @@ absl::Status ShowCommand(const Words& words) {
     to_stdout = to_stdout || drawings[i].path == "-";
   }
   if (to_stdout) return absl::OkStatus();
-  const Figures figures = FiguresOf(run);
+  const RunFigures figures = FiguresOf(run);
   return WriteOutput(
       "stdout", "-",
       absl::StrFormat("%s%s%s: makespan %.12g%s, bubble %.2f %%%s\n%s", run.note,

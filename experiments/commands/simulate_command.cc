@@ -101,37 +101,37 @@ absl::StatusOr<absl::optional<Arrivals>> ArrivalsFromFlags(const SimulatedRun& r
   return arrivals;
 }
 
-double Units(const SimulatedRun& run, Nanoseconds time) {
+double InUnits(const SimulatedRun& run, Nanoseconds time) {
   return static_cast<double>(time.value()) / static_cast<double>(run.nanoseconds_per_unit);
 }
 
-nlohmann::json AsJson(const SimulatedRun& run, const Arrivals& a) {
+nlohmann::json ArrivalsJson(const SimulatedRun& run, const Arrivals& a) {
   return {{"period", a.period},
           {"waited", a.figures.blocked},
           {"taken", a.figures.taken},
           {"dropped", a.figures.dropped},
-          {"median_latency", Units(run, a.figures.median)},
-          {"p99_latency", Units(run, a.figures.p99)},
-          {"longest_latency", Units(run, a.figures.longest)},
-          {"end", Units(run, a.figures.end)}};
+          {"median_latency", InUnits(run, a.figures.median)},
+          {"p99_latency", InUnits(run, a.figures.p99)},
+          {"longest_latency", InUnits(run, a.figures.longest)},
+          {"end", InUnits(run, a.figures.end)}};
 }
 
 std::string UnitOf(const SimulatedRun& run) {
   return run.unit.empty() ? "" : absl::StrCat(" ", run.unit);
 }
 
-std::string AsText(const SimulatedRun& run, const Arrivals& a) {
+std::string ArrivalsText(const SimulatedRun& run, const Arrivals& a) {
   const std::string unit = UnitOf(run);
   return absl::StrFormat(
       "\nA micro-batch every %.12g%s: latency %.12g%s (median), %.12g%s (99 %%), %.12g%s "
       "(longest); of %d, %d waited at their source and %d were dropped\n",
-      a.period, unit, Units(run, a.figures.median), unit, Units(run, a.figures.p99), unit,
-      Units(run, a.figures.longest), unit, a.figures.taken + a.figures.dropped, a.figures.blocked,
+      a.period, unit, InUnits(run, a.figures.median), unit, InUnits(run, a.figures.p99), unit,
+      InUnits(run, a.figures.longest), unit, a.figures.taken + a.figures.dropped, a.figures.blocked,
       a.figures.dropped);
 }
 
-std::string AsJson(const SimulatedRun& run, const Figures& figures, const CsvSkipped& skipped,
-                   const absl::optional<Arrivals>& arrivals) {
+std::string SimulationJson(const SimulatedRun& run, const RunFigures& figures,
+                           const CsvSkipped& skipped, const absl::optional<Arrivals>& arrivals) {
   nlohmann::json devices = nlohmann::json::array();
   for (const DeviceFigures& d : figures.devices) {
     nlohmann::json device = {
@@ -160,7 +160,7 @@ std::string AsJson(const SimulatedRun& run, const Figures& figures, const CsvSki
       all["devices"][p].update(of_program[p * members]);
     }
   }
-  if (arrivals.has_value()) all["arrivals"] = AsJson(run, *arrivals);
+  if (arrivals.has_value()) all["arrivals"] = ArrivalsJson(run, *arrivals);
   if (skipped.total() > 0) all["skipped_cells"] = skipped.total();
   return DumpJson(all);
 }
@@ -182,7 +182,8 @@ std::string HostText(const SimulatedRun& run) {
       100 * static_cast<double>(copying) / static_cast<double>(run.trace().makespan.value()));
 }
 
-std::string AsTable(const std::string& source, const SimulatedRun& run, const Figures& figures) {
+std::string SimulationTable(const std::string& source, const SimulatedRun& run,
+                            const RunFigures& figures) {
   const std::string unit = UnitOf(run);
   std::string text = absl::StrFormat("%s%s%s: makespan %.12g%s, bubble %.2f %%\n\n", run.note,
                                      run.note.empty() ? "" : "\n", source, figures.makespan, unit,
@@ -212,22 +213,22 @@ std::string AsTable(const std::string& source, const SimulatedRun& run, const Fi
 
 absl::StatusOr<std::string> SimulatedJson(const NamedRun& named) {
   PIPELAB_ASSIGN_OR_RETURN(const absl::optional<Arrivals> arrivals, ArrivalsFromFlags(named.run));
-  return AsJson(named.run, FiguresOf(named.run), named.skipped, arrivals);
+  return SimulationJson(named.run, FiguresOf(named.run), named.skipped, arrivals);
 }
 
 absl::Status SimulateCommand(const Words& words) {
   PIPELAB_ASSIGN_OR_RETURN(const NamedRun simulated, ReadNamedRun(words, /*least_decimals=*/0));
   const SimulatedRun& run = simulated.run;
-  const Figures figures = FiguresOf(run);
+  const RunFigures figures = FiguresOf(run);
   PIPELAB_ASSIGN_OR_RETURN(const absl::optional<Arrivals> arrivals, ArrivalsFromFlags(run));
   const std::string json_out = absl::GetFlag(FLAGS_json_out);
   if (!json_out.empty()) {
-    PIPELAB_RETURN_IF_ERROR(
-        WriteOutput("--json_out", json_out, AsJson(run, figures, simulated.skipped, arrivals)));
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", json_out,
+                                        SimulationJson(run, figures, simulated.skipped, arrivals)));
   }
   if (json_out != "-") {
-    std::string text = AsTable(simulated.source, run, figures);
-    if (arrivals.has_value()) text += AsText(run, *arrivals);
+    std::string text = SimulationTable(simulated.source, run, figures);
+    if (arrivals.has_value()) text += ArrivalsText(run, *arrivals);
     PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", text));
   }
   return run.has_model ? CheckMemory(run.prediction) : absl::OkStatus();

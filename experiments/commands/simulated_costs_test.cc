@@ -18,19 +18,20 @@ namespace {
 
 using testing::HasSubstr;
 
-Schedule Made(const std::string& name, int devices, int micro_batches) {
+Schedule ScheduleWithCosts(const std::string& name, int devices, int micro_batches) {
   return *MakeSchedule(name, {devices, micro_batches});
 }
 
 double Makespan(const std::string& name, int devices, int micro_batches,
                 const SimulatedTimes& times) {
-  const absl::StatusOr<SimulatedRun> run = RunSimulated(Made(name, devices, micro_batches), times);
+  const absl::StatusOr<SimulatedRun> run =
+      RunSimulated(ScheduleWithCosts(name, devices, micro_batches), times);
   EXPECT_THAT(run, IsOk());
   return run.ok() ? FiguresOf(*run).makespan : -1;
 }
 
 std::string ErrorOf(const SimulatedTimes& times) {
-  return std::string(RunSimulated(Made("gpipe", 4, 2), times).status().message());
+  return std::string(RunSimulated(ScheduleWithCosts("gpipe", 4, 2), times).status().message());
 }
 
 TEST(ParseByteCounts, TakesUnits) {
@@ -115,7 +116,8 @@ TEST(SimulatedCosts, StepsReductionsAndRecomputesHaveTimes) {
   SimulatedTimes times;
   times.step = "0.5";
   EXPECT_EQ(Makespan("gpipe", 4, 8, times), 33.5);
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const SimulatedRun run, RunSimulated(Made("gpipe", 4, 8), times));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SimulatedRun run,
+                               RunSimulated(ScheduleWithCosts("gpipe", 4, 8), times));
   EXPECT_EQ(FiguresOf(run).devices[3].busy, 24.5);
   times.step = "";
   const double without = Makespan("chimera", 4, 4, times);
@@ -200,7 +202,7 @@ TEST(LinksFile, SharesWhatItSays) {
   EXPECT_GE(Makespan("1f1b", 2, 8, times), 1 + 16 * 4 + 2);
   EXPECT_EQ(Makespan("gpipe", 2, 8, times), alone);  // forwards first, then backwards
   times.links = path + ".none";
-  EXPECT_THAT(RunSimulated(Made("1f1b", 2, 8), times),
+  EXPECT_THAT(RunSimulated(ScheduleWithCosts("1f1b", 2, 8), times),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--links=" + path)));
 }
 

@@ -32,7 +32,7 @@ absl::StatusOr<SimulatedRun> RunSimulated(Schedule schedule, const SimulatedTime
   return run;
 }
 
-Figures FiguresOf(const SimulatedRun& run) {
+RunFigures FiguresOf(const SimulatedRun& run) {
   // Whole nanoseconds to the end, then one division: 33 tenths are 3.3.
   const auto units = [&](int64_t ns) {
     return static_cast<double>(ns) / static_cast<double>(run.nanoseconds_per_unit);
@@ -46,7 +46,7 @@ Figures FiguresOf(const SimulatedRun& run) {
     }
   }
   const int64_t makespan = std::max<int64_t>(0, end - begin);
-  Figures figures;
+  RunFigures figures;
   figures.makespan = units(makespan);
   for (const DeviceTrace& d : run.trace().devices) {
     int64_t busy = 0, first = -1, last = 0;

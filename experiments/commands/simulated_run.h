@@ -2,7 +2,7 @@
 //
 //   SimulatedTimes times;                    // simulated_costs.h
 //   PIPELAB_ASSIGN_OR_RETURN(SimulatedRun run, RunSimulated(schedule, times));
-//   Figures f = FiguresOf(run);          // f.makespan == f.Units(...)
+//   RunFigures f = FiguresOf(run);          // f.makespan == f.Units(...)
 //
 // Errors: those of MakeSimulatedCosts; what Lower says for a schedule that is not valid.
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_SIMULATED_RUN_H_
@@ -50,14 +50,14 @@ struct DeviceFigures {
   Bytes peak_activation, peak_state;
 };
 
-struct Figures {
+struct RunFigures {
   // Units: from the first begin to the last end of an action, step or reduction.
   double makespan = 0;
   double bubble = 0;  // analysis.h: the share of the devices' time without compute, 0 to 1
   std::vector<DeviceFigures> devices;
 };
 
-Figures FiguresOf(const SimulatedRun& run);
+RunFigures FiguresOf(const SimulatedRun& run);
 
 }  // namespace pipelab
 

@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Schedule Made(const std::string& name, int devices, int micro_batches) {
+Schedule ScheduleOfSize(const std::string& name, int devices, int micro_batches) {
   return *MakeSchedule(name, {devices, micro_batches});
 }
 
@@ -20,8 +20,9 @@ Schedule Made(const std::string& name, int devices, int micro_batches) {
 TEST(SimulatedRun, HasTheClosedFormsOf1F1B) {
   for (int p : {1, 2, 4, 7}) {
     for (int m : {1, 3, 8, 16}) {
-      PIPELAB_ASSERT_OK_AND_ASSIGN(const SimulatedRun run, RunSimulated(Made("1f1b", p, m), {}));
-      const Figures f = FiguresOf(run);
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const SimulatedRun run,
+                                   RunSimulated(ScheduleOfSize("1f1b", p, m), {}));
+      const RunFigures f = FiguresOf(run);
       EXPECT_EQ(f.makespan, 3.0 * (m + p - 1));
       EXPECT_DOUBLE_EQ(f.bubble, (p - 1.0) / (m + p - 1));
       ASSERT_EQ(f.devices.size(), static_cast<size_t>(p));
@@ -41,22 +42,24 @@ TEST(SimulatedRun, DecimalsAreExact) {
   times.forward = "0.1";
   times.backward_input = "0.20";
   times.backward_weight = ".3";
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const SimulatedRun run, RunSimulated(Made("gpipe", 1, 10), times));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SimulatedRun run,
+                               RunSimulated(ScheduleOfSize("gpipe", 1, 10), times));
   EXPECT_EQ(run.nanoseconds_per_unit, 10);
   EXPECT_EQ(FiguresOf(run).makespan, 6.0);
   times.hop = "0.0625";
   PIPELAB_ASSERT_OK_AND_ASSIGN(const SimulatedRun with_hops,
-                               RunSimulated(Made("gpipe", 2, 1), times));
+                               RunSimulated(ScheduleOfSize("gpipe", 2, 1), times));
   EXPECT_EQ(FiguresOf(with_hops).makespan, 1.325);
 }
 
 TEST(SimulatedRun, TakesATimeAStage) {
   SimulatedTimes times;
   times.forward = "1,2,3,4";
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const SimulatedRun run, RunSimulated(Made("gpipe", 4, 1), times));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SimulatedRun run,
+                               RunSimulated(ScheduleOfSize("gpipe", 4, 1), times));
   EXPECT_EQ(FiguresOf(run).makespan, 18.0);
   EXPECT_EQ(FiguresOf(run).devices[2].busy, 5.0);
-  EXPECT_THAT(RunSimulated(Made("gpipe", 3, 1), times),
+  EXPECT_THAT(RunSimulated(ScheduleOfSize("gpipe", 3, 1), times),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "--forward=1,2,3,4: 4 numbers, but the schedule has 3 stages; give one "
                        "number or one for each"));
@@ -67,7 +70,7 @@ TEST(SimulatedRun, RefusesWhatIsNoTime) {
     SimulatedTimes times;
     times.backward_weight = bad;
     EXPECT_THAT(
-        RunSimulated(Made("gpipe", 2, 2), times),
+        RunSimulated(ScheduleOfSize("gpipe", 2, 2), times),
         StatusIs(absl::StatusCode::kInvalidArgument,
                  HasSubstr(std::string("--backward_weight=") + bad + ": must be a decimal")))
         << bad;
@@ -75,7 +78,7 @@ TEST(SimulatedRun, RefusesWhatIsNoTime) {
   SimulatedTimes times;
   times.forward = "999999999999999";
   times.hop = "0.000000001";
-  EXPECT_THAT(RunSimulated(Made("gpipe", 2, 2), times),
+  EXPECT_THAT(RunSimulated(ScheduleOfSize("gpipe", 2, 2), times),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("too large or too fine")));
 }
 

@@ -153,9 +153,9 @@ absl::StatusOr<ModelGraph> WithKernels(ModelGraph graph, NumberType type) {
   if (!latent && !has("gpt_attention")) {
     return error(absl::StrCat(graph.name, " is no language model"));
   }
-  return MegatronGraph(std::move(graph),
-                       fused ? AttentionKernels::kFused : AttentionKernels::kUnfused, type,
-                       unfused_loss ? LossKernels::kUnfused : LossKernels::kFused);
+  return MegatronGraph(
+      std::move(graph), fused ? AttentionImplementation::kFused : AttentionImplementation::kUnfused,
+      type, unfused_loss ? LossImplementation::kUnfused : LossImplementation::kFused);
 }
 
 absl::StatusOr<ModelGraph> LoadModel(const std::string& word) {
@@ -247,24 +247,25 @@ absl::Status CheckHasTimes(const ModelOnCluster& on) {
 }
 
 absl::StatusOr<std::string> CalibrationNote(
-    const StepModel& on,
+    const StepModel& on, Nanoseconds expected,
     const std::function<absl::StatusOr<StepPrediction>(const StepModel&)>& predict) {
   if (on.cluster == nullptr) return "";
   const std::string warning = CalibrationWarning(*on.cluster);
   if (warning.empty()) return "";
   const EfficiencyRange range = EfficiencyRangeOf(*on.cluster);
-  std::vector<double> milliseconds;
-  for (const double times : {range.best, 1.0, range.worst}) {
-    const ClusterSpec cluster = WithEfficiency(*on.cluster, times);
+  std::vector<Nanoseconds> times;
+  for (const double efficiency : {range.best, range.worst}) {
+    const ClusterSpec cluster = WithEfficiency(*on.cluster, efficiency);
     StepModel changed = on;
     changed.cluster = &cluster;
     PIPELAB_ASSIGN_OR_RETURN(const StepPrediction p, predict(changed));
-    milliseconds.push_back(ToMilliseconds(p.step_time));
+    times.push_back(p.step_time);
   }
   return absl::StrFormat(
       "Note: %s.\nStep: %.1f ms at best, %.1f ms expected, %.1f ms at worst efficiency (%g, 1 and "
       "%g times the specification's shares).\n",
-      warning, milliseconds[0], milliseconds[1], milliseconds[2], range.best, range.worst);
+      warning, ToMilliseconds(times[0]), ToMilliseconds(expected), ToMilliseconds(times[1]),
+      range.best, range.worst);
 }
 
 absl::StatusOr<Bytes> UsableMemory(Bytes device_memory) {

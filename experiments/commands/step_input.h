@@ -20,6 +20,7 @@
 #include "nlohmann/json.hpp"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/step/step.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 
@@ -39,11 +40,13 @@ absl::Status TakeLaunches(ClusterSpec* cluster);
 // InvalidArgument, "--cluster: missing, ...", where no cluster is given and a layer was not
 // measured.
 absl::Status CheckHasTimes(const ModelOnCluster& on);
+
 // Lines for people about a machine that is not calibrated, to stand above its result: that it is
 // not, and the step's time at best, expected and worst efficiency. "" for another machine.
-// `predict` predicts the step again, with the model's cluster changed.
+// `expected` is what was predicted; `predict` predicts the step again, with the model's cluster
+// changed.
 absl::StatusOr<std::string> CalibrationNote(
-    const StepModel& on,
+    const StepModel& on, Nanoseconds expected,
     const std::function<absl::StatusOr<StepPrediction>(const StepModel&)>& predict);
 
 // A device's memory is beyond what it has, less --reserve of it. ResourceExhausted (exit code 3)

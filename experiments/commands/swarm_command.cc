@@ -297,7 +297,7 @@ absl::Status Join() {
   return ran.ok() ? ran : About(absl::StrCat("--coordinator=", coordinator, ": "), ran);
 }
 
-absl::Status Train() {
+absl::Status TrainSwarm() {
   PIPELAB_RETURN_IF_ERROR(CheckRange("--in_flight", absl::GetFlag(FLAGS_in_flight), 1, 1000));
   PIPELAB_ASSIGN_OR_RETURN(const TextData data, DataFromFlags());
   PIPELAB_ASSIGN_OR_RETURN(const SwarmAccess access, AccessFromFlags(/*coordinates=*/false));
@@ -320,7 +320,7 @@ absl::Status Train() {
 absl::Status SwarmCommand(const Words& words) {
   if (words.size() == 2 && words[1] == "coordinate") return Coordinate();
   if (words.size() == 2 && words[1] == "join") return Join();
-  if (words.size() == 2 && words[1] == "train") return Train();
+  if (words.size() == 2 && words[1] == "train") return TrainSwarm();
   return absl::InvalidArgumentError(
       absl::StrCat(words.size() < 2 ? "" : absl::StrCat("'", words.back(), "': "),
                    "swarm takes coordinate, join or train, one at a time"));

@@ -120,7 +120,7 @@ absl::Status SetFreedoms(StepSynthesisOptions* options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<StepSynthesisOptions> OptionsFromFlags(int devices) {
+absl::StatusOr<StepSynthesisOptions> SynthesisOptionsFromFlags(int devices) {
   StepSynthesisOptions options;
   PIPELAB_RETURN_IF_ERROR(SetFreedoms(&options));
   PIPELAB_RETURN_IF_ERROR(CheckScheduleOut(options.most_slices));
@@ -134,7 +134,7 @@ absl::StatusOr<StepSynthesisOptions> OptionsFromFlags(int devices) {
 }
 
 // Of any way to give times.
-struct Found {
+struct FoundOrder {
   std::string placement, unit;
   double per_unit = 1e6;  // ns
   const SynthesisProblem* problem = nullptr;
@@ -144,11 +144,11 @@ struct Found {
   int64_t floor = 0;  // ns: the least bound of all placements
 };
 
-std::string Units(const Found& f, double ns) {
+std::string TimeInUnits(const FoundOrder& f, double ns) {
   return absl::StrFormat("%.9g%s%s", ns / f.per_unit, f.unit.empty() ? "" : " ", f.unit);
 }
 
-std::string BoundText(const Found& f) {
+std::string BoundText(const FoundOrder& f) {
   const Proof& proof = f.synthesis->proof;
   if (proof.bound.value < proof.makespan && proof.optimal()) {
     return absl::StrFormat("every order was ruled out, in a tree of %d nodes",
@@ -156,12 +156,12 @@ std::string BoundText(const Found& f) {
   }
   const Bound& b = proof.bound;
   return absl::StrCat(BoundReasonName(b.reason), ": device ", b.device, " not before ",
-                      Units(f, static_cast<double>(b.head)), ", then ",
-                      Units(f, static_cast<double>(b.work)), ", and ",
-                      Units(f, static_cast<double>(b.tail)), " behind it");
+                      TimeInUnits(f, static_cast<double>(b.head)), ", then ",
+                      TimeInUnits(f, static_cast<double>(b.work)), ", and ",
+                      TimeInUnits(f, static_cast<double>(b.tail)), " behind it");
 }
 
-absl::Status Print(const Found& f, const std::string& table) {
+absl::Status Print(const FoundOrder& f, const std::string& table) {
   const Proof& proof = f.synthesis->proof;
   PIPELAB_RETURN_IF_ERROR(WriteSchedule(ScheduleOf(*f.problem, proof.words)));
   if (const std::string out = absl::GetFlag(FLAGS_json_out); !out.empty()) {
@@ -187,12 +187,12 @@ absl::Status Print(const Found& f, const std::string& table) {
   std::string text = absl::StrFormat(
       "synthesized, %s: passes take %s, no order of this placement less than %s: gap %.2f %%\n"
       "why: %s\nfound by: %s%s\n",
-      f.placement, Units(f, static_cast<double>(proof.makespan)),
-      Units(f, static_cast<double>(proof.lower_bound())), 100 * proof.gap(), BoundText(f),
+      f.placement, TimeInUnits(f, static_cast<double>(proof.makespan)),
+      TimeInUnits(f, static_cast<double>(proof.lower_bound())), 100 * proof.gap(), BoundText(f),
       f.synthesis->found_by,
       f.synthesis->stopped ? "; the time limit or Ctrl-C ended the search" : "");
   absl::StrAppendFormat(&text, "of all placements looked at: no order takes less than %s\n",
-                        Units(f, static_cast<double>(f.floor)));
+                        TimeInUnits(f, static_cast<double>(f.floor)));
   absl::StrAppendFormat(&text, "simulated: %.9g%s%s", f.step, f.unit.empty() ? "" : " ", f.unit);
   if (f.scheme.empty()) {
     text += "; no schedule of the catalogue fits\n";
@@ -207,7 +207,7 @@ absl::Status Print(const Found& f, const std::string& table) {
   return WriteOutput("stdout", "-", absl::StrCat(text, "\n", table));
 }
 
-absl::Status CheckBest(const Found& f) {
+absl::Status CheckBest(const FoundOrder& f) {
   const absl::Status proven = CheckProof(*f.problem, f.synthesis->proof);
   if (proven.ok()) return proven;
   return absl::InternalError(absl::StrCat("synthesize: ", proven.message()));
@@ -231,7 +231,7 @@ absl::Status SynthesizeModel(const StepConfig& config, const StepSynthesisOption
   StepCache cache(on->step());
   PIPELAB_ASSIGN_OR_RETURN(const StepSynthesis found, SynthesizeStep(&cache, config, options));
   const PlacedSynthesis& best = found.best();
-  Found f;
+  FoundOrder f;
   f.placement = best.placement;
   f.unit = "ms";
   f.problem = &best.problem;
@@ -267,7 +267,7 @@ absl::Status SynthesizeTimes(const StepConfig& config, const StepSynthesisOption
   absl::Status status;
   std::string rows =
       absl::StrFormat("%-44s %14s %14s %8s\n", "placement", "passes", "bound", "gap [%]");
-  Found f;
+  FoundOrder f;
   f.per_unit = static_cast<double>(given.nanoseconds_per_unit);
   f.unit = given.unit;
   f.floor = INT64_MAX;
@@ -331,7 +331,8 @@ absl::Status SynthesizeCommand(const Words& words) {
     return absl::InvalidArgumentError(
         absl::StrCat(words[1], ": P must be from 1 to 256 and M at least 1 for synthesize"));
   }
-  PIPELAB_ASSIGN_OR_RETURN(StepSynthesisOptions options, OptionsFromFlags(config.pipeline));
+  PIPELAB_ASSIGN_OR_RETURN(StepSynthesisOptions options,
+                           SynthesisOptionsFromFlags(config.pipeline));
   const InterruptGuard interrupt;
   options.search.stop = [&interrupt] { return interrupt.raised(); };
   const absl::Time begin = absl::Now();

@@ -8,13 +8,13 @@
 namespace pipelab {
 namespace {
 
-constexpr size_t kColumns = 90;
+constexpr size_t kTopicColumns = 90;
 
 // "  gpipe, 1f1b, ...", in lines.
 std::string InLines(const std::vector<std::string>& names) {
   std::string text, line = " ";
   for (const std::string& name : names) {
-    if (line.size() + name.size() + 2 > kColumns) {
+    if (line.size() + name.size() + 2 > kTopicColumns) {
       absl::StrAppend(&text, line, "\n");
       line = " ";
     }

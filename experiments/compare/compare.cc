@@ -50,7 +50,7 @@ absl::Status Run(const std::vector<std::string>& words) {
     }
     return Deterministic(a, b);
   }
-  PIPELAB_ASSIGN_OR_RETURN(const Comparison comparison, CompareResults(a, b));
+  PIPELAB_ASSIGN_OR_RETURN(const ResultsComparison comparison, CompareResults(a, b));
   const std::string json = ComparisonJson(comparison);
   if (const std::string out = absl::GetFlag(FLAGS_json_out); !out.empty()) {
     const absl::Status written = WriteFileAtomically(ResolveOutputPath(out, ""), json);

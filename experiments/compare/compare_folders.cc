@@ -120,7 +120,7 @@ int StudyComparison::Count(MetricVerdict verdict) const {
                                         [&](const auto& m) { return m.verdict == verdict; }));
 }
 
-bool Comparison::same() const {
+bool ResultsComparison::same() const {
   return only_a.empty() && only_b.empty() &&
          std::all_of(studies.begin(), studies.end(), [](const StudyComparison& s) {
            return s.Count(MetricVerdict::kDiffers) + s.Count(MetricVerdict::kOnlyA) +
@@ -150,8 +150,8 @@ StudyComparison CompareStudies(const ResultFolder& a, const ResultFolder& b) {
   return study;
 }
 
-absl::StatusOr<Comparison> CompareResults(absl::string_view a, absl::string_view b) {
-  Comparison c;
+absl::StatusOr<ResultsComparison> CompareResults(absl::string_view a, absl::string_view b) {
+  ResultsComparison c;
   c.a = std::string(a);
   c.b = std::string(b);
   PIPELAB_ASSIGN_OR_RETURN(auto in_a, StudyFolders(c.a));

@@ -1,7 +1,7 @@
 // Two result folders beside one another: what was set otherwise, and metric by metric what is the
 // same, what is noise and what differs.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(const Comparison c, CompareResults("results_a", "results_b"));
+//   PIPELAB_ASSIGN_OR_RETURN(const ResultsComparison c, CompareResults("results_a", "results_b"));
 //   std::cout << ComparisonText(c);
 //   WriteFileAtomically("c.json", ComparisonJson(c));
 //
@@ -57,7 +57,7 @@ struct StudyComparison {
   int Count(MetricVerdict verdict) const;
 };
 
-struct Comparison {
+struct ResultsComparison {
   std::string a, b;  // the folders
   std::vector<StudyComparison> studies;
   std::vector<std::string> only_a, only_b;
@@ -72,11 +72,11 @@ absl::StatusOr<std::map<std::string, std::string>> StudyFolders(const std::strin
 StudyComparison CompareStudies(const ResultFolder& a, const ResultFolder& b);
 // NotFound where a folder holds no result; InvalidArgument where two single results are of other
 // studies.
-absl::StatusOr<Comparison> CompareResults(absl::string_view a, absl::string_view b);
+absl::StatusOr<ResultsComparison> CompareResults(absl::string_view a, absl::string_view b);
 
 // `all`: also what is equal, or cannot be told.
-std::string ComparisonText(const Comparison& comparison, bool all = false);
-std::string ComparisonJson(const Comparison& comparison);
+std::string ComparisonText(const ResultsComparison& comparison, bool all = false);
+std::string ComparisonJson(const ResultsComparison& comparison);
 
 }  // namespace pipelab
 

@@ -146,7 +146,7 @@ MetricVerdict VerdictOf(const StudyComparison& study, const std::string& metric)
 TEST(CompareTest, NoiseIsNoDifference) {
   Sample other;
   other.times = {1.1, 2.1, 2.9, 4.2, 4.9, 6.1, 7.2, 7.9};
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Comparison c,
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ResultsComparison c,
                                CompareResults(WriteRun("a1", {}), WriteRun("b1", other)));
   ASSERT_EQ(c.studies.size(), 1u);
   EXPECT_TRUE(c.same());
@@ -163,7 +163,7 @@ TEST(CompareTest, NamesWhatDiffers) {
   other.bubble = 40;
   other.times = {11, 12, 13, 14, 15, 16, 17, 18};
   other.alone = 2;
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Comparison c,
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ResultsComparison c,
                                CompareResults(WriteRun("a2", {}), WriteRun("b2", other)));
   EXPECT_FALSE(c.same());
   const StudyComparison& study = c.studies[0];
@@ -192,7 +192,7 @@ TEST(CompareTest, RowsOfOneAloneAndFoldersOfFolders) {
   WriteRun("a3/elsewhere", {});
   WriteRun("b3/study", other);
   const std::string root = testing::TempDir();
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Comparison c,
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ResultsComparison c,
                                CompareResults(JoinPath(root, "a3"), JoinPath(root, "b3")));
   ASSERT_EQ(c.studies.size(), 1u);
   EXPECT_EQ(c.studies[0].Count(MetricVerdict::kOnlyA), 3);
@@ -207,10 +207,10 @@ TEST(CompareTest, DigitsBeyondTheTwelfthAreNoDifference) {
   a.bubble = 25 + 1e-13;
   c.bubble = 25 + 1e-9;
   const std::string in_a = WriteRun("a4", a), in_b = WriteRun("b4", b), in_c = WriteRun("c4", c);
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Comparison near, CompareResults(in_a, in_b));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ResultsComparison near, CompareResults(in_a, in_b));
   EXPECT_TRUE(near.same());
   EXPECT_EQ(VerdictOf(near.studies[0], "bubble"), MetricVerdict::kEqual);
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Comparison far, CompareResults(in_c, in_b));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ResultsComparison far, CompareResults(in_c, in_b));
   EXPECT_EQ(VerdictOf(far.studies[0], "bubble"), MetricVerdict::kDiffers);
 }
 

@@ -84,7 +84,7 @@ json ToJson(const MetricComparison& m) {
 
 }  // namespace
 
-std::string ComparisonText(const Comparison& c, bool all) {
+std::string ComparisonText(const ResultsComparison& c, bool all) {
   std::string text = absl::StrCat("A: ", c.a, "\nB: ", c.b, "\n\n");
   for (const StudyComparison& study : c.studies) {
     absl::StrAppend(&text, study.name, ": ");
@@ -113,7 +113,7 @@ std::string ComparisonText(const Comparison& c, bool all) {
   return text;
 }
 
-std::string ComparisonJson(const Comparison& c) {
+std::string ComparisonJson(const ResultsComparison& c) {
   json studies = json::array();
   for (const StudyComparison& s : c.studies) {
     json metrics = json::array();

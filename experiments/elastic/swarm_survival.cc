@@ -22,6 +22,8 @@
 #include "experiments/option_checks.h"
 #include "experiments/report/report.h"
 #include "experiments/report/table.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "models/data/austen.h"
 #include "models/data/package_cache.h"
@@ -32,25 +34,25 @@
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
 
-ABSL_FLAG(int, seeds, 20, "runs with one peer killed at a time, of seeds 1, 2, ...");
-ABSL_FLAG(int, steps, 200, "optimizer steps of a run");
-ABSL_FLAG(int, pause_ms, 5000, "shortest time between kills; the longest is three times that");
-ABSL_FLAG(bool, synthetic, false, "train on generated text instead of the novels");
-ABSL_FLAG(bool, variants, true,
-          "also: 4 of 12 killed at once, one stopped, the coordinator killed, float sums, 8-bit "
-          "messages, delayed updates");
-ABSL_FLAG(bool, paced, true,
-          "also peers of set paces: unequal ones, and a run that the simulator replays");
-
 namespace pipelab {
-namespace {
+namespace swarm_survival_study {
+
+STUDY_FLAG(int, seeds, 20, "runs with one peer killed at a time, of seeds 1, 2, ...");
+STUDY_FLAG(int, steps, 200, "optimizer steps of a run");
+STUDY_FLAG(int, pause_ms, 5000, "shortest time between kills; the longest is three times that");
+STUDY_FLAG(bool, synthetic, false, "train on generated text instead of the novels");
+STUDY_FLAG(bool, variants, true,
+           "also: 4 of 12 killed at once, one stopped, the coordinator killed, float sums, 8-bit "
+           "messages, delayed updates");
+STUDY_FLAG(bool, paced, true,
+           "also peers of set paces: unequal ones, and a run that the simulator replays");
 
 // Beside this program, in Bazel's folder.
 std::string PipelabProgram() {
   char path[4096] = {};
   const ssize_t size = readlink("/proc/self/exe", path, sizeof(path) - 1);
   const std::string own(path, size > 0 ? static_cast<size_t>(size) : 0);
-  return absl::StrCat(own.substr(0, own.rfind('/')), "/../pipelab");
+  return absl::StrCat(own.substr(0, own.rfind('/')), "/pipelab");
 }
 
 absl::StatusOr<std::string> TextFile(const std::string& folder) {
@@ -237,11 +239,11 @@ absl::Status RunStudy(StudyRun* frame) {
   return RemoveTree(folder);
 }
 
-}  // namespace
-}  // namespace pipelab
+}  // namespace swarm_survival_study
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunSwarmSurvivalStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "swarm_survival";
   info.title = "A swarm that survives";
   info.summary =
@@ -249,5 +251,7 @@ int main(int argc, char** argv) {
       "novels; its losses, step times and joins, beside the undisturbed run and the simulator.";
   info.quick = {{"seeds", "2"}, {"steps", "40"}, {"pause_ms", "1000"}, {"paced", "false"}};
   info.quick_leaves_out = "18 of 20 seeds, and peers of set paces";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::RunStudy);
+  return RunStudyMain(argc, argv, info, swarm_survival_study::RunStudy);
 }
+
+}  // namespace pipelab

@@ -10,19 +10,21 @@
 #include "experiments/elastic/swarm_study.h"
 #include "experiments/option_checks.h"
 #include "experiments/report/report.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "pipelines/elastic/peer_trace.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, cluster, "preemptible-t4", "machine of a peer, and its link");
-ABSL_FLAG(int, traces, 3, "generated traces, of seeds 1, 2, ...");
-ABSL_FLAG(int, hours, 32, "of a trace; the first one is not counted");
-ABSL_FLAG(
+namespace pipelab {
+namespace unreliable_peers_study {
+
+STUDY_FLAG(std::string, cluster, "preemptible-t4", "machine of a peer, and its link");
+STUDY_FLAG(int, traces, 3, "generated traces, of seeds 1, 2, ...");
+STUDY_FLAG(int, hours, 32, "of a trace; the first one is not counted");
+STUDY_FLAG(
     std::string, trace_file, "",
     "a trace in their place, a CSV file with columns peer,speed,join,leave (docs/elastic.md)");
-
-namespace pipelab {
-namespace {
 
 absl::Status Run(StudyRun* study) {
   PIPELAB_RETURN_IF_ERROR(CheckRange("--traces", absl::GetFlag(FLAGS_traces), 1, 100));
@@ -41,11 +43,11 @@ absl::Status Run(StudyRun* study) {
   return absl::OkStatus();
 }
 
-}  // namespace
-}  // namespace pipelab
+}  // namespace unreliable_peers_study
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunUnreliablePeersStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "unreliable_peers";
   info.title = "Peers that come and go";
   info.summary =
@@ -53,5 +55,7 @@ int main(int argc, char** argv) {
       "preemptions, device use by width and delay, peers of unequal speeds.";
   info.quick = {{"traces", "1"}};
   info.quick_leaves_out = "2 of 3 traces";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, unreliable_peers_study::Run);
 }
+
+}  // namespace pipelab

@@ -12,20 +12,22 @@
 #include "experiments/fill/real_filling.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/schedules/catalog.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, clusters, "dgx1-v100,p3.16xlarge",
-          "names or files (docs/clusters.md): tables are of the first, claims of all");
-ABSL_FLAG(std::string, schemes, "", "schemes of the last table; empty: all");
-ABSL_FLAG(int64_t, requests, 2000, "jobs of the table of policies");
-ABSL_FLAG(int, real_steps, 30, "steps of the training here; 0: no training");
-ABSL_FLAG(int64_t, real_pictures, 1, "pictures that its fill jobs classify at a time");
-
 namespace pipelab {
 namespace {
+
+STUDY_FLAG(std::string, clusters, "dgx1-v100,p3.16xlarge",
+           "names or files (docs/clusters.md): tables are of the first, claims of all");
+STUDY_FLAG(std::string, schemes, "", "schemes of the last table; empty: all");
+STUDY_FLAG(int64_t, requests, 2000, "jobs of the table of policies");
+STUDY_FLAG(int, real_steps, 30, "steps of the training here; 0: no training");
+STUDY_FLAG(int64_t, real_pictures, 1, "pictures that its fill jobs classify at a time");
 
 absl::Status Run(StudyRun* study) {
   FillStudyOptions options;
@@ -78,10 +80,10 @@ absl::Status Run(StudyRun* study) {
 }
 
 }  // namespace
-}  // namespace pipelab
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunBubbleFillingStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "bubble_filling";
   info.title = "Other jobs in the bubbles of a training";
   info.summary =
@@ -89,5 +91,7 @@ int main(int argc, char** argv) {
       "every scheme's bubble.";
   info.quick = {{"requests", "500"}};
   info.quick_leaves_out = "three quarters of the jobs that the policies order";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, Run);
 }
+
+}  // namespace pipelab

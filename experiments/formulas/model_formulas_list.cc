@@ -25,8 +25,8 @@ GptConfig ConfigOf(const PublishedMegatronRow& row, const MegatronPaper& paper) 
   return c;
 }
 
-FormulaGroup Group(const char* id, const char* text, const char* source, double limit,
-                   const char* reason, const char* unit) {
+FormulaGroup ModelGroup(const char* id, const char* text, const char* source, double limit,
+                        const char* reason, const char* unit) {
   FormulaGroup g;
   g.id = absl::StrCat("formulas.", id);
   g.text = text;
@@ -141,22 +141,22 @@ absl::Status AddTraffic(const PublishedMegatronRow& row, const MegatronPaper& pa
 
 absl::StatusOr<std::vector<FormulaGroup>> ModelFormulas() {
   PIPELAB_ASSIGN_OR_RETURN(const MegatronPaper paper, PublishedMegatron());
-  FormulaGroup parameters = Group(
+  FormulaGroup parameters = ModelGroup(
       "megatron_parameters", "parameters 12 l h^2 (1 + 13/(12h) + (V+s)/(12 l h))",
       "Megatron-LM (arXiv 2104.04473)", 1e-4,
       "the graph has the last norm and other small vectors, which the formula leaves out", "10^9");
-  FormulaGroup flops = Group(
+  FormulaGroup flops = ModelGroup(
       "megatron_flops", "flops of an iteration 96 B s l h^2 (1 + s/(6h) + V/(16 l h))",
       "Megatron-LM (arXiv 2104.04473)", 0.01, "the graph's layers compute other products", "10^15");
-  FormulaGroup layer = Group(
+  FormulaGroup layer = ModelGroup(
       "zero_bubble_flops", "flops of a layer: F sbh(24h+4s), B sbh(24h+8s), W sbh(24h)",
       "Zero bubble (arXiv 2401.10241)", 1e-9, "the graph's layers compute other products", "10^12");
   FormulaGroup messages =
-      Group("megatron_messages", "numbers of a message between stages: b s h",
-            "Megatron-LM (arXiv 2104.04473)", 1e-9, "blocks hand on something else", "10^6");
-  FormulaGroup tensor =
-      Group("megatron_tensor", "numbers a device sends for a layer in its group: 8 b s h (t - 1)/t",
-            "Megatron-LM (arXiv 2104.04473)", 1e-9, "blocks sum something else", "10^6");
+      ModelGroup("megatron_messages", "numbers of a message between stages: b s h",
+                 "Megatron-LM (arXiv 2104.04473)", 1e-9, "blocks hand on something else", "10^6");
+  FormulaGroup tensor = ModelGroup(
+      "megatron_tensor", "numbers a device sends for a layer in its group: 8 b s h (t - 1)/t",
+      "Megatron-LM (arXiv 2104.04473)", 1e-9, "blocks sum something else", "10^6");
   for (const PublishedMegatronRow& row : paper.rows) {
     PIPELAB_ASSIGN_OR_RETURN(const ModelGraph graph, BuildGpt(ConfigOf(row, paper)));
     // Both systems computed attention without fused kernels, which makes all pairs of tokens: they

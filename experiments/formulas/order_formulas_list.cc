@@ -12,7 +12,7 @@
 namespace pipelab {
 namespace {
 
-FormulaGroup Group(const char* id, const char* text, const char* source, const char* tag) {
+FormulaGroup OrderGroup(const char* id, const char* text, const char* source, const char* tag) {
   FormulaGroup g;
   g.id = absl::StrCat("formulas.", id);
   g.text = text;
@@ -43,10 +43,11 @@ SchemeParams Sizes(int devices, int micro_batches, int virtual_stages = 0) {
 
 // 16 layers, each a stage, on 4 GPUs.
 absl::StatusOr<FormulaGroup> LoopedPlacement() {
-  FormulaGroup g = Group("looped_placement",
-                         "placement of 16 layers on 4 GPUs: GPU 0 has layers 0, 4, 8 and 12, GPU 1 "
-                         "has 1, 5, 9 and 13, ...",
-                         "Breadth-First Pipeline Parallelism (arXiv 2211.05953)", "read-2nd");
+  FormulaGroup g =
+      OrderGroup("looped_placement",
+                 "placement of 16 layers on 4 GPUs: GPU 0 has layers 0, 4, 8 and 12, GPU 1 "
+                 "has 1, 5, 9 and 13, ...",
+                 "Breadth-First Pipeline Parallelism (arXiv 2211.05953)", "read-2nd");
   PIPELAB_ASSIGN_OR_RETURN(const Schedule s, MakeSchedule("breadth_first", Sizes(4, 4, 4)));
   for (int layer = 0; layer < s.num_stages(); ++layer) {
     AddCell("breadth_first", absl::StrCat("GPU of layer ", layer), layer % 4,
@@ -66,11 +67,11 @@ absl::StatusOr<double> SentByMiddle(const char* scheme, const SchemeParams& size
 }
 
 absl::StatusOr<FormulaGroup> InterleavedMessages() {
-  FormulaGroup g =
-      Group("interleaved_messages",
-            "v virtual stages per device communicate v times as much (messages of a device with "
-            "two neighbours)",
-            "Megatron-LM (arXiv 2104.04473)", "read");
+  FormulaGroup g = OrderGroup(
+      "interleaved_messages",
+      "v virtual stages per device communicate v times as much (messages of a device with "
+      "two neighbours)",
+      "Megatron-LM (arXiv 2104.04473)", "read");
   for (const int p : {4, 8}) {
     for (const int v : {2, 4}) {
       PIPELAB_ASSIGN_OR_RETURN(const double once, SentByMiddle("1f1b", Sizes(p, 2 * p)));
@@ -91,10 +92,11 @@ int WarmUp(const Schedule& s, int device) {
 }
 
 absl::StatusOr<FormulaGroup> SequentialWarmUp() {
-  FormulaGroup g = Group("sequential_warm_up",
-                         "forwards of stage i of S before its first backward, sequential 1F1B: "
-                         "S + 1 - i",
-                         "GraphPipe (arXiv 2406.17145)", "read");
+  FormulaGroup g =
+      OrderGroup("sequential_warm_up",
+                 "forwards of stage i of S before its first backward, sequential 1F1B: "
+                 "S + 1 - i",
+                 "GraphPipe (arXiv 2406.17145)", "read");
   for (const int p : {2, 4, 8, 16}) {
     PIPELAB_ASSIGN_OR_RETURN(const Schedule s, MakeSchedule("1f1b", Sizes(p, 2 * p)));
     for (int d = 0; d < p; ++d) {
@@ -104,13 +106,13 @@ absl::StatusOr<FormulaGroup> SequentialWarmUp() {
   return g;
 }
 
-constexpr char kBitPipe[] = "BitPipe (arXiv 2410.19367)";
+constexpr char kBitPipePaper[] = "BitPipe (arXiv 2410.19367)";
 
 absl::StatusOr<FormulaGroup> BitPipeWarmUp() {
   FormulaGroup g =
-      Group("bitpipe_warm_up",
-            "warm-up forwards of device r, before the pairs of 1F1B: 3D/2 + min(r, D-1-r)",
-            kBitPipe, "read");
+      OrderGroup("bitpipe_warm_up",
+                 "warm-up forwards of device r, before the pairs of 1F1B: 3D/2 + min(r, D-1-r)",
+                 kBitPipePaper, "read");
   for (const int p : {4, 8, 16}) {
     PIPELAB_ASSIGN_OR_RETURN(const Schedule s, MakeSchedule("bitpipe", Sizes(p, p)));
     for (int d = 0; d < p; ++d) {
@@ -130,8 +132,8 @@ absl::StatusOr<FormulaGroup> BitPipeOrder() {
                                                                          {0, 2, 1, 3, 6, 4, 7, 5},
                                                                          {2, 0, 3, 1, 4, 6, 5, 7},
                                                                          {2, 3, 0, 4, 1, 5, 6, 7}}};
-  FormulaGroup g = Group("bitpipe_order", "order of the forwards on each device, D = 4, N = 4",
-                         kBitPipe, "read");
+  FormulaGroup g = OrderGroup("bitpipe_order", "order of the forwards on each device, D = 4, N = 4",
+                              kBitPipePaper, "read");
   PIPELAB_ASSIGN_OR_RETURN(const Schedule s, MakeSchedule("bitpipe", Sizes(kSize, kSize)));
   for (int d = 0; d < kSize; ++d) {
     size_t n = 0;

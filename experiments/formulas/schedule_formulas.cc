@@ -3,6 +3,7 @@
 // Formulas that papers print for bubbles, activations, weights, orders, parameters and flops,
 // beside simulated schedules and model graphs.
 #include "experiments/formulas/published_formulas.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "tools/base/status_macros.h"
 
@@ -24,14 +25,15 @@ absl::Status Run(StudyRun* study) {
 }
 
 }  // namespace
-}  // namespace pipelab
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunScheduleFormulasStudy(int argc, char** argv) {
+  StudyInfo info;
   info.name = "schedule_formulas";
   info.title = "Published formulas, counted";
   info.summary =
       "Formulas that papers print for bubbles, activations, weights, orders, parameters and flops, "
       "beside what simulated schedules and model graphs come to.";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, Run);
 }
+
+}  // namespace pipelab

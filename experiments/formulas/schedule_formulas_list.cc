@@ -17,7 +17,7 @@ namespace {
 struct Point {
   SchemeParams sizes;
   Schedule schedule;
-  Figures figures;
+  RunFigures figures;
 
   double p() const { return sizes.devices; }
   double m() const { return sizes.micro_batches; }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "experiments/graph_plans/plan_sweep.h"
 #include "experiments/report/report.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "models/zoo/gnmt.h"
 #include "models/zoo/resnet.h"
@@ -22,7 +23,7 @@
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
-namespace {
+namespace bapipe_comparison_study {
 
 constexpr char kPaper[] = "BaPipe (arXiv 2012.12544), abstract";
 constexpr int kDevices = 4;
@@ -273,11 +274,10 @@ absl::Status Run(StudyRun* study) {
   return absl::OkStatus();
 }
 
-}  // namespace
-}  // namespace pipelab
+}  // namespace bapipe_comparison_study
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunBapipeComparisonStudy(int argc, char** argv) {
+  StudyInfo info;
   info.name = "bapipe_comparison";
   info.title = "BaPipe's plans beside data parallelism";
   info.summary = "Compares BaPipe's plans of VGG-16, ResNet-50 and GNMT-8 with data parallelism.";
@@ -286,5 +286,7 @@ int main(int argc, char** argv) {
       "micro-batches, each simulated for a whole training step, the best of each. The paper's "
       "abstract has the figures; its machines, batches and baselines are not at hand, so networks "
       "of 8 to 100 Gbit/s and two batches are assumed.";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, bapipe_comparison_study::Run);
 }
+
+}  // namespace pipelab

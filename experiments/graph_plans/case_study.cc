@@ -46,13 +46,9 @@ Plan WithLastRepeatsTogether(Plan plan) {
   return plan;
 }
 
-double Ratio(const PlanRun* a, const PlanRun* b) {
-  return a == nullptr || b == nullptr ? 0 : a->throughput / b->throughput;
-}
-
 }  // namespace
 
-double CaseStudy::Gain() const { return Ratio(graph.best(), chain.best()); }
+double CaseStudy::Gain() const { return ThroughputRatio(graph.best(), chain.best()); }
 
 absl::StatusOr<CaseStudy> RunCaseStudy(PlanSweepOptions options) {
   options.devices = kStages;

@@ -10,10 +10,6 @@
 namespace pipelab {
 namespace {
 
-double Ratio(const PlanRun* a, const PlanRun* b) {
-  return a == nullptr || b == nullptr ? 0 : a->throughput / b->throughput;
-}
-
 const PlanRun* Better(const PlanRun* a, const PlanRun* b) {
   if (a == nullptr || b == nullptr) return a == nullptr ? b : a;
   return a->throughput > b->throughput ? a : b;
@@ -50,16 +46,18 @@ const PlanRun* Comparison::parallel_stages() const {
   return best == nullptr ? nullptr : graphpipe.Find(best->micro_batch_size);
 }
 
-double Comparison::Gain() const { return Ratio(graphpipe.best(), baseline()); }
+double Comparison::Gain() const { return ThroughputRatio(graphpipe.best(), baseline()); }
 double Comparison::GainOfParallel() const {
-  return Ratio(parallel_stages(), sequential.best_of_one_size());
+  return ThroughputRatio(parallel_stages(), sequential.best_of_one_size());
 }
 double Comparison::GainOfSizes() const {
-  return Ratio(graphpipe.best(), sequential.best_of_one_size());
+  return ThroughputRatio(graphpipe.best(), sequential.best_of_one_size());
 }
-double Comparison::GainOfGraph() const { return Ratio(graphpipe.best(), sequential.best()); }
+double Comparison::GainOfGraph() const {
+  return ThroughputRatio(graphpipe.best(), sequential.best());
+}
 double Comparison::GainAsPublished() const {
-  return Ratio(graphpipe.best(), Better(pipedream.best(), piper.best()));
+  return ThroughputRatio(graphpipe.best(), Better(pipedream.best(), piper.best()));
 }
 
 int Comparison::Stopped() const {

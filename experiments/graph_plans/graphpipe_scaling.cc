@@ -18,23 +18,25 @@
 #include "experiments/graph_plans/comparison.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, cluster, "summit-4gpu", "a cluster's name, or a file (docs/clusters.md)");
-ABSL_FLAG(std::string, dtype, "fp32", "that the devices compute with");
-ABSL_FLAG(std::string, devices, "4,8,16,32", "numbers of devices, ascending");
-ABSL_FLAG(std::string, branches, "2,4,8,16", "branches of CANDLE-Uno, ascending; empty: none");
-ABSL_FLAG(std::string, branch_devices, "4,8,16", "devices of these");
-ABSL_FLAG(double, batch_factor, 1,
-          "of the batches: 2 samples a device of the Transformers, 128 of DLRM, 64 of CANDLE-Uno");
-ABSL_FLAG(std::string, batches, "0.5,2,8",
-          "further factors of these, on the most devices, ascending; empty: none");
-ABSL_FLAG(double, time_limit_s, 10, "seconds of one search");
-
 namespace pipelab {
-namespace {
+namespace graphpipe_scaling_study {
+
+STUDY_FLAG(std::string, cluster, "summit-4gpu", "a cluster's name, or a file (docs/clusters.md)");
+STUDY_FLAG(std::string, dtype, "fp32", "that the devices compute with");
+STUDY_FLAG(std::string, devices, "4,8,16,32", "numbers of devices, ascending");
+STUDY_FLAG(std::string, branches, "2,4,8,16", "branches of CANDLE-Uno, ascending; empty: none");
+STUDY_FLAG(std::string, branch_devices, "4,8,16", "devices of these");
+STUDY_FLAG(double, batch_factor, 1,
+           "of the batches: 2 samples a device of the Transformers, 128 of DLRM, 64 of CANDLE-Uno");
+STUDY_FLAG(std::string, batches, "0.5,2,8",
+           "further factors of these, on the most devices, ascending; empty: none");
+STUDY_FLAG(double, time_limit_s, 10, "seconds of one search");
 
 absl::StatusOr<std::vector<int64_t>> Numbers(absl::string_view option, const std::string& text) {
   std::vector<int64_t> numbers;
@@ -209,11 +211,11 @@ absl::Status Run(StudyRun* study) {
   return absl::OkStatus();
 }
 
-}  // namespace
-}  // namespace pipelab
+}  // namespace graphpipe_scaling_study
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunGraphpipeScalingStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "graphpipe_scaling";
   info.title = "Graph pipelines and sequential ones on branching networks";
   info.summary = "Compares plans of GraphPipe, PipeDream and Piper on branching networks.";
@@ -231,5 +233,7 @@ int main(int argc, char** argv) {
                 // None of these takes more than some seconds: what is found is no clock's doing.
                 {"time_limit_s", "120"}};
   info.quick_leaves_out = "8 to 32 devices, and 8 and 16 branches, of which the paper's claims are";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, graphpipe_scaling_study::Run);
 }
+
+}  // namespace pipelab

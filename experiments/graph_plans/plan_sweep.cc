@@ -78,6 +78,10 @@ bool HasSizes(const Plan& plan) {
 
 }  // namespace
 
+double ThroughputRatio(const PlanRun* a, const PlanRun* b) {
+  return a == nullptr || b == nullptr ? 0 : a->throughput / b->throughput;
+}
+
 int64_t BatchOf(const StudyNet& net, const PlanSweepOptions& options) {
   const double samples = static_cast<double>(net.samples_per_device) * options.batch_factor;
   return std::max<int64_t>(1, std::llround(samples)) * options.devices;
@@ -203,6 +207,7 @@ absl::StatusOr<PlanSweep> SweepPlans(const StudyNet& net, const PlanMethod& meth
   for (const int64_t size : sizes) {
     PlannerOptions planner;
     planner.time_limit = options.time_limit;
+    planner.most_steps = options.most_steps;
     if (method.chooses_sizes) planner.micro_batch_size = size;
     PIPELAB_ASSIGN_OR_RETURN(const PlanProblem problem,
                              StudyProblem(net, method, method.chooses_sizes ? 1 : size, options));

@@ -17,6 +17,7 @@
 #define PIPELAB_EXPERIMENTS_GRAPH_PLANS_PLAN_SWEEP_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -55,8 +56,9 @@ struct PlanSweepOptions {
   const ClusterSpec* cluster = nullptr;
   NumberType type = NumberType::kFp32;
   int64_t devices = 4;
-  double batch_factor = 1;                        // of the net's samples a device
-  absl::Duration time_limit = absl::Seconds(10);  // of one search
+  double batch_factor = 1;                                   // of the net's samples a device
+  absl::Duration time_limit = absl::Seconds(10);             // of one search
+  int64_t most_steps = std::numeric_limits<int64_t>::max();  // PlannerOptions
   // Sizes of micro-batches: all powers of two that make at most so many of a batch.
   int64_t most_micro_batches = 512;
 };
@@ -99,6 +101,9 @@ absl::StatusOr<PlanSweep> SweepPlans(const StudyNet& net, const PlanMethod& meth
 // planners.
 PlanRun RunPlan(const StudyNet& net, const PlanProblem& problem, const Plan& plan, bool chain,
                 const PlanSweepOptions& options);
+
+// Of the first to the second; 0 where there is none.
+double ThroughputRatio(const PlanRun* a, const PlanRun* b);
 
 // With times at `samples`; for a planner that chooses sizes at all powers of two.
 absl::StatusOr<PlanProblem> StudyProblem(const StudyNet& net, const PlanMethod& method,

@@ -12,19 +12,21 @@
 #include "experiments/graph_split/split_steps.h"
 #include "experiments/option_checks.h"
 #include "experiments/report/report.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "models/data/package_cache.h"
 #include "models/data/text_graph.h"
 #include "models/data/theorem_graph.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(int, orkut_scale, 16, "Orkut's vertices, batch and caches are divided by this");
-ABSL_FLAG(int, papers_scale, 128, "papers100M's are divided by this");
-ABSL_FLAG(int, batches, 4, "real batches that an epoch's times are the mean of");
-ABSL_FLAG(int, steps, 9, "steps of each kind and width that are timed on this machine");
-
 namespace pipelab {
 namespace {
+
+STUDY_FLAG(int, orkut_scale, 16, "Orkut's vertices, batch and caches are divided by this");
+STUDY_FLAG(int, papers_scale, 128, "papers100M's are divided by this");
+STUDY_FLAG(int, batches, 4, "real batches that an epoch's times are the mean of");
+STUDY_FLAG(int, steps, 9, "steps of each kind and width that are timed on this machine");
 
 // The batch of 1,024 has a target for each of 2 x 4 members.
 constexpr int kLargestScale = 128;
@@ -56,10 +58,10 @@ absl::Status Run(StudyRun* study) {
 }
 
 }  // namespace
-}  // namespace pipelab
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunGnnSplitStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "gnn_split";
   info.title = "Split parallelism of graph networks";
   info.summary =
@@ -67,5 +69,7 @@ int main(int argc, char** argv) {
       "divided caches and push-pull: counts, simulated epochs, a real step.";
   info.quick = {{"orkut_scale", "64"}, {"batches", "1"}, {"steps", "3"}};
   info.quick_leaves_out = "3 of 4 batches, three quarters of Orkut's vertices, and 6 of 9 steps";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, Run);
 }
+
+}  // namespace pipelab

@@ -14,10 +14,11 @@
 namespace pipelab {
 namespace {
 
-constexpr uint64_t kSeed = 1;
+constexpr uint64_t kBatchesSeed = 1;
 
 std::vector<int32_t> Batch(const GraphData& data, int64_t size, int64_t step) {
-  const ExampleOrder order(static_cast<int64_t>(data.train.size()), size, kSeed, "split/batch");
+  const ExampleOrder order(static_cast<int64_t>(data.train.size()), size, kBatchesSeed,
+                           "split/batch");
   std::vector<int32_t> batch;
   for (int64_t i = 0; i < size; ++i) batch.push_back(data.train[order.ExampleAt(step, i)]);
   return batch;
@@ -49,7 +50,7 @@ void CountSamples(const std::vector<SplitSample>& samples, const VertexOwners& o
 
 void CountDataParallel(const GraphData& data, BatchCounts* counts) {
   const BatchCountsSize& size = counts->size;
-  NeighbourSampler sampler(&data.graph, size.fanouts, kSeed);
+  NeighbourSampler sampler(&data.graph, size.fanouts, kBatchesSeed);
   int64_t rows = 0, edges = 0, rows_of_one = 0, edges_of_one = 0;
   for (int step = 0; step < size.batches; ++step) {
     const std::vector<int32_t> batch = Batch(data, size.batch, step);
@@ -82,12 +83,12 @@ absl::StatusOr<BatchCounts> CountBatches(const GraphData& data, const BatchCount
   sampling.epochs = size.epochs;
   PIPELAB_ASSIGN_OR_RETURN(const PreSamples samples, SampleBefore(data.graph, sampling));
   for (PartitionMethod method : kPartitionMethods) {
-    PIPELAB_ASSIGN_OR_RETURN(const VertexOwners owners,
-                             MakePartition(method, data.graph, samples, size.members, kSeed));
+    PIPELAB_ASSIGN_OR_RETURN(const VertexOwners owners, MakePartition(method, data.graph, samples,
+                                                                      size.members, kBatchesSeed));
     MethodCounts of;
     of.method = method;
     of.cut = QualityOf(data.graph, owners, size.members).cut;
-    auto group = MakeSplitMembers(&data.graph, &owners, size.members, size.fanouts, kSeed);
+    auto group = MakeSplitMembers(&data.graph, &owners, size.members, size.fanouts, kBatchesSeed);
     int64_t crossing = 0, all = 0;
     for (int step = 0; step < size.batches; ++step) {
       CountSamples(SampleOfAll(step, Batch(data, size.batch, step), &group), owners, size.batches,

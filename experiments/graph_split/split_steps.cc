@@ -16,7 +16,7 @@
 namespace pipelab {
 namespace {
 
-constexpr uint64_t kSeed = 1;
+constexpr uint64_t kStepsSeed = 1;
 
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -44,7 +44,7 @@ absl::StatusOr<StepTimes> MeasureWidth(const GraphData& data, const VertexOwners
   options.sizes.copies = size.members;
   options.batches.batch = size.batch;
   options.batches.fanouts = size.fanouts;
-  options.batches.seed = kSeed;
+  options.batches.seed = kStepsSeed;
   options.model.hidden = size.hidden;
   options.steps_of_epoch = 1;
   options.wait_limit = absl::Minutes(2);
@@ -52,8 +52,8 @@ absl::StatusOr<StepTimes> MeasureWidth(const GraphData& data, const VertexOwners
   options.owners = &owners;
   PIPELAB_ASSIGN_OR_RETURN(const auto split, GraphTraining::Create(&data, options));
   std::vector<SplitMember> members =
-      MakeSplitMembers(&data.graph, &owners, size.members, size.fanouts, kSeed);
-  NeighbourSampler sampler(&data.graph, size.fanouts, kSeed);
+      MakeSplitMembers(&data.graph, &owners, size.members, size.fanouts, kStepsSeed);
+  NeighbourSampler sampler(&data.graph, size.fanouts, kStepsSeed);
   StepTimes result;
   result.width = data.width;
   int64_t split_rows = 0, data_rows = 0;
@@ -99,7 +99,7 @@ absl::StatusOr<std::vector<StepTimes>> MeasureSteps(const TextGraph& text, const
       sampling.batch = size.batch;
       PIPELAB_ASSIGN_OR_RETURN(const PreSamples samples, SampleBefore(data.graph, sampling));
       PIPELAB_ASSIGN_OR_RETURN(owners, MakePartition(PartitionMethod::kPreSamples, data.graph,
-                                                     samples, size.members, kSeed));
+                                                     samples, size.members, kStepsSeed));
     }
     PIPELAB_ASSIGN_OR_RETURN(StepTimes of, MeasureWidth(data, owners, size));
     times.push_back(std::move(of));

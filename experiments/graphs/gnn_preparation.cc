@@ -12,6 +12,8 @@
 #include "experiments/graphs/preparation_study.h"
 #include "experiments/option_checks.h"
 #include "experiments/report/report.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "models/data/package_cache.h"
 #include "models/data/theorem_graph.h"
@@ -19,17 +21,17 @@
 #include "tools/base/rng.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(int, epochs, 12, "of each network");
-ABSL_FLAG(int, steps, 0, "of an epoch that is timed; 0: all");
-ABSL_FLAG(int, repeats, 3, "of each timed epoch");
-ABSL_FLAG(int, batch, 1024, "targets of a step");
-ABSL_FLAG(int, hidden, 256, "width of the network");
-ABSL_FLAG(int, width, 128, "of a vertex's row");
-ABSL_FLAG(double, dropout, 0.2, "of the network");
-ABSL_FLAG(bool, synthetic, false, "a generated graph in the place of the real ones");
-
 namespace pipelab {
 namespace {
+
+STUDY_FLAG(int, epochs, 12, "of each network");
+STUDY_FLAG(int, steps, 0, "of an epoch that is timed; 0: all");
+STUDY_FLAG(int, repeats, 3, "of each timed epoch");
+STUDY_FLAG(int, batch, 1024, "targets of a step");
+STUDY_FLAG(int, hidden, 256, "width of the network");
+STUDY_FLAG(int, width, 128, "of a vertex's row");
+STUDY_FLAG(double, dropout, 0.2, "of the network");
+STUDY_FLAG(bool, synthetic, false, "a generated graph in the place of the real ones");
 
 TextGraph GeneratedText() {
   GeneratedGraph shape;
@@ -96,10 +98,10 @@ absl::Status Run(StudyRun* study) {
 }
 
 }  // namespace
-}  // namespace pipelab
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunGnnPreparationStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "gnn_preparation";
   info.title = "Batches of graph networks, prepared as stages";
   info.summary =
@@ -108,5 +110,7 @@ int main(int argc, char** argv) {
       "the training; the same in the simulator, and SALIENT's epochs at the paper's scale.";
   info.quick = {{"epochs", "6"}, {"steps", "10"}};
   info.quick_leaves_out = "half of the epochs, and two thirds of those that are timed";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, Run);
 }
+
+}  // namespace pipelab

@@ -18,27 +18,29 @@
 #include "experiments/grids/megatron_losses.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "models/files/model_file.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/step/step_config.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, model, "gpt-52b", "a published model's name, or a file (docs/models.md)");
-ABSL_FLAG(std::string, cluster, "dgx1-v100", "a cluster's name, or a file (docs/clusters.md)");
-ABSL_FLAG(std::string, other_clusters, "p3.16xlarge,dgx-a100,dgx-h100",
-          "clusters to compare with, where they have as many GPUs");
-ABSL_FLAG(int64_t, devices, 64, "GPUs to use");
-ABSL_FLAG(std::string, recompute, "blocks",
-          "what is recomputed at a time, where everything is: blocks (within the backward, as in "
-          "Megatron-LM) or full (a stage, as in GPipe)");
-ABSL_FLAG(std::string, batches, "8,16,32,64,128,256,512", "samples of a step, ascending");
-ABSL_FLAG(std::string, large_devices, "64,256,1024,4096", "GPUs to extrapolate to; empty: none");
-ABSL_FLAG(double, critical_batch, 1000, "critical batch of the extrapolation, samples");
-ABSL_FLAG(double, least_steps, 50000, "steps that very large batches need, in the extrapolation");
-
 namespace pipelab {
 namespace {
+
+STUDY_FLAG(std::string, model, "gpt-52b", "a published model's name, or a file (docs/models.md)");
+STUDY_FLAG(std::string, cluster, "dgx1-v100", "a cluster's name, or a file (docs/clusters.md)");
+STUDY_FLAG(std::string, other_clusters, "p3.16xlarge,dgx-a100,dgx-h100",
+           "clusters to compare with, where they have as many GPUs");
+STUDY_FLAG(int64_t, devices, 64, "GPUs to use");
+STUDY_FLAG(std::string, recompute, "blocks",
+           "what is recomputed at a time, where everything is: blocks (within the backward, as in "
+           "Megatron-LM) or full (a stage, as in GPipe)");
+STUDY_FLAG(std::string, batches, "8,16,32,64,128,256,512", "samples of a step, ascending");
+STUDY_FLAG(std::string, large_devices, "64,256,1024,4096", "GPUs to extrapolate to; empty: none");
+STUDY_FLAG(double, critical_batch, 1000, "critical batch of the extrapolation, samples");
+STUDY_FLAG(double, least_steps, 50000, "steps that very large batches need, in the extrapolation");
 
 absl::StatusOr<std::vector<int64_t>> Numbers(absl::string_view option, const std::string& text) {
   std::vector<int64_t> numbers;
@@ -219,10 +221,10 @@ absl::Status Run(StudyRun* study) {
 }
 
 }  // namespace
-}  // namespace pipelab
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunGpt52bScalingStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "gpt52b_scaling";
   info.title = "A 52B GPT: breadth-first, depth-first, non-looped, no pipeline";
   info.summary =
@@ -235,5 +237,7 @@ int main(int argc, char** argv) {
   info.quick = {{"batches", "8,32,512"}, {"other_clusters", ""}, {"large_devices", "64,256"}};
   info.quick_leaves_out =
       "4 of 7 batches, the other clusters, and the extrapolation beyond 256 GPUs";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, Run);
 }
+
+}  // namespace pipelab

@@ -21,20 +21,20 @@ double Days(const LargeScaleOptions& options, const RankedStep& r, int64_t batch
 }
 
 // The batch whose training ends first.
-struct Best {
+struct LargeBest {
   int64_t batch = 0;
   RankedStep result;
   double days = 0;
 };
 
-absl::optional<Best> BestBatch(const LargeScaleOptions& options, const BatchSweep& sweep,
-                               const std::string& method) {
-  absl::optional<Best> best;
+absl::optional<LargeBest> BestBatch(const LargeScaleOptions& options, const BatchSweep& sweep,
+                                    const std::string& method) {
+  absl::optional<LargeBest> best;
   for (const int64_t batch : options.batches) {
     const RankedStep* r = sweep.Find(method, batch);
     if (r == nullptr) continue;
     const double days = Days(options, *r, batch);
-    if (!best.has_value() || days < best->days) best = Best{batch, *r, days};
+    if (!best.has_value() || days < best->days) best = LargeBest{batch, *r, days};
   }
   return best;
 }
@@ -61,7 +61,7 @@ absl::StatusOr<Table> LargeScaleTable(const StepModel& model, const LargeScaleOp
         const BatchSweep sweep,
         SweepBatches(model, {devices, options.batches, options.methods, options.recompute}));
     for (const SearchMethod& method : options.methods) {
-      const absl::optional<Best> best = BestBatch(options, sweep, method.name);
+      const absl::optional<LargeBest> best = BestBatch(options, sweep, method.name);
       std::vector<Cell> row = {Label(static_cast<double>(devices)), Label(method.name)};
       if (!best.has_value()) {
         row.insert(row.end(), 5, Missing("nothing fits at any of the batches"));

@@ -103,7 +103,8 @@ SearchMethod MethodNamed(const std::string& name) {
   return {};
 }
 
-absl::optional<RankedStep> Best(const BatchSweep& sweep, const std::string& method, int64_t batch) {
+absl::optional<RankedStep> BestStep(const BatchSweep& sweep, const std::string& method,
+                                    int64_t batch) {
   const RankedStep* best = sweep.Find(method, batch);
   return best == nullptr ? absl::nullopt : absl::make_optional(*best);
 }
@@ -136,7 +137,7 @@ absl::StatusOr<std::vector<SensitivityCase>> MegatronSensitivity(const StepModel
     PIPELAB_ASSIGN_OR_RETURN(const BatchSweep sweep,
                              SweepBatches(varied, {devices, {batch}, {breadth, megatron}, {all}}));
     cases.push_back({variation.name, variation.unknown, variation.in_range,
-                     Best(sweep, breadth.name, batch), Best(sweep, megatron.name, batch)});
+                     BestStep(sweep, breadth.name, batch), BestStep(sweep, megatron.name, batch)});
   }
   return cases;
 }

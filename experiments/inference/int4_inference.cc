@@ -12,15 +12,17 @@
 #include "experiments/inference/int4_law.h"
 #include "experiments/inference/int4_times.h"
 #include "experiments/report/report.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(int64_t, rows, 8192, "rows of the measured matrix (K); 0: measure nothing");
-ABSL_FLAG(int64_t, columns, 10240, "its columns (N)");
-ABSL_FLAG(int64_t, group, 128, "rows with one scale: 32, 64, 128 or all");
-
 namespace pipelab {
-namespace {
+namespace int4_inference_study {
+
+STUDY_FLAG(int64_t, rows, 8192, "rows of the measured matrix (K); 0: measure nothing");
+STUDY_FLAG(int64_t, columns, 10240, "its columns (N)");
+STUDY_FLAG(int64_t, group, 128, "rows with one scale: 32, 64, 128 or all");
 
 absl::Status CheckFlags() {
   const int64_t rows = absl::GetFlag(FLAGS_rows), columns = absl::GetFlag(FLAGS_columns);
@@ -70,11 +72,11 @@ absl::Status Run(StudyRun* study) {
   return absl::OkStatus();
 }
 
-}  // namespace
-}  // namespace pipelab
+}  // namespace int4_inference_study
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunInt4InferenceStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "int4_inference";
   info.title = "Weights in 4 bits";
   info.summary =
@@ -82,5 +84,7 @@ int main(int argc, char** argv) {
       "kernels beside their limit on one core.";
   info.quick = {{"rows", "0"}};
   info.quick_leaves_out = "all that is measured";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, int4_inference_study::Run);
 }
+
+}  // namespace pipelab

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "kernels/cpu/int4/int4_speed.h"
+#include "kernels/cpu/int4_speed.h"
 #include "kernels/cpu/library_best.h"
 
 namespace pipelab {

@@ -13,18 +13,20 @@
 #include "experiments/inference/serving_study.h"
 #include "experiments/option_checks.h"
 #include "experiments/report/report.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "pipelines/serving/request_file.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(int, requests, 256, "requests that are served, on paper");
-ABSL_FLAG(std::string, requests_file, "",
-          "requests that arrive, a CSV file with columns arrival,prompt,output (docs/serving.md); "
-          "empty: at random");
-ABSL_FLAG(int, rounds, 5, "rounds of decoding here, of which the median counts; 0: none");
-
 namespace pipelab {
-namespace {
+namespace pipelined_decoding_study {
+
+STUDY_FLAG(int, requests, 256, "requests that are served, on paper");
+STUDY_FLAG(std::string, requests_file, "",
+           "requests that arrive, a CSV file with columns arrival,prompt,output (docs/serving.md); "
+           "empty: at random");
+STUDY_FLAG(int, rounds, 5, "rounds of decoding here, of which the median counts; 0: none");
 
 absl::Status Run(StudyRun* study) {
   PIPELAB_RETURN_IF_ERROR(CheckRange("--requests", absl::GetFlag(FLAGS_requests), 1, 1'000'000));
@@ -50,11 +52,11 @@ absl::Status Run(StudyRun* study) {
   return absl::OkStatus();
 }
 
-}  // namespace
-}  // namespace pipelab
+}  // namespace pipelined_decoding_study
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunPipelinedDecodingStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "pipelined_decoding";
   info.title = "Pipelines that decode";
   info.summary =
@@ -62,5 +64,7 @@ int main(int argc, char** argv) {
       "chunks and 4-bit weights on paper, and a GPT decoded here over one, two and four devices.";
   info.quick = {{"rounds", "0"}, {"requests", "64"}};
   info.quick_leaves_out = "all that is measured";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, pipelined_decoding_study::Run);
 }
+
+}  // namespace pipelab

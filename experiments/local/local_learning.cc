@@ -13,20 +13,23 @@
 #include "experiments/local/real_pipelines.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "models/data/fashion_mnist.h"
 #include "models/data/package_cache.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(
-    std::string, clusters, "dgx1-v100",
-    "names or files (docs/clusters.md): the methods are priced on the first, claims are of all");
-ABSL_FLAG(int64_t, train_batches, 1024, "batches of 64 images that each method trains on; 0: none");
-ABSL_FLAG(int, real_runs, 15, "runs of the pipelines here; 0: none");
-
 namespace pipelab {
 namespace {
+
+STUDY_FLAG(
+    std::string, clusters, "dgx1-v100",
+    "names or files (docs/clusters.md): the methods are priced on the first, claims are of all");
+STUDY_FLAG(int64_t, train_batches, 1024,
+           "batches of 64 images that each method trains on; 0: none");
+STUDY_FLAG(int, real_runs, 15, "runs of the pipelines here; 0: none");
 
 absl::Status AddMethods(const ClusterSpec& cluster, Report* report) {
   PIPELAB_ASSIGN_OR_RETURN(std::vector<Method> methods, PricedMethods(cluster));
@@ -73,10 +76,10 @@ absl::Status Run(StudyRun* study) {
 }
 
 }  // namespace
-}  // namespace pipelab
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunLocalLearningStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "local_learning";
   info.title = "Stages that learn locally";
   info.summary =
@@ -84,5 +87,7 @@ int main(int argc, char** argv) {
       "way to train a pipeline costs and teaches.";
   info.quick = {{"train_batches", "0"}, {"real_runs", "0"}};
   info.quick_leaves_out = "accuracies after equal samples, and the pipelines run here";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, Run);
 }
+
+}  // namespace pipelab

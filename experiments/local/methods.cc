@@ -23,7 +23,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kSamples = 8;  // of a micro-batch
+constexpr int64_t kMicroBatchSamples = 8;
 constexpr LocalHead kHead = LocalHead::kConvolution;
 constexpr int64_t kWholeStudy = 4992;  // batches that the accuracy's claim is of
 
@@ -32,7 +32,7 @@ AmoebaNetConfig FashionNetwork() { return SmallAmoebaNet(28, 28, 1, 10); }
 
 // PPLL as its paper has it: `local`, whose steps need no flush.
 constexpr char kNoFlush[] = "local, no flush";
-constexpr int kAllMicroBatches = kMethodSamples / kSamples;
+constexpr int kAllMicroBatches = kMethodSamples / kMicroBatchSamples;
 
 // Asynchronous schemes, and what needs no flush, run all samples as one program; the others a step
 // at a time.
@@ -45,7 +45,7 @@ absl::StatusOr<Method> Priced(StepCache* cache, const std::string& scheme,
   c.micro_batches = whole ? kAllMicroBatches : kMethodMicroBatches;
   if (whole && (found->options & kUpdateEvery) != 0) c.update_interval = kMethodMicroBatches;
   c.pipeline = kMethodDevices;
-  c.micro_batch_size = kSamples;
+  c.micro_batch_size = kMicroBatchSamples;
   c.cut = CutRule::kLayers;
   c.local_heads = kHead;
   const int64_t steps = kAllMicroBatches / c.micro_batches;
@@ -87,7 +87,7 @@ TrainingOptions MethodTraining(const Scheme& scheme, int64_t batches) {
   options.sizes.micro_batches = whole ? kMethodRun : kMethodMicroBatches;
   if (whole && (scheme.options & kUpdateEvery) != 0)
     options.sizes.update_interval = kMethodMicroBatches;
-  options.micro_batch_size = kSamples;
+  options.micro_batch_size = kMicroBatchSamples;
   options.local_heads = kHead;
   options.trace = false;
   options.optimizer.adam.learning_rate = 0.004f;
@@ -105,8 +105,8 @@ absl::StatusOr<std::vector<double>> TrainedAccuracies(const TrainingOptions& opt
   part.graph = graph;
   part.train = std::make_shared<ImageBatchSource>(
       images.train, images.scale, ImageOptions(),
-      ExampleOrder(images.train->size(), options.sizes.micro_batches * kSamples, /*seed=*/1,
-                   "data/images"));
+      ExampleOrder(images.train->size(), options.sizes.micro_batches * kMicroBatchSamples,
+                   /*seed=*/1, "data/images"));
   part.held_out = std::make_shared<ImageBatchSource>(images.held_out, images.scale, ImageOptions(),
                                                      ExampleOrder(images.held_out->size()));
   PIPELAB_ASSIGN_OR_RETURN(const auto training,
@@ -244,7 +244,7 @@ Table MethodTable(const std::vector<Method>& methods, int64_t samples) {
     t.AddRow(std::move(row));
   }
   t.AddNote(absl::StrCat(
-      "Micro-batches of ", kSamples, "; a step after each ", kMethodMicroBatches,
+      "Micro-batches of ", kMicroBatchSamples, "; a step after each ", kMethodMicroBatches,
       " of them, and under over_time after each one. Fashion-MNIST; the same settings for all, "
       "those that amoebanet_train has for 1F1B. The fill job is the same network's inference."));
   return t;

@@ -18,7 +18,7 @@ namespace pipelab {
 namespace {
 
 constexpr int kMicroBatches = 48;
-constexpr int64_t kRowTokens = 64, kSamples = 8;
+constexpr int64_t kRowTokens = 64, kRowSamples = 8;
 constexpr double kWanted = 1.85;
 
 TrainingOptions OptionsOf(const std::string& scheme, int devices) {
@@ -26,7 +26,7 @@ TrainingOptions OptionsOf(const std::string& scheme, int devices) {
   options.scheme = scheme;
   options.sizes.devices = devices;
   options.sizes.micro_batches = kMicroBatches;
-  options.micro_batch_size = kSamples;
+  options.micro_batch_size = kRowSamples;
   if (scheme == "local") {  // on one device the serial loop
     options.sizes.virtual_stages = 2 / devices;
     options.sizes.update_interval = 1;

@@ -16,6 +16,8 @@
 #include "experiments/mining/translation_study.h"
 #include "experiments/option_checks.h"
 #include "experiments/report/report.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "models/data/catalogues.h"
 #include "models/data/manuals.h"
@@ -26,37 +28,37 @@
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::vector<std::string>, languages, std::vector<std::string>({"de", "fr", "cs", "ru"}),
-          "locales of the manual that are mined with English");
-ABSL_FLAG(std::vector<std::string>, noise_languages, std::vector<std::string>({"de", "fr"}),
-          "of them, those that are mined again with --wrong");
-ABSL_FLAG(std::vector<std::string>, translation_languages,
-          std::vector<std::string>({"fr", "de", "ro"}),
-          "locales of the catalogues that translators are trained for");
-ABSL_FLAG(std::vector<std::string>, dual_languages, std::vector<std::string>({"ro"}),
-          "of them, those that are mined again by dual cross-entropy");
-ABSL_FLAG(bool, dual_fill, false,
-          "whether these score while the training of the other direction waits (docs/filling.md)");
-ABSL_FLAG(double, wrong, 3, "sentences without a partner for each with one, in the noise study");
-ABSL_FLAG(int, merges, pipelab::TranslationStudyOptions().merges,
-          "merges that make pieces of words of characters, for translators");
-ABSL_FLAG(int64_t, pieces, pipelab::TranslatorOptions().most_pieces,
-          "of the longest strings that translators learn and say");
-ABSL_FLAG(std::string, scheme, pipelab::TranslatorOptions().scheme,
-          "scheme that trains translators, on two devices");
-ABSL_FLAG(int64_t, hidden, pipelab::TranslatorOptions().hidden,
-          "width of translators; their feed-forward parts are 4 times as wide");
-ABSL_FLAG(double, dropout, pipelab::TranslatorOptions().dropout, "dropout rate of translators");
-ABSL_FLAG(int64_t, steps, pipelab::TranslatorOptions().steps,
-          "training steps of translators, of 64 pairs; 0: none is trained");
-ABSL_FLAG(float, learning_rate, pipelab::TranslatorOptions().learning_rate,
-          "of translators, at the end of the warm-up");
-ABSL_FLAG(uint64_t, seed, pipelab::TranslatorOptions().seed,
-          "of the split, the order of sentences, and weights");
-ABSL_FLAG(int, threads, 2, "that score; figures are the same for any number");
-
 namespace pipelab {
 namespace {
+
+STUDY_FLAG(std::vector<std::string>, languages, std::vector<std::string>({"de", "fr", "cs", "ru"}),
+           "locales of the manual that are mined with English");
+STUDY_FLAG(std::vector<std::string>, noise_languages, std::vector<std::string>({"de", "fr"}),
+           "of them, those that are mined again with --wrong");
+STUDY_FLAG(std::vector<std::string>, translation_languages,
+           std::vector<std::string>({"fr", "de", "ro"}),
+           "locales of the catalogues that translators are trained for");
+STUDY_FLAG(std::vector<std::string>, dual_languages, std::vector<std::string>({"ro"}),
+           "of them, those that are mined again by dual cross-entropy");
+STUDY_FLAG(bool, dual_fill, false,
+           "whether these score while the training of the other direction waits (docs/filling.md)");
+STUDY_FLAG(double, wrong, 3, "sentences without a partner for each with one, in the noise study");
+STUDY_FLAG(int, merges, TranslationStudyOptions().merges,
+           "merges that make pieces of words of characters, for translators");
+STUDY_FLAG(int64_t, pieces, TranslatorOptions().most_pieces,
+           "of the longest strings that translators learn and say");
+STUDY_FLAG(std::string, scheme, TranslatorOptions().scheme,
+           "scheme that trains translators, on two devices");
+STUDY_FLAG(int64_t, hidden, TranslatorOptions().hidden,
+           "width of translators; their feed-forward parts are 4 times as wide");
+STUDY_FLAG(double, dropout, TranslatorOptions().dropout, "dropout rate of translators");
+STUDY_FLAG(int64_t, steps, TranslatorOptions().steps,
+           "training steps of translators, of 64 pairs; 0: none is trained");
+STUDY_FLAG(float, learning_rate, TranslatorOptions().learning_rate,
+           "of translators, at the end of the warm-up");
+STUDY_FLAG(uint64_t, seed, TranslatorOptions().seed,
+           "of the split, the order of sentences, and weights");
+STUDY_FLAG(int, threads, 2, "that score; figures are the same for any number");
 
 bool Has(const std::vector<std::string>& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
@@ -149,10 +151,10 @@ absl::Status Run(StudyRun* study) {
 }
 
 }  // namespace
-}  // namespace pipelab
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunCorpusMiningStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "corpus_mining";
   info.title = "Pairs of sentences mined without labels";
   info.summary = "Pairs of sentences mined without labels, beside the withheld truth.";
@@ -163,5 +165,7 @@ int main(int argc, char** argv) {
       "report has pairs and translations to read.";
   info.quick = {{"dual_languages", ""}, {"steps", "0"}};
   info.quick_leaves_out = "the training of Transformers: of translators the dictionaries are left";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, Run);
 }
+
+}  // namespace pipelab

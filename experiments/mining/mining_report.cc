@@ -66,8 +66,8 @@ double F1Bar(const std::string& language) {
 }
 
 template <typename Get>
-Figures FiguresOf(const std::vector<Mined>& all, const char* pool, const Get& get) {
-  Figures figures;
+MiningFigures MinedFigures(const std::vector<Mined>& all, const char* pool, const Get& get) {
+  MiningFigures figures;
   for (const Mined& m : all) {
     if (m.pool == pool) figures.of_language.emplace_back(m.language, get(m));
   }
@@ -98,19 +98,19 @@ constexpr Wanted kNothing = {"mining.nothing", "share mined from a pool without 
 
 }  // namespace
 
-double Figures::Least() const {
+double MiningFigures::Least() const {
   double least = of_language.empty() ? 1 : of_language[0].second;
   for (const auto& [language, value] : of_language) least = std::min(least, value);
   return least;
 }
 
-double Figures::Most() const {
+double MiningFigures::Most() const {
   double most = 0;
   for (const auto& [language, value] : of_language) most = std::max(most, value);
   return most;
 }
 
-std::string Figures::Text() const {
+std::string MiningFigures::Text() const {
   return absl::StrJoin(of_language, ", ", [](std::string* text, const auto& of) {
     absl::StrAppendFormat(text, "%s %.3f", of.first, of.second);
   });
@@ -158,10 +158,12 @@ void AddMiningClaims(const std::vector<Mined>& all, Report* report) {
     }
     return 1.0;
   };
-  const Figures f1 = FiguresOf(all, "manual", f1_of), fall = FiguresOf(all, "manual", Fall),
-                precision = FiguresOf(all, "manual", precision_of),
-                wrong = FiguresOf(all, "no pair", FalseShare), loss = FiguresOf(all, "noise", lost);
-  AddClaim(report, kF1, f1.Least(), f1.Text(), FiguresOf(all, "manual", above_bar).Least() >= 0,
+  const MiningFigures f1 = MinedFigures(all, "manual", f1_of),
+                      fall = MinedFigures(all, "manual", Fall),
+                      precision = MinedFigures(all, "manual", precision_of),
+                      wrong = MinedFigures(all, "no pair", FalseShare),
+                      loss = MinedFigures(all, "noise", lost);
+  AddClaim(report, kF1, f1.Least(), f1.Text(), MinedFigures(all, "manual", above_bar).Least() >= 0,
            "0.80 (de, fr), 0.70 (cs), 0.60 (ru)",
            "where languages share few grams the first pairs are too poor to learn from: no margin "
            "reaches the precision, and nothing is mined");

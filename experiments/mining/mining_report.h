@@ -19,7 +19,7 @@ struct Wanted {
 };
 
 // A figure of each language.
-struct Figures {
+struct MiningFigures {
   std::vector<std::pair<std::string, double>> of_language;
 
   double Least() const;      // 1 where there is none

@@ -61,8 +61,8 @@ Table DualTable(const std::vector<TranslationResult>& results) {
 }
 
 template <typename Get>
-Figures FiguresOf(const std::vector<TranslationResult>& results, const Get& get) {
-  Figures figures;
+MiningFigures TranslationFigures(const std::vector<TranslationResult>& results, const Get& get) {
+  MiningFigures figures;
   for (const TranslationResult& r : results) {
     figures.of_language.emplace_back(r.mined.language, get(r));
   }
@@ -79,7 +79,7 @@ void AddDualClaim(const std::vector<TranslationResult>& results, Report* report)
   std::copy_if(results.begin(), results.end(), std::back_inserter(again),
                [](const TranslationResult& r) { return r.dual; });
   if (again.empty()) return AddNotMade({kDual}, kNoSteps, report);
-  const Figures gain = FiguresOf(again, [](const TranslationResult& r) {
+  const MiningFigures gain = TranslationFigures(again, [](const TranslationResult& r) {
     return Judge(r.again, r.short_truth).f1() - Judge(r.before, r.short_truth).f1();
   });
   AddClaim(report, kDual, gain.Least(), gain.Text(), gain.Least() > 0, "more than 0",
@@ -92,12 +92,12 @@ void AddTransformerClaims(const std::vector<TranslationResult>& results, Report*
                                    [](const TranslationResult& r) { return r.trained; });
   if (!trained) return AddNotMade({kRatio, kLearns, kOverDictionary}, kNoSteps, report);
   const auto over = [&](const char* name, const char* pairs) {
-    return FiguresOf(results, [&](const TranslationResult& r) {
+    return TranslationFigures(results, [&](const TranslationResult& r) {
       return Over(r.Row(kTransformer, kMinedPairs), r.Row(name, pairs));
     });
   };
-  const Figures ratio = over(kTransformer, kTruePairs), copy = over(kCopying, kNoPairs),
-                word = over(kDictionary, kMinedPairs);
+  const MiningFigures ratio = over(kTransformer, kTruePairs), copy = over(kCopying, kNoPairs),
+                      word = over(kDictionary, kMinedPairs);
   AddClaim(
       report, kRatio, ratio.Least(), ratio.Text(), ratio.Least() >= kLeastRatio, "0.95 at least",
       "a Transformer of so few pairs and steps has hardly learned to translate, and wrong pairs "
@@ -113,7 +113,7 @@ void AddTransformerClaims(const std::vector<TranslationResult>& results, Report*
 void AddTranslation(const std::vector<TranslationResult>& results, Report* report) {
   if (results.empty()) return;
   report->AddTable(QualityTable(results));
-  const Figures words = FiguresOf(results, [](const TranslationResult& r) {
+  const MiningFigures words = TranslationFigures(results, [](const TranslationResult& r) {
     return Over(r.Row(kDictionary, kMinedPairs), r.Row(kDictionary, kTruePairs));
   });
   AddClaim(report, kWords, words.Least(), words.Text(), words.Least() >= kLeastRatio,

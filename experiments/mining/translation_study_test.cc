@@ -16,7 +16,7 @@ std::vector<TextPair> Pairs(int count) {
   return MadeUpPairs(count, {/*letters=*/3, /*words=*/8, /*vocabulary=*/60});
 }
 
-TranslationStudyOptions Small() {
+TranslationStudyOptions SmallStudy() {
   TranslationStudyOptions options;
   options.translator.layers = 1;
   options.translator.hidden = options.translator.feed_forward = 16;
@@ -31,7 +31,7 @@ TranslationStudyOptions Small() {
 TEST(StudyTranslation, TrainsOnMinedAndOnTruePairsAndMinesAgain) {
   const std::vector<TextPair> pairs = Pairs(300);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const TranslationResult result,
-                               StudyTranslation(pairs, "xx", Small()));
+                               StudyTranslation(pairs, "xx", SmallStudy()));
   ASSERT_EQ(result.rows.size(), 5u);
   const size_t mined = result.mined.mining.pairs.size(), right = result.mined.task.truth.size();
   ASSERT_GT(mined, 0u);
@@ -52,7 +52,7 @@ TEST(StudyTranslation, TrainsOnMinedAndOnTruePairsAndMinesAgain) {
   EXPECT_EQ(result.before, result.mined.mining.pairs);  // all are short
   EXPECT_EQ(result.short_truth, result.mined.task.truth);
   EXPECT_FALSE(result.again_mutual.empty());
-  TranslationStudyOptions filled = Small();
+  TranslationStudyOptions filled = SmallStudy();
   filled.dual_fill = true;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const TranslationResult in_waits,
                                StudyTranslation(pairs, "xx", filled));
@@ -63,7 +63,7 @@ TEST(StudyTranslation, TrainsOnMinedAndOnTruePairsAndMinesAgain) {
 // Where no string is short enough nothing is learned and said, and the claims are missed; without
 // data they are not made.
 TEST(AddTranslation, MissesOrDoesNotMakeWhatItCannotShow) {
-  TranslationStudyOptions options = Small();
+  TranslationStudyOptions options = SmallStudy();
   options.translator.most_pieces = 3;  // fewer than any has
   Report made({}), absent({});
   PIPELAB_ASSERT_OK_AND_ASSIGN(const TranslationResult result,
@@ -81,7 +81,7 @@ TEST(AddTranslation, MissesOrDoesNotMakeWhatItCannotShow) {
 }
 
 TEST(StudyTranslation, WithoutStepsHasDictionariesAlone) {
-  TranslationStudyOptions options = Small();
+  TranslationStudyOptions options = SmallStudy();
   options.translator.steps = 0;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const TranslationResult result,
                                StudyTranslation(Pairs(300), "xx", options));

@@ -33,7 +33,7 @@ std::vector<TextPair> Names(int count) {
 // No merges: a piece is a letter.
 Subwords Letters() { return Subwords::Learn({}, 0); }
 
-TranslatorOptions Small(int64_t steps) {
+TranslatorOptions SmallTranslator(int64_t steps) {
   TranslatorOptions options;
   options.layers = 1;
   options.hidden = options.feed_forward = 32;
@@ -57,9 +57,9 @@ TEST(Translator, LearnsAndKnowsRightFromWrong) {
   std::vector<TextPair> wrong = names;
   for (size_t i = 0; i < names.size(); ++i) wrong[i].target = names[(i + 1) % names.size()].target;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const auto early,
-                               Translator::Train(names, "xa", Letters(), Small(1)));
+                               Translator::Train(names, "xa", Letters(), SmallTranslator(1)));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const auto late,
-                               Translator::Train(names, "xa", Letters(), Small(150)));
+                               Translator::Train(names, "xa", Letters(), SmallTranslator(150)));
   EXPECT_LT(late->loss(), early->loss() / 2);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> right, late->CrossEntropies(names));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> other, late->CrossEntropies(wrong));
@@ -75,7 +75,7 @@ TEST(Translator, LearnsAndKnowsRightFromWrong) {
 TEST(Translator, CrossEntropiesAreOfADistribution) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(
       const auto translator,
-      Translator::Train({{"a", "a"}, {"b", "b"}}, "xa", Letters(), Small(40)));
+      Translator::Train({{"a", "a"}, {"b", "b"}}, "xa", Letters(), SmallTranslator(40)));
   std::vector<TextPair> pairs = {{"a", "a"}, {"a", "b"}};
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> nats, translator->CrossEntropies(pairs));
   // Of three pieces each: the space in front, the letter, the end.
@@ -89,12 +89,13 @@ TEST(Translator, GivesTheSameBitsAgainAndNamesWhatIsTooLong) {
   std::vector<std::vector<double>> nats;
   for (int i = 0; i < 2; ++i) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const auto translator,
-                                 Translator::Train(names, "xa", Letters(), Small(5)));
+                                 Translator::Train(names, "xa", Letters(), SmallTranslator(5)));
     PIPELAB_ASSERT_OK_AND_ASSIGN(nats.emplace_back(), translator->CrossEntropies(names));
   }
   EXPECT_EQ(nats[0], nats[1]);
-  EXPECT_THAT(Translator::Train({{"longer than 16 letters", "x"}}, "xa", Letters(), Small(5)),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1 pairs of English and xa")));
+  EXPECT_THAT(
+      Translator::Train({{"longer than 16 letters", "x"}}, "xa", Letters(), SmallTranslator(5)),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1 pairs of English and xa")));
 }
 
 // Every name with every one, as a pool's candidates are.
@@ -118,13 +119,13 @@ std::map<std::string, std::vector<float>> ValuesOf(const Translator& translator)
 TEST(Translator, ScoresInTheWaitsOfAnotherTrainingWithTheSameBits) {
   const std::vector<TextPair> names = Names(20), pool = AllWithAll(names);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const auto forward,
-                               Translator::Train(names, "xa", Letters(), Small(30)));
+                               Translator::Train(names, "xa", Letters(), SmallTranslator(30)));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> alone, forward->CrossEntropies(pool));
   ASSERT_THAT(alone, SizeIs(pool.size()));
   int64_t in_waits = 0;
   for (const char* scheme : {"gpipe", "1f1b", "zb_h1", "chimera"}) {
     SCOPED_TRACE(scheme);
-    TranslatorOptions options = Small(12);
+    TranslatorOptions options = SmallTranslator(12);
     options.scheme = scheme;
     options.seed = 2;
     options.micro_batch_size = 8 * Translator::kScoredAtOnce;  // waits longer than a piece
@@ -149,7 +150,7 @@ TEST(Translator, ScoresInTheWaitsOfAnotherTrainingWithTheSameBits) {
 TEST(Translator, GoesOnWithScoresThatAJobHasBegun) {
   const std::vector<TextPair> names = Names(20);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const auto translator,
-                               Translator::Train(names, "xa", Letters(), Small(5)));
+                               Translator::Train(names, "xa", Letters(), SmallTranslator(5)));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> all, translator->CrossEntropies(names));
   for (int64_t pieces = 0; pieces * Translator::kScoredAtOnce < static_cast<int64_t>(all.size());
        ++pieces) {

@@ -12,11 +12,11 @@ namespace {
 
 constexpr int kLengths = 6;  // 512, 1024, ... 16384 tokens
 using Rates = std::array<double, kLengths>;
-struct Table {
+struct RateTable {
   Rates of_64, of_128;  // by the head's size
 };
-constexpr Table kH100 = {{141, 192, 232, 257, 273, 284}, {163, 221, 265, 294, 308, 328}};
-constexpr Table kA100 = {{88, 119, 140, 156, 165, 171}, {99, 133, 155, 173, 182, 189}};
+constexpr RateTable kH100 = {{141, 192, 232, 257, 273, 284}, {163, 221, 265, 294, 308, 328}};
+constexpr RateTable kA100 = {{88, 119, 140, 156, 165, 171}, {99, 133, 155, 173, 182, 189}};
 
 double Between(double a, double b, double share) { return a + (b - a) * share; }
 
@@ -33,7 +33,7 @@ absl::optional<double> FlashAttention2Rate(const std::string& gpu, int64_t head_
                                            int64_t tokens) {
   const bool h100 = absl::StartsWith(gpu, "H100");
   if (!h100 && !absl::StartsWith(gpu, "A100")) return absl::nullopt;
-  const Table& table = h100 ? kH100 : kA100;
+  const RateTable& table = h100 ? kH100 : kA100;
   const double wide = std::clamp((static_cast<double>(head_size) - 64) / 64, 0.0, 1.0);
   return Between(At(table.of_64, tokens), At(table.of_128, tokens), wide);
 }

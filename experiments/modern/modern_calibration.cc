@@ -21,7 +21,7 @@ const std::map<std::string, std::string> kCalibrating = {{"dgxc", "nemotron4-340
 constexpr char kExperts[] = "models with experts";
 
 // A row that is predicted.
-struct Run {
+struct PredictedRun {
   const ModernRow* row;
   const ModernModel* of;
   ModernStep step;
@@ -67,7 +67,7 @@ double SizeOf(const ModernModel& m) {
 
 // [source, GPU] The model with experts that calibrates the machine.
 std::map<std::pair<std::string, std::string>, const ModernModel*> ExpertModels(
-    const std::vector<Run>& predicted, const std::vector<ModernRow>& rows) {
+    const std::vector<PredictedRun>& predicted, const std::vector<ModernRow>& rows) {
   using Machine = std::pair<std::string, std::string>;
   std::map<Machine, int> all, used;
   for (const ModernRow& row : rows) {
@@ -75,7 +75,7 @@ std::map<std::pair<std::string, std::string>, const ModernModel*> ExpertModels(
     if (IsDenseCalibration(row) || IsOfMachine(row)) ++used[{row.group, row.gpu}];
   }
   std::map<Machine, std::map<const ModernModel*, int>> counts;
-  for (const Run& run : predicted) {
+  for (const PredictedRun& run : predicted) {
     if (run.of->experts > 0) ++counts[{run.row->group, run.row->gpu}][run.of];
   }
   std::map<Machine, const ModernModel*> chosen;
@@ -127,7 +127,7 @@ absl::optional<double> ModernCalibration::FactorOfExperts(const ModernRow& row) 
 ModernCalibration Calibrate(const std::vector<ModernRow>& rows,
                             const std::vector<ModernModel>& models,
                             const ModernMachines& machines) {
-  std::vector<Run> predicted;
+  std::vector<PredictedRun> predicted;
   for (const ModernRow& row : rows) {
     absl::StatusOr<ModernStep> step = StepOfRow(row, models, machines);
     if (!step.ok() || step->assumed) continue;
@@ -135,7 +135,7 @@ ModernCalibration Calibrate(const std::vector<ModernRow>& rows,
   }
   const auto experts = ExpertModels(predicted, rows);
   std::map<std::pair<ModernRuns, std::string>, std::vector<GraphedRun>> runs;
-  for (Run& run : predicted) {
+  for (PredictedRun& run : predicted) {
     ModernRuns key = RunsOf(*run.row);
     const auto chosen = experts.find({run.row->group, run.row->gpu});
     const bool of_experts = chosen != experts.end() && chosen->second == run.of;

@@ -25,12 +25,11 @@ constexpr char kAdaptersReason[] =
     "AutoModel's runs of 70B with pipelines take half as long again as predicted: eager PyTorch; "
     "DGX Cloud's of 8B are predicted too slow, by the factor of a model 40 times as large";
 
-using Results = std::vector<ModernResult>;
-
 bool IsNanotron(const ModernResult& r) { return r.row->group == "nanotron"; }
 
-Claim TimesClaim(const char* id, const char* text, const Results& all, const ModernChoice& choice,
-                 double median, double mean, double rank, const std::string& reason) {
+Claim TimesClaim(const char* id, const char* text, const ModernResults& all,
+                 const ModernChoice& choice, double median, double mean, double rank,
+                 const std::string& reason) {
   Claim c = OwnClaim(id, text);
   const std::vector<TimedPrediction> times = TimesOf(all, choice);
   if (times.empty()) {
@@ -60,7 +59,7 @@ Claim TimesClaim(const char* id, const char* text, const Results& all, const Mod
   return c;
 }
 
-Claim CoverageClaim(const Results& all) {
+Claim CoverageClaim(const ModernResults& all) {
   Claim c = OwnClaim("modern.covered", "every row of the table is predicted");
   const auto predicted = std::count_if(all.begin(), all.end(),
                                        [](const ModernResult& r) { return r.why_not.empty(); });
@@ -77,7 +76,7 @@ Claim CoverageClaim(const Results& all) {
   return c;
 }
 
-Claim MemoryClaim(const Results& all) {
+Claim MemoryClaim(const ModernResults& all) {
   Claim c = OwnClaim("modern.nanotron_memory", "peak memory of nanotron's runs");
   const std::vector<TimedPrediction> peaks = PeaksOf(all, IsNanotron);
   if (peaks.empty()) {
@@ -95,7 +94,7 @@ Claim MemoryClaim(const Results& all) {
   return c;
 }
 
-Claim FitsClaim(const Results& all) {
+Claim FitsClaim(const ModernResults& all) {
   Claim c = OwnClaim("modern.fits", "every run that ran fits by the memory model");
   int64_t judged = 0, fit = 0, inferred = 0;
   double most = 0;
@@ -123,8 +122,8 @@ Claim FitsClaim(const Results& all) {
   return c;
 }
 
-Claim OrderClaim(const char* id, const char* text, const Results& all, const ModernChoice& choice,
-                 const std::string& reason) {
+Claim OrderClaim(const char* id, const char* text, const ModernResults& all,
+                 const ModernChoice& choice, const std::string& reason) {
   Claim c = OwnClaim(id, text);
   const RankingSummary order = RankPairs(TimesOf(all, choice));
   if (order.pairs == 0) {
@@ -139,7 +138,7 @@ Claim OrderClaim(const char* id, const char* text, const Results& all, const Mod
 }
 
 // Why no price of a layout tells the sweep's times.
-std::string NanotronReason(const Results& all) {
+std::string NanotronReason(const ModernResults& all) {
   const ModernRepeats r =
       RepeatsOf(all, [](const ModernResult& r) { return IsNanotron(r) && r.row->pipeline > 1; });
   return absl::StrFormat(
@@ -151,7 +150,7 @@ std::string NanotronReason(const Results& all) {
       r.layouts, r.apart, r.largest_ratio, ToPercent(r.best_share()), r.best_rank);
 }
 
-std::string ReleasesReason(const Results& all) {
+std::string ReleasesReason(const ModernResults& all) {
   const RankingSummary r =
       RankPairs(TimesOf(all, [](const ModernResult& r) { return !IsNanotron(r); }));
   return absl::StrFormat(
@@ -161,7 +160,7 @@ std::string ReleasesReason(const Results& all) {
 }
 
 // A switch that hardly changed the time has no direction to tell.
-Claim SwitchClaim(const Results& all) {
+Claim SwitchClaim(const ModernResults& all) {
   constexpr double kLeast = 0.01;
   Claim c = OwnClaim("modern.switches",
                      "of matched experiments on one switch that changed a step's time by at least "
@@ -187,7 +186,7 @@ Claim SwitchClaim(const Results& all) {
 
 }  // namespace
 
-std::vector<Claim> ModernClaims(const Results& all) {
+std::vector<Claim> ModernClaims(const ModernResults& all) {
   const auto of = [](const std::vector<std::string>& groups, const std::string& precision) {
     return [groups, precision](const ModernResult& r) {
       return r.kind == ModernKind::kDense &&

@@ -17,7 +17,7 @@ bool Says(const ModernModel& m, absl::string_view words) {
 }
 
 template <typename... Parts>
-absl::Status Not(const Parts&... why) {
+absl::Status NoModel(const Parts&... why) {
   return absl::FailedPreconditionError(absl::StrCat(why...));
 }
 
@@ -54,13 +54,13 @@ void TakeExperts(const ModernModel& m, const ModernRow& row, GptConfig* c) {
 }  // namespace
 
 absl::StatusOr<GptConfig> ModelOf(const ModernModel& m, const ModernRow& row) {
-  if (Says(m, "hybrid") || Says(m, "nemotron-3")) return Not("Mamba layers");
-  if (Says(m, "compressed sparse")) return Not("compressed sparse attention");
-  if (Says(m, "delta net")) return Not("gated delta nets");
+  if (Says(m, "hybrid") || Says(m, "nemotron-3")) return NoModel("Mamba layers");
+  if (Says(m, "compressed sparse")) return NoModel("compressed sparse attention");
+  if (Says(m, "delta net")) return NoModel("gated delta nets");
   const bool latent = absl::StartsWith(m.attention, "mla: ");
   const bool gated = latent || Says(m, "swiglu") || Says(m, "geglu") || Says(m, "sinks");
   if (!gated && !Says(m, "gelu") && !Says(m, "squared ReLU")) {
-    return Not("attention \"", m.attention.substr(0, m.attention.find(':')), "\"");
+    return NoModel("attention \"", m.attention.substr(0, m.attention.find(':')), "\"");
   }
   GptConfig c;
   if (gated) c = LlamaConfig(m.layers, m.hidden, m.heads, m.feed_forward, row.tokens, m.vocabulary);

@@ -16,18 +16,20 @@
 #include "experiments/report/claim.h"
 #include "experiments/report/report.h"
 #include "experiments/report/table.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "tools/base/file.h"
 #include "tools/base/shared_data.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, measured, "",
-          "folder with modern_training_rows.csv and modern_models.csv; empty: the shared inputs");
-ABSL_FLAG(bool, recipes, true,
-          "search for better layouts than the published ones, in five minutes");
-
 namespace pipelab {
 namespace {
+
+STUDY_FLAG(std::string, measured, "",
+           "folder with modern_training_rows.csv and modern_models.csv; empty: the shared inputs");
+STUDY_FLAG(bool, recipes, true,
+           "search for better layouts than the published ones, in five minutes");
 
 constexpr char kInputs[] = "measured";
 
@@ -66,10 +68,10 @@ absl::Status Run(StudyRun* study) {
 }
 
 }  // namespace
-}  // namespace pipelab
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunModernModelsStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "modern_models";
   info.title = "Today's models: published runs beside predictions";
   info.summary = "Published training runs of today's models beside predictions.";
@@ -79,5 +81,7 @@ int main(int argc, char** argv) {
   info.unrecorded = {"measured"};
   info.quick = {{"recipes", "false"}};
   info.quick_leaves_out = "the search for better layouts than the published ones";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, Run);
 }
+
+}  // namespace pipelab

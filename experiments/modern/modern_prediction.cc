@@ -27,7 +27,7 @@ namespace pipelab {
 namespace {
 
 template <typename... Parts>
-absl::Status Not(const Parts&... why) {
+absl::Status NotPredicted(const Parts&... why) {
   return absl::FailedPreconditionError(absl::StrCat(why...));
 }
 
@@ -47,11 +47,11 @@ absl::Status TakeSharding(const ModernRow& row, StepConfig* c) {
     c->sharding = Sharding::kFully;
   } else if (absl::SimpleAtoi(s, &ranks) && ranks > 0) {
     if (row.group == "titan") ranks *= row.context;
-    if (copies % ranks != 0) return Not("shards that do not divide the copies");
+    if (copies % ranks != 0) return NotPredicted("shards that do not divide the copies");
     c->sharding = ranks == 1 ? Sharding::kReplicated : Sharding::kFully;
     if (ranks > 1 && ranks < copies) c->shards = static_cast<int>(ranks);
   } else {
-    return Not("sharding \"", s, "\"");
+    return NotPredicted("sharding \"", s, "\"");
   }
   if (copies == 1) c->sharding = Sharding::kReplicated;
   return absl::OkStatus();
@@ -65,7 +65,7 @@ bool IsFp8(const ModernRow& row) {
 // Products in 4 bits at the rate of the data sheets, without sparsity; all else as under fp8.
 absl::Status TakeFp4(const ModernRow& row, DeviceSpec* device) {
   const bool ultra = row.gpu == "GB300", base = row.gpu == "GB200";
-  if (!ultra && !base) return Not("precision NVFP4 on ", row.gpu);
+  if (!ultra && !base) return NotPredicted("precision NVFP4 on ", row.gpu);
   device->peaks[NumberType::kFp8] = {FlopsPerSecond(ultra ? 15e15 : 10e15),
                                      "data sheets of GB200 and GB300, dense"};
   return absl::OkStatus();
@@ -78,19 +78,22 @@ bool HasGraphs(const ModernRow& row) {
 }
 
 absl::Status CheckDegrees(const ModernRow& row) {
-  if (row.precision != "BF16" && !IsFp8(row)) return Not("precision ", row.precision);
-  if (absl::StrContains(row.kernels, "cpu_offloading")) return Not("activations on the host");
-  if (row.batch == 0 || row.micro_batch == 0) return Not("batch or micro-batch not printed");
-  if (!row.Seconds().has_value()) return Not("no time printed");
+  if (row.precision != "BF16" && !IsFp8(row)) return NotPredicted("precision ", row.precision);
+  if (absl::StrContains(row.kernels, "cpu_offloading"))
+    return NotPredicted("activations on the host");
+  if (row.batch == 0 || row.micro_batch == 0)
+    return NotPredicted("batch or micro-batch not printed");
+  if (!row.Seconds().has_value()) return NotPredicted("no time printed");
   return absl::OkStatus();
 }
 
 absl::Status CheckGrid(const ModernRow& row, const GptConfig& model) {
   const int64_t grid = row.tensor * row.pipeline * row.context;
   const int64_t data = grid > 0 ? row.gpus / grid : 0;
-  if (data == 0 || data * grid != row.gpus) return Not("grid that is not the GPUs");
-  if (row.batch % (data * row.micro_batch) != 0) return Not("batch that the grid does not divide");
-  if (model.kv_heads % row.tensor != 0) return Not("more devices than heads of keys");
+  if (data == 0 || data * grid != row.gpus) return NotPredicted("grid that is not the GPUs");
+  if (row.batch % (data * row.micro_batch) != 0)
+    return NotPredicted("batch that the grid does not divide");
+  if (model.kv_heads % row.tensor != 0) return NotPredicted("more devices than heads of keys");
   return absl::OkStatus();
 }
 
@@ -168,9 +171,9 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   ModernRow row = printed;
   ModernStep step;
   const auto machine = machines.by_gpu.find(row.gpu);
-  if (machine == machines.by_gpu.end()) return Not("GPU ", row.gpu);
+  if (machine == machines.by_gpu.end()) return NotPredicted("GPU ", row.gpu);
   const ModernModel* model = FindModernModel(models, row.model);
-  if (model == nullptr) return Not("model of an unknown shape");
+  if (model == nullptr) return NotPredicted("model of an unknown shape");
   if (row.micro_batch == 0) row.micro_batch = DefaultMicroBatch(row);
   step.assumed = row.micro_batch != printed.micro_batch;
   PIPELAB_RETURN_IF_ERROR(CheckDegrees(row));
@@ -186,11 +189,12 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
     TakeFlashAttention2(row.gpu, model->head_size, row.tokens, &step.cluster);
   }
   step.type = IsFp8(row) ? NumberType::kFp8 : NumberType::kBf16;
-  if (step.cluster.device.peaks.count(step.type) == 0) return Not("precision ", row.precision);
+  if (step.cluster.device.peaks.count(step.type) == 0)
+    return NotPredicted("precision ", row.precision);
   if (row.precision == "NVFP4") PIPELAB_RETURN_IF_ERROR(TakeFp4(row, &step.cluster.device));
   if (row.trains_adapters()) step.adapters = AdaptersOf(row, step.type);
   if (step.adapters.has_value() && ShardsGradients(step.config.sharding)) {
-    return Not("adapters beside sharded weights");
+    return NotPredicted("adapters beside sharded weights");
   }
   step.config.state = StateNumbersOf(row);
   // Weights and gradients in 2 bytes, gradients summed in 4; of the optimizer, weights and Adam's
@@ -206,7 +210,7 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   if (HasGraphs(row)) step.cluster.device.host_launch.reset();
   // Of gpt-oss under Megatron-Core.
   step.expert_biases = row.group == "mbridge" && absl::StrContains(model->attention, "biases");
-  if (row.gpus > step.cluster.max_devices()) return Not("more GPUs than the machine has");
+  if (row.gpus > step.cluster.max_devices()) return NotPredicted("more GPUs than the machine has");
   // Last, since it predicts.
   PIPELAB_RETURN_IF_ERROR(InferRecomputation(row, &step));
   return step;
@@ -217,7 +221,7 @@ namespace {
 absl::StatusOr<ModelGraph> GraphOf(const ModernStep& step) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(step.model));
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, step.config.split(), "tensor parallelism"));
-  graph = MegatronGraph(std::move(graph), AttentionKernels::kFused, step.type);
+  graph = MegatronGraph(std::move(graph), AttentionImplementation::kFused, step.type);
   if (step.eager) graph = WithEagerKernels(std::move(graph));
   if (step.expert_biases) graph = WithExpertBiases(std::move(graph));
   if (step.composer) graph = WithComposerKernels(std::move(graph));

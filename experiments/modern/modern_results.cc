@@ -13,8 +13,6 @@
 namespace pipelab {
 namespace {
 
-using Results = std::vector<ModernResult>;
-
 ModernKind KindOf(const ModernData& data, const ModernRow& row) {
   const ModernModel* model = FindModernModel(data.models, row.model);
   if (model != nullptr && model->experts > 0) return ModernKind::kExperts;
@@ -89,8 +87,8 @@ const char* ModernKindName(ModernKind kind) {
   return "";
 }
 
-Results PredictAll(const ModernData& data, const ModernMachines& machines) {
-  Results all;
+ModernResults PredictAll(const ModernData& data, const ModernMachines& machines) {
+  ModernResults all;
   all.reserve(data.rows.size());
   const ModernCalibration calibration = Calibrate(data.rows, data.models, machines);
   std::vector<Predicted> predicted;
@@ -141,7 +139,7 @@ namespace {
 
 // Of judged rows, with what `ours` has of them; none: left out.
 template <class Ours>
-std::vector<TimedPrediction> TimesBy(const Results& all, const ModernChoice& choice,
+std::vector<TimedPrediction> TimesBy(const ModernResults& all, const ModernChoice& choice,
                                      const Ours& ours) {
   std::vector<TimedPrediction> times;
   for (const ModernResult& r : all) {
@@ -154,19 +152,20 @@ std::vector<TimedPrediction> TimesBy(const Results& all, const ModernChoice& cho
 
 }  // namespace
 
-std::vector<TimedPrediction> TimesOf(const Results& all, const ModernChoice& choice) {
+std::vector<TimedPrediction> TimesOf(const ModernResults& all, const ModernChoice& choice) {
   return TimesBy(all, choice, [](const ModernResult& r) { return r.seconds; });
 }
 
-std::vector<TimedPrediction> CalibratedTimesOf(const Results& all, const ModernChoice& choice) {
+std::vector<TimedPrediction> CalibratedTimesOf(const ModernResults& all,
+                                               const ModernChoice& choice) {
   return TimesBy(all, choice, [](const ModernResult& r) { return r.calibrated_seconds; });
 }
 
-std::vector<TimedPrediction> NearestTimesOf(const Results& all, const ModernChoice& choice) {
+std::vector<TimedPrediction> NearestTimesOf(const ModernResults& all, const ModernChoice& choice) {
   return TimesBy(all, choice, [](const ModernResult& r) { return r.nearest_seconds; });
 }
 
-std::vector<TimedPrediction> PeaksOf(const Results& all, const ModernChoice& choice) {
+std::vector<TimedPrediction> PeaksOf(const ModernResults& all, const ModernChoice& choice) {
   std::vector<TimedPrediction> peaks;
   for (const ModernResult& r : all) {
     if (!r.judged() || !r.row->peak_gib.has_value() || !choice(r)) continue;

@@ -51,22 +51,21 @@ struct ModernResult {
   bool judged() const { return why_not.empty() && !calibrating && !assumed; }
 };
 
+using ModernResults = std::vector<ModernResult>;
+
 // The data must outlive the results.
-std::vector<ModernResult> PredictAll(const ModernData& data, const ModernMachines& machines);
+ModernResults PredictAll(const ModernData& data, const ModernMachines& machines);
 
 // Measured beside predicted times of the judged rows that are chosen, or what the nearest rows
 // took.
 using ModernChoice = std::function<bool(const ModernResult&)>;
-std::vector<TimedPrediction> TimesOf(const std::vector<ModernResult>& all,
-                                     const ModernChoice& choice);
+std::vector<TimedPrediction> TimesOf(const ModernResults& all, const ModernChoice& choice);
 // The same of rows with calibrated_seconds, by these.
-std::vector<TimedPrediction> CalibratedTimesOf(const std::vector<ModernResult>& all,
+std::vector<TimedPrediction> CalibratedTimesOf(const ModernResults& all,
                                                const ModernChoice& choice);
-std::vector<TimedPrediction> NearestTimesOf(const std::vector<ModernResult>& all,
-                                            const ModernChoice& choice);
+std::vector<TimedPrediction> NearestTimesOf(const ModernResults& all, const ModernChoice& choice);
 // Peak memory as times, in bytes, of judged rows that print it.
-std::vector<TimedPrediction> PeaksOf(const std::vector<ModernResult>& all,
-                                     const ModernChoice& choice);
+std::vector<TimedPrediction> PeaksOf(const ModernResults& all, const ModernChoice& choice);
 
 }  // namespace pipelab
 

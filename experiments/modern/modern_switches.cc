@@ -22,7 +22,7 @@ constexpr Experiment kExperiments[] = {
     {"mbridge-ab-qwen3-30b-sft-alltoall-overlap-", "off"},
 };
 
-bool IsBefore(const Experiment& e, absl::string_view id) {
+bool IsBeforeSwitch(const Experiment& e, absl::string_view id) {
   return absl::StartsWith(id, e.prefix) && id.substr(e.prefix.size()) == e.before;
 }
 
@@ -33,9 +33,9 @@ std::vector<ModernSwitch> SwitchesOf(const std::vector<ModernResult>& all) {
   for (const ModernResult& r : all) {
     if (!r.judged()) continue;
     for (const Experiment& e : kExperiments) {
-      if (!absl::StartsWith(r.row->id, e.prefix) || IsBefore(e, r.row->id)) continue;
+      if (!absl::StartsWith(r.row->id, e.prefix) || IsBeforeSwitch(e, r.row->id)) continue;
       const auto before = std::find_if(all.begin(), all.end(), [&](const ModernResult& other) {
-        return other.judged() && IsBefore(e, other.row->id);
+        return other.judged() && IsBeforeSwitch(e, other.row->id);
       });
       if (before != all.end()) switches.push_back({&*before, &r});
     }

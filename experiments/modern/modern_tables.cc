@@ -19,8 +19,6 @@
 namespace pipelab {
 namespace {
 
-using Results = std::vector<ModernResult>;
-
 struct Axis {
   const char* name;
   std::function<std::string(const ModernResult&)> value;
@@ -56,7 +54,7 @@ std::vector<Axis> Axes() {
 
 // add(axis, value, chooses its rows) for each value that a row has of those that count.
 template <class Add>
-void ForEachValue(const Results& all, const ModernChoice& counts, const Add& add) {
+void ForEachValue(const ModernResults& all, const ModernChoice& counts, const Add& add) {
   for (const Axis& axis : Axes()) {
     std::set<std::string> values;
     for (const ModernResult& r : all) {
@@ -68,8 +66,8 @@ void ForEachValue(const Results& all, const ModernChoice& counts, const Add& add
   }
 }
 
-std::vector<Cell> ErrorCells(const std::string& axis, const std::string& value, const Results& all,
-                             const ModernChoice& choice) {
+std::vector<Cell> ErrorCells(const std::string& axis, const std::string& value,
+                             const ModernResults& all, const ModernChoice& choice) {
   const std::vector<TimedPrediction> times = TimesOf(all, choice);
   const ErrorSummary s = Summarise(times);
   const ErrorSummary nearest = Summarise(NearestTimesOf(all, choice));
@@ -89,7 +87,7 @@ std::vector<Cell> ErrorCells(const std::string& axis, const std::string& value, 
 
 }  // namespace
 
-Table CoverageTable(const Results& all) {
+Table CoverageTable(const ModernResults& all) {
   Table t("coverage", "Rows by source: how many are predicted, and why the others are not");
   t.AddKey("source");
   t.AddKey("gpu", "GPU");
@@ -128,7 +126,7 @@ Table CoverageTable(const Results& all) {
   return t;
 }
 
-Table ErrorTable(const Results& all) {
+Table ErrorTable(const ModernResults& all) {
   Table t("errors", "A step's time: predicted against measured");
   t.AddKey("axis");
   t.AddKey("value");
@@ -152,7 +150,7 @@ Table ErrorTable(const Results& all) {
   return t;
 }
 
-Table MemoryTable(const Results& all) {
+Table MemoryTable(const ModernResults& all) {
   Table t("memory", "Peak memory of a device: predicted against measured");
   t.AddKey("axis");
   t.AddKey("value");
@@ -169,7 +167,7 @@ Table MemoryTable(const Results& all) {
   return t;
 }
 
-Table AssumedTable(const Results& all) {
+Table AssumedTable(const ModernResults& all) {
   Table t("assumed", "Rows without a printed micro-batch, taken as one sample");
   t.AddKey("row");
   t.AddColumn({"measured", "measured", "", "s", Origin::kPublished, 2});
@@ -188,7 +186,7 @@ Table AssumedTable(const Results& all) {
   return t;
 }
 
-Table TooLargeTable(const Results& all) {
+Table TooLargeTable(const ModernResults& all) {
   Table t("too_large", "Runs that do not fit by the memory model");
   t.AddKey("row");
   t.AddColumn({"memory", "fullest device", "", "GiB", Origin::kComputed, 1});
@@ -203,7 +201,7 @@ Table TooLargeTable(const Results& all) {
   return t;
 }
 
-Table SwitchTable(const Results& all) {
+Table SwitchTable(const ModernResults& all) {
   Table t("switches", "Matched experiments: a step's time after one switch over that before");
   t.AddKey("row");
   t.AddKey("before");
@@ -217,7 +215,7 @@ Table SwitchTable(const Results& all) {
   return t;
 }
 
-Table RepeatTable(const Results& all) {
+Table RepeatTable(const ModernResults& all) {
   Table t("repeats", "Layouts that ran with both of ZeRO's stages 0 and 1 (nanotron)");
   t.AddKey("pipelines");
   t.AddColumn({"layouts", "layouts", "", "", Origin::kComputed, 0});

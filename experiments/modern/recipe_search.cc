@@ -96,7 +96,7 @@ struct PublishedRow {
 
 // Of rows or recipes: those that fit first, the fastest first.
 template <class Published>
-bool IsBefore(const Published& a, const Published& b) {
+bool RanksBefore(const Published& a, const Published& b) {
   return std::make_pair(!a.fits, a.seconds) < std::make_pair(!b.fits, b.seconds);
 }
 
@@ -115,7 +115,7 @@ absl::Status AddRecipes(const std::vector<PublishedRow>& rows, StepCache* cache,
     recipe.fits = p.fits;
     choice->recipes.push_back(std::move(recipe));
   }
-  std::stable_sort(choice->recipes.begin(), choice->recipes.end(), IsBefore<PublishedRecipe>);
+  std::stable_sort(choice->recipes.begin(), choice->recipes.end(), RanksBefore<PublishedRecipe>);
   return absl::OkStatus();
 }
 
@@ -223,7 +223,7 @@ absl::StatusOr<Choices> SearchForRecipes(const std::vector<ModernResult>& all,
     const PublishedRow own = {&row, std::move(step), r.fits(), r.seconds};
     if (row.group != kSweep || published.empty()) {
       published.push_back(own);
-    } else if (IsBefore(own, published[0])) {
+    } else if (RanksBefore(own, published[0])) {
       published[0] = own;
     }
   }

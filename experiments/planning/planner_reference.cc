@@ -16,21 +16,24 @@
 #include "experiments/flags.h"
 #include "experiments/planning/reference_rows.h"
 #include "experiments/report/report.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "pipelines/planners/planners.h"
 #include "tools/base/file.h"
 #include "tools/base/shared_data.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, inputs, "",
-          "folder with reference_results.csv and the files that it names; empty: planner-inputs in "
-          "the folder of PIPELAB_SHARED, or in ../shared beside the checkout");
-ABSL_FLAG(std::string, only, "", "rows whose name has this word");
-ABSL_FLAG(int, repeats, 3, "runs of each planner; the fastest is shown");
-ABSL_FLAG(double, time_limit_s, 60, "seconds for each plan");
-
 namespace pipelab {
 namespace {
+
+STUDY_FLAG(
+    std::string, inputs, "",
+    "folder with reference_results.csv and the files that it names; empty: planner-inputs in "
+    "the folder of PIPELAB_SHARED, or in ../shared beside the checkout");
+STUDY_FLAG(std::string, only, "", "rows whose name has this word");
+STUDY_FLAG(int, repeats, 3, "runs of each planner; the fastest is shown");
+STUDY_FLAG(double, time_limit_s, 60, "seconds for each plan");
 
 constexpr char kInputs[] = "planner-inputs";
 constexpr char kTag[] = "reference run";  // of the peer's own program, on another machine
@@ -173,10 +176,10 @@ absl::Status Run(StudyRun* study) {
 }
 
 }  // namespace
-}  // namespace pipelab
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunPlannerReferenceStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "planner_reference";
   info.title = "Our planners beside others, on their own inputs";
   info.summary = "Our planners beside others on their own inputs.";
@@ -186,5 +189,7 @@ int main(int argc, char** argv) {
   info.quick = {{"repeats", "1"}};
   info.quick_leaves_out = "2 of 3 repeats";
   info.unrecorded = {"inputs"};
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, Run);
 }
+
+}  // namespace pipelab

@@ -40,7 +40,8 @@ absl::StatusOr<PublishedLargestModel> ReadLargestModel(const JsonObject& object)
   return m;
 }
 
-absl::StatusOr<PublishedThroughput::Row> ReadRow(const JsonObject& object, size_t devices) {
+absl::StatusOr<PublishedThroughput::Row> ReadThroughputRow(const JsonObject& object,
+                                                           size_t devices) {
   PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"micro_batches", "normalised"}));
   PublishedThroughput::Row row;
   PIPELAB_ASSIGN_OR_RETURN(row.micro_batches, object.Integer("micro_batches", 1, kMostDevices));
@@ -72,7 +73,8 @@ absl::StatusOr<PublishedThroughput> ReadThroughput(const JsonObject& object) {
   }
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> rows, object.Objects("rows"));
   for (const JsonObject& row : rows) {
-    PIPELAB_ASSIGN_OR_RETURN(PublishedThroughput::Row read, ReadRow(row, t.devices.size()));
+    PIPELAB_ASSIGN_OR_RETURN(PublishedThroughput::Row read,
+                             ReadThroughputRow(row, t.devices.size()));
     t.rows.push_back(std::move(read));
   }
   return t;

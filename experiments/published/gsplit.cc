@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-absl::StatusOr<PublishedGraphEpoch> ReadEpoch(const JsonObject& object) {
+absl::StatusOr<PublishedGraphEpoch> ReadGraphEpoch(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(
       object.AllowKeys({"graph", "model", "system", "sample", "load", "train", "total", "tag"}));
   PublishedGraphEpoch epoch;
@@ -63,7 +63,7 @@ absl::StatusOr<GSplitPaper> ParseGSplitPaper(absl::string_view text, absl::strin
   GSplitPaper paper;
   PIPELAB_ASSIGN_OR_RETURN(paper.paper, file.String("paper"));
   PIPELAB_ASSIGN_OR_RETURN(paper.cluster, file.String("cluster"));
-  PIPELAB_ASSIGN_OR_RETURN(paper.epochs, ReadAll(file, "epochs", ReadEpoch));
+  PIPELAB_ASSIGN_OR_RETURN(paper.epochs, ReadAll(file, "epochs", ReadGraphEpoch));
   PIPELAB_ASSIGN_OR_RETURN(paper.partitions, ReadAll(file, "partitions", ReadParts));
   return paper;
 }

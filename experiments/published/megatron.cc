@@ -13,9 +13,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMost = 1 << 24;
+constexpr int64_t kMostMegatronSize = 1 << 24;
 
-absl::StatusOr<PublishedMegatronRow> ReadRow(const JsonObject& object) {
+absl::StatusOr<PublishedMegatronRow> ReadMegatronRow(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(
       object.AllowKeys({"parameters", "heads", "hidden", "layers", "tensor", "pipeline", "gpus",
                         "batch", "micro_batch", "virtual_stages", "tflops", "tag"}));
@@ -26,7 +26,7 @@ absl::StatusOr<PublishedMegatronRow> ReadRow(const JsonObject& object) {
         std::make_pair("pipeline", &row.pipeline), std::make_pair("gpus", &row.gpus),
         std::make_pair("batch", &row.batch), std::make_pair("micro_batch", &row.micro_batch),
         std::make_pair("virtual_stages", &row.virtual_stages)}) {
-    PIPELAB_ASSIGN_OR_RETURN(*field, object.Integer(key, 1, kMost));
+    PIPELAB_ASSIGN_OR_RETURN(*field, object.Integer(key, 1, kMostMegatronSize));
   }
   PIPELAB_ASSIGN_OR_RETURN(row.parameters, object.Number("parameters"));
   PIPELAB_ASSIGN_OR_RETURN(row.tflops, object.Number("tflops"));
@@ -59,9 +59,9 @@ absl::StatusOr<MegatronPaper> ParseMegatronPaper(absl::string_view text, absl::s
   MegatronPaper paper;
   PIPELAB_ASSIGN_OR_RETURN(paper.paper, file.String("paper"));
   PIPELAB_ASSIGN_OR_RETURN(paper.cluster, file.String("cluster"));
-  PIPELAB_ASSIGN_OR_RETURN(paper.tokens, file.Integer("tokens", 1, kMost));
-  PIPELAB_ASSIGN_OR_RETURN(paper.vocabulary, file.Integer("vocabulary", 1, kMost));
-  PIPELAB_ASSIGN_OR_RETURN(paper.rows, ReadAll(file, "rows", ReadRow));
+  PIPELAB_ASSIGN_OR_RETURN(paper.tokens, file.Integer("tokens", 1, kMostMegatronSize));
+  PIPELAB_ASSIGN_OR_RETURN(paper.vocabulary, file.Integer("vocabulary", 1, kMostMegatronSize));
+  PIPELAB_ASSIGN_OR_RETURN(paper.rows, ReadAll(file, "rows", ReadMegatronRow));
   return paper;
 }
 

@@ -13,14 +13,14 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMost = 1 << 30;
+constexpr int64_t kMostSalientSize = 1 << 30;
 
-absl::StatusOr<PublishedSalientEpoch> ReadEpoch(const JsonObject& object) {
+absl::StatusOr<PublishedSalientEpoch> ReadSalientEpoch(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"data", "targets", "total_ms", "train_ms", "prepare_ms",
                                             "transfer_ms", "salient_ms", "tag"}));
   PublishedSalientEpoch e;
   PIPELAB_ASSIGN_OR_RETURN(e.data, object.String("data"));
-  PIPELAB_ASSIGN_OR_RETURN(e.targets, object.Integer("targets", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(e.targets, object.Integer("targets", 1, kMostSalientSize));
   for (const auto& [key, field] :
        {std::make_pair("total_ms", &e.total_ms), std::make_pair("train_ms", &e.train_ms),
         std::make_pair("prepare_ms", &e.prepare_ms), std::make_pair("transfer_ms", &e.transfer_ms),
@@ -35,8 +35,8 @@ absl::StatusOr<PublishedSalientCluster> ReadCluster(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"data", "targets", "seconds", "parameters", "tag"}));
   PublishedSalientCluster c;
   PIPELAB_ASSIGN_OR_RETURN(c.data, object.String("data"));
-  PIPELAB_ASSIGN_OR_RETURN(c.targets, object.Integer("targets", 1, kMost));
-  PIPELAB_ASSIGN_OR_RETURN(c.parameters, object.Integer("parameters", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(c.targets, object.Integer("targets", 1, kMostSalientSize));
+  PIPELAB_ASSIGN_OR_RETURN(c.parameters, object.Integer("parameters", 1, kMostSalientSize));
   PIPELAB_ASSIGN_OR_RETURN(c.seconds, object.Number("seconds"));
   PIPELAB_ASSIGN_OR_RETURN(c.tag, object.String("tag"));
   return c;
@@ -50,10 +50,10 @@ absl::StatusOr<SalientPaper> ParseSalientPaper(absl::string_view text, absl::str
   PIPELAB_RETURN_IF_ERROR(file.AllowKeys({"paper", "epochs", "batch", "workers", "gpus16"}));
   SalientPaper paper;
   PIPELAB_ASSIGN_OR_RETURN(paper.paper, file.String("paper"));
-  PIPELAB_ASSIGN_OR_RETURN(paper.batch, file.Integer("batch", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(paper.batch, file.Integer("batch", 1, kMostSalientSize));
   PIPELAB_ASSIGN_OR_RETURN(const int64_t workers, file.Integer("workers", 1, 1 << 10));
   paper.workers = static_cast<int>(workers);
-  PIPELAB_ASSIGN_OR_RETURN(paper.epochs, ReadAll(file, "epochs", ReadEpoch));
+  PIPELAB_ASSIGN_OR_RETURN(paper.epochs, ReadAll(file, "epochs", ReadSalientEpoch));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject cluster, file.Object("gpus16"));
   PIPELAB_ASSIGN_OR_RETURN(paper.gpus16, ReadCluster(cluster));
   return paper;

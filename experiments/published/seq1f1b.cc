@@ -11,15 +11,15 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kMost = 1 << 24;
+constexpr int64_t kMostSeq1F1BSize = 1 << 24;
 
-absl::StatusOr<PublishedSeq1F1BRow> ReadRow(const JsonObject& object) {
+absl::StatusOr<PublishedSeq1F1BRow> ReadSeq1F1BRow(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(
       object.AllowKeys({"tokens", "micro_batches", "1f1b", "interleaved", "seq1f1b",
                         "interleaved_seq1f1b", "tokens_per_s", "tag"}));
   PublishedSeq1F1BRow row;
-  PIPELAB_ASSIGN_OR_RETURN(row.tokens, object.Integer("tokens", 1, kMost));
-  PIPELAB_ASSIGN_OR_RETURN(row.micro_batches, object.Integer("micro_batches", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(row.tokens, object.Integer("tokens", 1, kMostSeq1F1BSize));
+  PIPELAB_ASSIGN_OR_RETURN(row.micro_batches, object.Integer("micro_batches", 1, kMostSeq1F1BSize));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject speeds, object.Object("tokens_per_s"));
   PIPELAB_RETURN_IF_ERROR(
       speeds.AllowKeys({"1f1b", "interleaved", "seq1f1b", "interleaved_seq1f1b"}));
@@ -35,7 +35,7 @@ absl::StatusOr<PublishedSeq1F1BMemory> ReadMemory(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(
       object.AllowKeys({"tokens", "1f1b", "interleaved", "seq1f1b", "interleaved_seq1f1b", "tag"}));
   PublishedSeq1F1BMemory memory;
-  PIPELAB_ASSIGN_OR_RETURN(memory.tokens, object.Integer("tokens", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(memory.tokens, object.Integer("tokens", 1, kMostSeq1F1BSize));
   for (size_t i = 0; i < memory.gib.size(); ++i) {
     PIPELAB_ASSIGN_OR_RETURN(memory.gib[i], object.Number(kSeq1F1BSchemes[i]));
   }
@@ -44,8 +44,8 @@ absl::StatusOr<PublishedSeq1F1BMemory> ReadMemory(const JsonObject& object) {
 }
 
 template <size_t kSize>
-absl::Status ReadNumbers(const JsonObject& object, const char* key,
-                         std::array<double, kSize>* numbers) {
+absl::Status ReadPassNumbers(const JsonObject& object, const char* key,
+                             std::array<double, kSize>* numbers) {
   PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json* list, object.List(key));
   if (list->size() != kSize) {
     return object.Error(key, "has ", list->size(), " numbers, and must have ", kSize);
@@ -57,7 +57,7 @@ absl::Status ReadNumbers(const JsonObject& object, const char* key,
   return absl::OkStatus();
 }
 
-absl::StatusOr<PublishedSeq1F1BRun> ReadRun(const JsonObject& object) {
+absl::StatusOr<PublishedSeq1F1BRun> ReadSeq1F1BRun(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(
       object.AllowKeys({"layers", "hidden", "heads", "tensor", "tokens", "slices", "tokens_per_s",
                         "forward_ms", "backward_ms", "allocated_mib", "reserved_gib", "tag"}));
@@ -68,13 +68,13 @@ absl::StatusOr<PublishedSeq1F1BRun> ReadRun(const JsonObject& object) {
                                    {"tensor", &run.tensor},
                                    {"tokens", &run.tokens},
                                    {"slices", &run.slices}}) {
-    PIPELAB_ASSIGN_OR_RETURN(*value, object.Integer(key, 1, kMost));
+    PIPELAB_ASSIGN_OR_RETURN(*value, object.Integer(key, 1, kMostSeq1F1BSize));
   }
   PIPELAB_ASSIGN_OR_RETURN(run.tokens_per_second, object.Number("tokens_per_s"));
-  PIPELAB_RETURN_IF_ERROR(ReadNumbers(object, "forward_ms", &run.forward_ms));
-  PIPELAB_RETURN_IF_ERROR(ReadNumbers(object, "backward_ms", &run.backward_ms));
-  PIPELAB_RETURN_IF_ERROR(ReadNumbers(object, "allocated_mib", &run.allocated_mib));
-  PIPELAB_RETURN_IF_ERROR(ReadNumbers(object, "reserved_gib", &run.reserved_gib));
+  PIPELAB_RETURN_IF_ERROR(ReadPassNumbers(object, "forward_ms", &run.forward_ms));
+  PIPELAB_RETURN_IF_ERROR(ReadPassNumbers(object, "backward_ms", &run.backward_ms));
+  PIPELAB_RETURN_IF_ERROR(ReadPassNumbers(object, "allocated_mib", &run.allocated_mib));
+  PIPELAB_RETURN_IF_ERROR(ReadPassNumbers(object, "reserved_gib", &run.reserved_gib));
   PIPELAB_ASSIGN_OR_RETURN(run.tag, object.String("tag"));
   return run;
 }
@@ -87,12 +87,12 @@ absl::StatusOr<Seq1F1BPaper> ParseSeq1F1BPaper(absl::string_view text, absl::str
   PIPELAB_RETURN_IF_ERROR(file.AllowKeys({"paper", "cells", "reserved_gib", "runs"}));
   Seq1F1BPaper paper;
   PIPELAB_ASSIGN_OR_RETURN(paper.paper, file.String("paper"));
-  PIPELAB_ASSIGN_OR_RETURN(paper.rows, ReadAll(file, "cells", ReadRow));
+  PIPELAB_ASSIGN_OR_RETURN(paper.rows, ReadAll(file, "cells", ReadSeq1F1BRow));
   PIPELAB_ASSIGN_OR_RETURN(paper.reserved, ReadAll(file, "reserved_gib", ReadMemory));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject others, file.Object("runs"));
   PIPELAB_RETURN_IF_ERROR(others.AllowKeys({"source", "rows"}));
   PIPELAB_ASSIGN_OR_RETURN(paper.runs_source, others.String("source"));
-  PIPELAB_ASSIGN_OR_RETURN(paper.runs, ReadAll(others, "rows", ReadRun));
+  PIPELAB_ASSIGN_OR_RETURN(paper.runs, ReadAll(others, "rows", ReadSeq1F1BRun));
   return paper;
 }
 

@@ -13,9 +13,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMost = 1 << 20;
+constexpr int64_t kMostTeraPipeSize = 1 << 20;
 
-absl::StatusOr<PublishedTeraPipeRow> ReadRow(const JsonObject& object) {
+absl::StatusOr<PublishedTeraPipeRow> ReadTeraPipeRow(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"row", "model", "gpus", "batch", "data", "pipeline",
                                             "tensor", "without", "with", "gain", "tag"}));
   PublishedTeraPipeRow row;
@@ -23,7 +23,7 @@ absl::StatusOr<PublishedTeraPipeRow> ReadRow(const JsonObject& object) {
        {std::make_pair("row", &row.row), std::make_pair("gpus", &row.gpus),
         std::make_pair("batch", &row.batch), std::make_pair("data", &row.data),
         std::make_pair("pipeline", &row.pipeline), std::make_pair("tensor", &row.tensor)}) {
-    PIPELAB_ASSIGN_OR_RETURN(*field, object.Integer(key, 1, kMost));
+    PIPELAB_ASSIGN_OR_RETURN(*field, object.Integer(key, 1, kMostTeraPipeSize));
   }
   PIPELAB_ASSIGN_OR_RETURN(row.model, object.String("model"));
   PIPELAB_ASSIGN_OR_RETURN(row.tag, object.String("tag"));
@@ -50,7 +50,7 @@ absl::StatusOr<TeraPipePaper> ParseTeraPipePaper(absl::string_view text, absl::s
   TeraPipePaper paper;
   PIPELAB_ASSIGN_OR_RETURN(paper.paper, file.String("paper"));
   PIPELAB_ASSIGN_OR_RETURN(paper.cluster, file.String("cluster"));
-  PIPELAB_ASSIGN_OR_RETURN(paper.rows, ReadAll(file, "rows", ReadRow));
+  PIPELAB_ASSIGN_OR_RETURN(paper.rows, ReadAll(file, "rows", ReadTeraPipeRow));
   return paper;
 }
 

@@ -11,12 +11,12 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kMost = 1 << 24;
+constexpr int64_t kMostVocabularySize = 1 << 24;
 
 // As many as there are words; nothing for null, a run that did not fit.
-absl::StatusOr<std::vector<absl::optional<double>>> ReadNumbers(const JsonObject& row,
-                                                                absl::string_view key,
-                                                                size_t count) {
+absl::StatusOr<std::vector<absl::optional<double>>> ReadNumbersOfWords(const JsonObject& row,
+                                                                       absl::string_view key,
+                                                                       size_t count) {
   PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json* list, row.List(key));
   std::vector<absl::optional<double>> numbers;
   for (const nlohmann::json& value : *list) {
@@ -27,13 +27,13 @@ absl::StatusOr<std::vector<absl::optional<double>>> ReadNumbers(const JsonObject
   return row.Error(key, "has ", numbers.size(), " numbers, but there are ", count, " vocabularies");
 }
 
-absl::Status ReadRow(const JsonObject& row, const PublishedVocabularyRun& run,
-                     const std::vector<int64_t>& words,
-                     std::vector<PublishedVocabularyCell>* cells) {
+absl::Status ReadVocabularyRow(const JsonObject& row, const PublishedVocabularyRun& run,
+                               const std::vector<int64_t>& words,
+                               std::vector<PublishedVocabularyCell>* cells) {
   PIPELAB_RETURN_IF_ERROR(row.AllowKeys({"system", "mfu", "memory"}));
   PIPELAB_ASSIGN_OR_RETURN(const std::string system, row.String("system"));
-  PIPELAB_ASSIGN_OR_RETURN(const auto mfu, ReadNumbers(row, "mfu", words.size()));
-  PIPELAB_ASSIGN_OR_RETURN(const auto memory, ReadNumbers(row, "memory", words.size()));
+  PIPELAB_ASSIGN_OR_RETURN(const auto mfu, ReadNumbersOfWords(row, "mfu", words.size()));
+  PIPELAB_ASSIGN_OR_RETURN(const auto memory, ReadNumbersOfWords(row, "memory", words.size()));
   for (size_t i = 0; i < words.size(); ++i) {
     if (mfu[i].has_value() != memory[i].has_value()) {
       return row.Error("memory", "must be null where mfu is");
@@ -44,16 +44,17 @@ absl::Status ReadRow(const JsonObject& row, const PublishedVocabularyRun& run,
 }
 
 absl::Status ReadSizes(const JsonObject& object, PublishedVocabularyRun* run) {
-  PIPELAB_ASSIGN_OR_RETURN(const int64_t devices, object.Integer("devices", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(const int64_t devices,
+                           object.Integer("devices", 1, kMostVocabularySize));
   run->devices = static_cast<int>(devices);
-  PIPELAB_ASSIGN_OR_RETURN(run->layers, object.Integer("layers", 1, kMost));
-  PIPELAB_ASSIGN_OR_RETURN(run->hidden, object.Integer("hidden", 1, kMost));
-  PIPELAB_ASSIGN_OR_RETURN(run->heads, object.Integer("heads", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(run->layers, object.Integer("layers", 1, kMostVocabularySize));
+  PIPELAB_ASSIGN_OR_RETURN(run->hidden, object.Integer("hidden", 1, kMostVocabularySize));
+  PIPELAB_ASSIGN_OR_RETURN(run->heads, object.Integer("heads", 1, kMostVocabularySize));
   return absl::OkStatus();
 }
 
-absl::Status ReadRun(const JsonObject& object, const std::vector<int64_t>& words,
-                     std::vector<PublishedVocabularyCell>* cells) {
+absl::Status ReadVocabularyRun(const JsonObject& object, const std::vector<int64_t>& words,
+                               std::vector<PublishedVocabularyCell>* cells) {
   PIPELAB_RETURN_IF_ERROR(object.AllowKeys(
       {"table", "tag", "peak_tflops", "devices", "layers", "hidden", "heads", "tokens", "rows"}));
   PublishedVocabularyRun run;
@@ -61,9 +62,10 @@ absl::Status ReadRun(const JsonObject& object, const std::vector<int64_t>& words
   PIPELAB_ASSIGN_OR_RETURN(run.tag, object.String("tag"));
   PIPELAB_ASSIGN_OR_RETURN(run.peak_tflops, object.Number("peak_tflops"));
   PIPELAB_RETURN_IF_ERROR(ReadSizes(object, &run));
-  PIPELAB_ASSIGN_OR_RETURN(run.tokens, object.Integer("tokens", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(run.tokens, object.Integer("tokens", 1, kMostVocabularySize));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> rows, object.Objects("rows"));
-  for (const JsonObject& row : rows) PIPELAB_RETURN_IF_ERROR(ReadRow(row, run, words, cells));
+  for (const JsonObject& row : rows)
+    PIPELAB_RETURN_IF_ERROR(ReadVocabularyRow(row, run, words, cells));
   return absl::OkStatus();
 }
 
@@ -85,9 +87,9 @@ absl::StatusOr<PublishedVocabularyLog> ReadLog(const JsonObject& row, size_t dev
                                          "forward_us", "backward_us", "output_us", "tag"}));
   PublishedVocabularyLog log;
   PIPELAB_ASSIGN_OR_RETURN(log.system, row.String("system"));
-  PIPELAB_ASSIGN_OR_RETURN(log.tokens, row.Integer("tokens", 1, kMost));
-  PIPELAB_ASSIGN_OR_RETURN(log.vocabulary, row.Integer("words", 1, kMost));
-  PIPELAB_ASSIGN_OR_RETURN(log.last_blocks, row.Integer("last_blocks", 0, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(log.tokens, row.Integer("tokens", 1, kMostVocabularySize));
+  PIPELAB_ASSIGN_OR_RETURN(log.vocabulary, row.Integer("words", 1, kMostVocabularySize));
+  PIPELAB_ASSIGN_OR_RETURN(log.last_blocks, row.Integer("last_blocks", 0, kMostVocabularySize));
   PIPELAB_ASSIGN_OR_RETURN(log.step_ms, row.Number("step_ms"));
   PIPELAB_ASSIGN_OR_RETURN(log.forward_us, ReadPasses(row, "forward_us", devices));
   PIPELAB_ASSIGN_OR_RETURN(log.backward_us, ReadPasses(row, "backward_us", devices));
@@ -115,8 +117,8 @@ absl::StatusOr<std::vector<int64_t>> ReadWords(const JsonObject& file) {
   PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json* list, file.List("words"));
   std::vector<int64_t> words;
   for (const nlohmann::json& value : *list) {
-    if (!value.is_number_integer() || value <= 0 || value > kMost) {
-      return file.Error("words", "must be whole numbers from 1 to ", kMost);
+    if (!value.is_number_integer() || value <= 0 || value > kMostVocabularySize) {
+      return file.Error("words", "must be whole numbers from 1 to ", kMostVocabularySize);
     }
     words.push_back(value.get<int64_t>());
   }
@@ -134,7 +136,8 @@ absl::StatusOr<VocabularyPaper> ParseVocabularyPaper(absl::string_view text,
   PIPELAB_ASSIGN_OR_RETURN(paper.paper, file.String("paper"));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int64_t> words, ReadWords(file));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> runs, file.Objects("runs"));
-  for (const JsonObject& run : runs) PIPELAB_RETURN_IF_ERROR(ReadRun(run, words, &paper.cells));
+  for (const JsonObject& run : runs)
+    PIPELAB_RETURN_IF_ERROR(ReadVocabularyRun(run, words, &paper.cells));
   if (file.Has("logs")) {
     PIPELAB_ASSIGN_OR_RETURN(const JsonObject logs, file.Object("logs"));
     PIPELAB_RETURN_IF_ERROR(ReadLogs(logs, &paper));

@@ -26,7 +26,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int kWidth = 1200, kHeight = 900;
+constexpr int kWindowWidth = 1200, kWindowHeight = 900;
 
 std::string TempFolder() {
   const char* folder = ::getenv("TEST_TMPDIR");
@@ -126,9 +126,10 @@ absl::StatusOr<std::unique_ptr<Browser>> Browser::Start(const std::string& reach
   }
   PIPELAB_RETURN_IF_ERROR(
       browser
-          ->Call(
-              "Emulation.setDeviceMetricsOverride",
-              {{"width", kWidth}, {"height", kHeight}, {"deviceScaleFactor", 1}, {"mobile", false}})
+          ->Call("Emulation.setDeviceMetricsOverride", {{"width", kWindowWidth},
+                                                        {"height", kWindowHeight},
+                                                        {"deviceScaleFactor", 1},
+                                                        {"mobile", false}})
           .status());
   return browser;
 }

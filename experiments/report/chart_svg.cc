@@ -11,8 +11,9 @@
 namespace pipelab {
 namespace {
 
-constexpr double kWidth = 820, kPlotHeight = 300;
-constexpr double kLeft = 70, kTop = 44, kRight = 24, kAxis = 48, kLegendRow = 20;
+constexpr double kChartWidth = 820, kPlotHeight = 300;
+constexpr double kChartLeft = 70, kChartTop = 44, kChartRight = 24, kChartAxis = 48,
+                 kLegendRow = 20;
 
 // Data to pixels.
 struct Scale {
@@ -22,8 +23,10 @@ struct Scale {
     if (x_max <= 1) return 0.5;
     return doubling ? std::log2(step) / std::log2(x_max) : (step - 1) / (x_max - 1);
   }
-  double X(double step) const { return kLeft + Share(step) * (kWidth - kLeft - kRight); }
-  double Y(double value) const { return kTop + (high - value) / (high - low) * kPlotHeight; }
+  double X(double step) const {
+    return kChartLeft + Share(step) * (kChartWidth - kChartLeft - kChartRight);
+  }
+  double Y(double value) const { return kChartTop + (high - value) / (high - low) * kPlotHeight; }
 };
 
 Scale MakeScale(bool doubling, const std::vector<Series>& series) {
@@ -66,11 +69,11 @@ std::vector<double> StepsOfAxis(const Scale& s) {
 }
 
 void DrawAxes(const ChartOptions& options, const Scale& s, Svg& svg) {
-  const double bottom = kTop + kPlotHeight, right = kWidth - kRight;
+  const double bottom = kChartTop + kPlotHeight, right = kChartWidth - kChartRight;
   const Ticks y = NiceTicks(s.low, s.high, 6);
   for (double v : y.values) {
-    svg.Line(kLeft, s.Y(v), right, s.Y(v), "class=\"pl-g\"");
-    svg.Text(kLeft - 8, s.Y(v) + 4, FixedNumber(v, y.decimals),
+    svg.Line(kChartLeft, s.Y(v), right, s.Y(v), "class=\"pl-g\"");
+    svg.Text(kChartLeft - 8, s.Y(v) + 4, FixedNumber(v, y.decimals),
              "class=\"pl-m\" text-anchor=\"end\"");
   }
   for (double v : StepsOfAxis(s)) {
@@ -78,11 +81,11 @@ void DrawAxes(const ChartOptions& options, const Scale& s, Svg& svg) {
     svg.Line(s.X(v), bottom, s.X(v), bottom + 5, "class=\"pl-l\"");
     svg.Text(s.X(v), bottom + 19, FixedNumber(v, 0), "class=\"pl-m\" text-anchor=\"middle\"");
   }
-  svg.Line(kLeft, bottom, right, bottom, "class=\"pl-l\"");
-  svg.Line(kLeft, kTop, kLeft, bottom, "class=\"pl-l\"");
-  svg.Text((kLeft + right) / 2, bottom + 39, options.x_label,
+  svg.Line(kChartLeft, bottom, right, bottom, "class=\"pl-l\"");
+  svg.Line(kChartLeft, kChartTop, kChartLeft, bottom, "class=\"pl-l\"");
+  svg.Text((kChartLeft + right) / 2, bottom + 39, options.x_label,
            "class=\"pl-t\" text-anchor=\"middle\"");
-  const double middle = kTop + kPlotHeight / 2;
+  const double middle = kChartTop + kPlotHeight / 2;
   svg.Text(18, middle, options.y_label,
            absl::StrCat("class=\"pl-t\" text-anchor=\"middle\" transform=\"rotate(-90 18 ", middle,
                         ")\""));
@@ -129,19 +132,19 @@ std::string Description(const ChartOptions& options, const std::vector<Series>& 
 std::string LineChartSvg(const ChartOptions& options, const std::vector<Series>& series) {
   // Legend entries run from left to right and wrap.
   std::vector<std::pair<double, double>> places;
-  double x = kLeft, y = kTop + kPlotHeight + kAxis + 14;
+  double x = kChartLeft, y = kChartTop + kPlotHeight + kChartAxis + 14;
   for (const Series& line : series) {
     const double width = 60 + TextWidth(line.name, 12);
-    if (x + width > kWidth - kRight && x > kLeft) {
-      x = kLeft;
+    if (x + width > kChartWidth - kChartRight && x > kChartLeft) {
+      x = kChartLeft;
       y += kLegendRow;
     }
     places.emplace_back(x, y);
     x += width;
   }
   const Scale scale = MakeScale(options.doubling, series);
-  Svg svg(options.id, kWidth, y + kLegendRow, options.title, Description(options, series));
-  svg.Text(kLeft, 24, options.title, "class=\"pl-t\" font-size=\"15\" font-weight=\"600\"");
+  Svg svg(options.id, kChartWidth, y + kLegendRow, options.title, Description(options, series));
+  svg.Text(kChartLeft, 24, options.title, "class=\"pl-t\" font-size=\"15\" font-weight=\"600\"");
   DrawAxes(options, scale, svg);
   for (size_t i = 0; i < series.size(); ++i) {
     const std::string attributes =

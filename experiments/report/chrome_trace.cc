@@ -37,7 +37,7 @@ int StreamOf(OpCode op) {
              : kCommunicationStream;
 }
 
-std::string NameOf(const Program& program, const Span& s) {
+std::string SpanName(const Program& program, const Span& s) {
   switch (s.op) {
     case OpCode::kCompute:
     case OpCode::kStep:
@@ -88,7 +88,7 @@ std::string Slice(const Program& program, int device, const Span& s) {
   }
   return absl::StrCat("{\"ph\":\"X\",\"pid\":", device, ",\"tid\":", StreamOf(s.op),
                       ",\"ts\":", Micros(s.begin_ns), ",\"dur\":", Micros(s.end_ns - s.begin_ns),
-                      ",\"name\":", Quoted(NameOf(program, s)), ",\"cat\":\"", OpCodeName(s.op),
+                      ",\"name\":", Quoted(SpanName(program, s)), ",\"cat\":\"", OpCodeName(s.op),
                       "\",\"args\":{", args, "\"cpu_us\":", Micros(s.cpu_ns),
                       ",\"library_us\":", Micros(s.library_ns), "}}");
 }

@@ -32,7 +32,7 @@ struct NumberField {
 constexpr NumberField kNumbers[] = {
     {"published_low", &Claim::low}, {"published_high", &Claim::high}, {"value", &Claim::value}};
 
-json ToJson(const Claim& c) {
+json ClaimToJson(const Claim& c) {
   json object = json::object();
   for (const TextField& f : kTexts) {
     if (!(c.*f.text).empty()) object[f.name] = c.*f.text;
@@ -112,7 +112,7 @@ absl::StatusOr<Claim> ReadClaim(const JsonObject& object) {
 
 std::string ClaimsJson(absl::string_view experiment, const std::vector<Claim>& claims) {
   json list = json::array();
-  for (const Claim& c : claims) list.push_back(ToJson(c));
+  for (const Claim& c : claims) list.push_back(ClaimToJson(c));
   return DumpJson({{"experiment", std::string(experiment)}, {"claims", list}});
 }
 

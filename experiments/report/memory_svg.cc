@@ -18,8 +18,9 @@
 namespace pipelab {
 namespace {
 
-constexpr double kLeft = 78, kRight = 20, kTop = 48, kRow = 64, kGap = 22, kAxis = 44;
-constexpr double kWidth = 1000;  // as a timeline in a page: times stand below one another
+constexpr double kMemoryLeft = 78, kMemoryRight = 20, kMemoryTop = 48, kRow = 64, kGap = 22,
+                 kMemoryAxis = 44;
+constexpr double kMemoryWidth = 1000;  // as a timeline in a page: times stand below one another
 
 // As MemoryColumns, from the bottom.
 constexpr Colour kColours[] = {
@@ -41,10 +42,10 @@ class Drawing {
 
  private:
   double X(int64_t ns) const {
-    return kLeft + kWidth * static_cast<double>(ns) / static_cast<double>(end_);
+    return kMemoryLeft + kMemoryWidth * static_cast<double>(ns) / static_cast<double>(end_);
   }
   double Bottom(size_t device) const {
-    return kTop + kRow + static_cast<double>(device) * (kRow + kGap);
+    return kMemoryTop + kRow + static_cast<double>(device) * (kRow + kGap);
   }
   double Height(Bytes bytes) const { return largest_ == Bytes(0) ? 0 : kRow * (bytes / largest_); }
   std::string Text(Bytes bytes) const {
@@ -114,18 +115,18 @@ void Drawing::DrawPart(size_t device, size_t part, Svg& svg) const {
 
 void Drawing::DrawDevice(size_t device, Svg& svg) const {
   const double y = Bottom(device);
-  svg.Text(kLeft - 8, y - kRow / 2 + 4, absl::StrCat("device ", device),
+  svg.Text(kMemoryLeft - 8, y - kRow / 2 + 4, absl::StrCat("device ", device),
            "class=\"pl-t\" text-anchor=\"end\"");
-  svg.Rect(kLeft, y - kRow, kWidth, kRow, "class=\"pl-i\"");
+  svg.Rect(kMemoryLeft, y - kRow, kMemoryWidth, kRow, "class=\"pl-i\"");
   for (size_t part = 0; part < MemoryColumns().size(); ++part) {
     if (Used(part)) DrawPart(device, part, svg);
   }
   const MemoryPeak& peak = peaks_[device];
   const double top = y - Height(peak.parts.total());
-  svg.Line(kLeft, top, kLeft + kWidth, top,
+  svg.Line(kMemoryLeft, top, kMemoryLeft + kMemoryWidth, top,
            "class=\"pl-s\" stroke-width=\"0.8\" stroke-dasharray=\"4 3\"");
   const std::string what = PeakInstruction(program_, static_cast<int>(device), peak);
-  svg.Text(kLeft + kWidth, y - kRow - 4,
+  svg.Text(kMemoryLeft + kMemoryWidth, y - kRow - 4,
            absl::StrCat(Text(peak.parts.total()), what.empty() ? "" : absl::StrCat(" at ", what)),
            "class=\"pl-m\" font-size=\"10\" text-anchor=\"end\"");
 }
@@ -133,16 +134,16 @@ void Drawing::DrawDevice(size_t device, Svg& svg) const {
 void Drawing::DrawAxis(double y, Svg& svg) const {
   const Ticks ticks = NiceTicks(0, static_cast<double>(end_) / time_unit_.ns, 9);
   for (double v : ticks.values) {
-    const double x = kLeft + kWidth * v * time_unit_.ns / static_cast<double>(end_);
-    if (x > kLeft + kWidth + 1) continue;
+    const double x = kMemoryLeft + kMemoryWidth * v * time_unit_.ns / static_cast<double>(end_);
+    if (x > kMemoryLeft + kMemoryWidth + 1) continue;
     svg.Line(x, y, x, y + 5, "class=\"pl-l\"");
     svg.Text(x, y + 18, FixedNumber(v, ticks.decimals), "class=\"pl-m\" text-anchor=\"middle\"");
   }
-  svg.Text(kLeft, y + 36, absl::StrCat("time [", time_unit_.name, "]"), "class=\"pl-t\"");
+  svg.Text(kMemoryLeft, y + 36, absl::StrCat("time [", time_unit_.name, "]"), "class=\"pl-t\"");
 }
 
 void Drawing::DrawLegend(double y, Svg& svg) const {
-  double x = kLeft;
+  double x = kMemoryLeft;
   for (size_t part = 0; part < MemoryColumns().size(); ++part) {
     if (!Used(part)) continue;
     const std::string name = MemoryColumns()[part].brief;
@@ -163,11 +164,12 @@ std::string Drawing::Draw(absl::string_view id, absl::string_view scheme) const 
     absl::StrAppend(&description, " Device ", d, ": at most ", Text(peaks_[d].parts.total()), ".");
   }
   const double bottom = Bottom(peaks_.size() - 1);
-  Svg svg(id, kLeft + kWidth + kRight, bottom + kAxis + 36, title, description);
-  svg.Text(kLeft, 24, title, "class=\"pl-t\" font-size=\"14\" font-weight=\"600\"");
+  Svg svg(id, kMemoryLeft + kMemoryWidth + kMemoryRight, bottom + kMemoryAxis + 36, title,
+          description);
+  svg.Text(kMemoryLeft, 24, title, "class=\"pl-t\" font-size=\"14\" font-weight=\"600\"");
   for (size_t d = 0; d < peaks_.size(); ++d) DrawDevice(d, svg);
   DrawAxis(bottom, svg);
-  DrawLegend(bottom + kAxis + 8, svg);
+  DrawLegend(bottom + kMemoryAxis + 8, svg);
   return std::move(svg).Finish();
 }
 

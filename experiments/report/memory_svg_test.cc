@@ -14,20 +14,20 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-struct Made {
+struct MadeMemory {
   Program program;
   CostTable costs;
   Trace trace;
 };
 
 // Weights of 10 bytes, gradients too, 20 of the optimizer's; 20 kept by a forward.
-Made Make(int devices, int micro_batches) {
+MadeMemory MakeMemory(int devices, int micro_batches) {
   SchemeParams params;
   params.devices = devices;
   params.micro_batches = micro_batches;
   LoweringOptions options;
   options.step = false;
-  Made made;
+  MadeMemory made;
   made.program = Lower(MakeSchedule("gpipe", params).value(), options).value();
   made.costs = CostTable::Unit(made.program.schedule);
   for (StageCost& stage : made.costs.stages) {
@@ -43,7 +43,7 @@ Made Make(int devices, int micro_batches) {
 
 // One device, F0 F1 B0 B1 of 1, 1, 2, 2 ms on 1000 pixels; 80 bytes are 64 pixels above 112.
 TEST(MemorySvg, AreasAreTheParts) {
-  const Made made = Make(1, 2);
+  const MadeMemory made = MakeMemory(1, 2);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string svg,
                                MemorySvg("m", "gpipe", made.program, made.costs, made.trace));
   // Weights: 10 of 80 bytes all the time.
@@ -58,10 +58,10 @@ TEST(MemorySvg, AreasAreTheParts) {
 }
 
 TEST(MemorySvg, RefusesWhatItCannotDraw) {
-  const Made made = Make(2, 2), other = Make(2, 3);
+  const MadeMemory made = MakeMemory(2, 2), other = MakeMemory(2, 3);
   EXPECT_THAT(MemorySvg("m", "gpipe", made.program, made.costs, other.trace),
               StatusIs(absl::StatusCode::kInvalidArgument, testing::_));
-  const Made large = Make(8, 4000);
+  const MadeMemory large = MakeMemory(8, 4000);
   EXPECT_THAT(MemorySvg("m", "gpipe", large.program, large.costs, large.trace),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("the limit is 50000")));
 }

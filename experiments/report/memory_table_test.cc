@@ -12,17 +12,17 @@ namespace {
 
 using testing::ElementsAre;
 
-struct Made {
+struct MadeTable {
   Program program;
   CostTable costs;
 };
 
 // Weights of 10 `unit`, and 1 kept by a forward, which needs 3 while it runs.
-Made Make(const char* scheme, Bytes unit, Bytes statistics = Bytes(0)) {
+MadeTable MakeTable(const char* scheme, Bytes unit, Bytes statistics = Bytes(0)) {
   SchemeParams params;
   params.devices = 2;
   params.micro_batches = 4;
-  Made made;
+  MadeTable made;
   made.program = Lower(MakeSchedule(scheme, params).value(), {}).value();
   made.costs = CostTable::Unit(made.program.schedule);
   for (StageCost& stage : made.costs.stages) {
@@ -52,7 +52,7 @@ std::vector<std::string> Row(const Table& table, int row) {
 }
 
 TEST(PeakMemoryTable, PartsOfEachDevice) {
-  const Made made = Make("1f1b", Bytes(1));
+  const MadeTable made = MakeTable("1f1b", Bytes(1));
   const Table t = PeakMemoryTable("memory_parts", "Memory", {{"1f1b", &made.program, &made.costs}});
   ASSERT_TRUE(t.status().ok()) << t.status();
   EXPECT_THAT(Metrics(t), ElementsAre("scheme", "device", "weights", "gradients", "optimizer_state",
@@ -64,7 +64,7 @@ TEST(PeakMemoryTable, PartsOfEachDevice) {
 }
 
 TEST(PeakMemoryTable, RareParts) {
-  const Made made = Make("pipedream", Bytes(1), Bytes(7));
+  const MadeTable made = MakeTable("pipedream", Bytes(1), Bytes(7));
   const Table t = PeakMemoryTable("memory_parts", "Memory", {{"x", &made.program, &made.costs}});
   ASSERT_TRUE(t.status().ok()) << t.status();
   EXPECT_THAT(Metrics(t), ElementsAre("scheme", "device", "weights", "gradients", "optimizer_state",
@@ -76,7 +76,7 @@ TEST(PeakMemoryTable, RareParts) {
 
 TEST(PeakMemoryTable, UnitsFollowTheLargest) {
   const auto unit_of = [](Bytes unit) {
-    const Made made = Make("1f1b", unit);
+    const MadeTable made = MakeTable("1f1b", unit);
     return PeakMemoryTable("m", "Memory", {{"x", &made.program, &made.costs}}).columns()[2].unit;
   };
   EXPECT_EQ(unit_of(Bytes(1000)), "B");

@@ -9,7 +9,7 @@ namespace pipelab {
 namespace {
 
 // The first key alone: a bar has room for one name.
-std::string NameOf(const Table& table, int row) { return HtmlEscape(table.CellText(row, 0)); }
+std::string RowName(const Table& table, int row) { return HtmlEscape(table.CellText(row, 0)); }
 
 std::string Panel(const Table& table, int column) {
   const Column& c = table.columns()[column];
@@ -30,7 +30,7 @@ std::string Panel(const Table& table, int column) {
     if (!cell.number) continue;
     const double share = largest > 0 ? 100 * *cell.number / largest : 0;
     absl::StrAppend(&html, "<li", *cell.number == least ? " class=\"least\"" : "",
-                    "><span class=\"name\">", NameOf(table, r),
+                    "><span class=\"name\">", RowName(table, r),
                     "</span> <span class=\"track\"><span class=\"fill\" style=\"width:",
                     FixedNumber(share, 1), "%\"></span></span> <span class=\"value\">",
                     HtmlEscape(table.CellText(r, column)), "</span></li>\n");

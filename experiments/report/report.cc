@@ -45,7 +45,7 @@ std::string CurvesCsv(absl::string_view x_label, const std::vector<Series>& seri
   return csv;
 }
 
-nlohmann::json ToJson(const ConfigValue& value) {
+nlohmann::json ConfigToJson(const ConfigValue& value) {
   return absl::visit([](const auto& v) { return nlohmann::json(v); }, value);
 }
 
@@ -206,7 +206,7 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Report::Files()
   const std::vector<Table> tables = AllTables();
   for (const Table& t : tables) PIPELAB_RETURN_IF_ERROR(t.status());
   nlohmann::json settings = nlohmann::json::object();
-  for (const auto& [name, value] : config_) settings[name] = ToJson(value);
+  for (const auto& [name, value] : config_) settings[name] = ConfigToJson(value);
 
   std::vector<std::pair<std::string, std::string>> files = {
       {"config.json", DumpJson({{"experiment", options_.name},

@@ -28,8 +28,6 @@ constexpr char kStyle[] =
     ".pl-c5{stroke:#ef7a2a}.pl-c6{stroke:#7fe0e0}.pl-c7{stroke:#f0e442}}"
     "</style>\n";
 
-std::string N(double v) { return ShortNumber(v, 2); }
-
 double Linear(uint8_t channel) {
   const double c = channel / 255.0;
   return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
@@ -42,12 +40,14 @@ double Luminance(Colour c) {
 std::string Points(const std::vector<std::pair<double, double>>& points) {
   std::string text;
   for (const auto& [x, y] : points) {
-    absl::StrAppend(&text, text.empty() ? "" : " ", N(x), ",", N(y));
+    absl::StrAppend(&text, text.empty() ? "" : " ", SvgNumber(x), ",", SvgNumber(y));
   }
   return text;
 }
 
 }  // namespace
+
+std::string SvgNumber(double v) { return ShortNumber(v, 2); }
 
 Svg::Svg(absl::string_view id, double width, double height, absl::string_view title,
          absl::string_view description) {
@@ -55,17 +55,17 @@ Svg::Svg(absl::string_view id, double width, double height, absl::string_view ti
   absl::StrAppend(
       &out_,
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"pl-svg\" role=\"img\" aria-labelledby=\"",
-      prefix, "-title ", prefix, "-desc\" width=\"", N(width), "\" height=\"", N(height),
-      "\" viewBox=\"0 0 ", N(width), " ", N(height), "\">\n<title id=\"", prefix, "-title\">",
-      HtmlEscape(title), "</title>\n<desc id=\"", prefix, "-desc\">", HtmlEscape(description),
-      "</desc>\n", kStyle);
+      prefix, "-title ", prefix, "-desc\" width=\"", SvgNumber(width), "\" height=\"",
+      SvgNumber(height), "\" viewBox=\"0 0 ", SvgNumber(width), " ", SvgNumber(height),
+      "\">\n<title id=\"", prefix, "-title\">", HtmlEscape(title), "</title>\n<desc id=\"", prefix,
+      "-desc\">", HtmlEscape(description), "</desc>\n", kStyle);
   Rect(0, 0, width, height, "class=\"pl-bg\"");
 }
 
 void Svg::Rect(double x, double y, double width, double height, absl::string_view attributes,
                absl::string_view hover) {
-  absl::StrAppend(&out_, "<rect x=\"", N(x), "\" y=\"", N(y), "\" width=\"", N(width),
-                  "\" height=\"", N(height), "\" ", attributes);
+  absl::StrAppend(&out_, "<rect x=\"", SvgNumber(x), "\" y=\"", SvgNumber(y), "\" width=\"",
+                  SvgNumber(width), "\" height=\"", SvgNumber(height), "\" ", attributes);
   if (hover.empty()) {
     absl::StrAppend(&out_, "/>\n");
   } else {
@@ -74,8 +74,8 @@ void Svg::Rect(double x, double y, double width, double height, absl::string_vie
 }
 
 void Svg::Line(double x1, double y1, double x2, double y2, absl::string_view attributes) {
-  absl::StrAppend(&out_, "<line x1=\"", N(x1), "\" y1=\"", N(y1), "\" x2=\"", N(x2), "\" y2=\"",
-                  N(y2), "\" ", attributes, "/>\n");
+  absl::StrAppend(&out_, "<line x1=\"", SvgNumber(x1), "\" y1=\"", SvgNumber(y1), "\" x2=\"",
+                  SvgNumber(x2), "\" y2=\"", SvgNumber(y2), "\" ", attributes, "/>\n");
 }
 
 void Svg::Polyline(const std::vector<std::pair<double, double>>& points,
@@ -89,8 +89,8 @@ void Svg::Path(absl::string_view path, absl::string_view attributes) {
 }
 
 void Svg::Text(double x, double y, absl::string_view text, absl::string_view attributes) {
-  absl::StrAppend(&out_, "<text x=\"", N(x), "\" y=\"", N(y), "\" ", attributes, ">",
-                  HtmlEscape(text), "</text>\n");
+  absl::StrAppend(&out_, "<text x=\"", SvgNumber(x), "\" y=\"", SvgNumber(y), "\" ", attributes,
+                  ">", HtmlEscape(text), "</text>\n");
 }
 
 void Svg::Open(absl::string_view attributes) { absl::StrAppend(&out_, "<g ", attributes, ">\n"); }

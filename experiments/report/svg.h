@@ -62,6 +62,9 @@ TimeUnit TimeUnitFor(int64_t ns);
 // For a drawing: units of the user's own, of so many nanoseconds each, where that is not 0.
 TimeUnit TimeUnitFor(int64_t ns, int64_t ns_per_unit);
 
+// A length or a place of a drawing, to a hundredth.
+std::string SvgNumber(double v);
+
 // Okabe and Ito's colours, which people with any common colour blindness tell apart.
 struct Colour {
   uint8_t r = 0, g = 0, b = 0;

@@ -11,7 +11,7 @@
 namespace pipelab {
 namespace {
 
-constexpr double kRight = 20, kAxis = 44;
+constexpr double kTimelineRight = 20, kTimelineAxis = 44;
 constexpr double kFont = 10, kSmallFont = 8;
 constexpr double kNarrowest = 800, kUnnumbered = 1600, kWidest = 4400, kBoxForTwoDigits = 16;
 
@@ -159,8 +159,9 @@ Svg TimelineDrawing::Begin(absl::string_view id, absl::string_view scheme) const
                     " actions, bubble ", FixedNumber(ToPercent(analysis_.devices[d].bubble), 1),
                     " %.");
   }
-  const double drawing_width = std::max(X(end_) + kRight, kLeft + kNarrowest + kRight);
-  Svg svg(id, drawing_width, Bottom() + kAxis + 56, title, description);
+  const double drawing_width =
+      std::max(X(end_) + kTimelineRight, kLeft + kNarrowest + kTimelineRight);
+  Svg svg(id, drawing_width, Bottom() + kTimelineAxis + 56, title, description);
   svg.Text(kLeft, 24, title, "class=\"pl-t\" font-size=\"14\" font-weight=\"600\"");
   for (size_t d = 0; d < trace_.devices.size(); ++d) {
     svg.Text(kLeft - 8, Y(d) + kRow / 2 + 4, absl::StrCat("device ", d),
@@ -216,7 +217,7 @@ void TimelineDrawing::DrawMessages(Svg& svg) const {
 
 void TimelineDrawing::DrawLegend(Svg& svg) const {
   double x = kLeft;
-  const double y = Bottom() + kAxis + 12;
+  const double y = Bottom() + kTimelineAxis + 12;
   const auto label = [&](const std::string& text) {
     svg.Text(x + 22, y + 10, text, "class=\"pl-t\"");
     x += 36 + TextWidth(text, 12) * 0.95;

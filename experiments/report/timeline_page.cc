@@ -24,8 +24,6 @@ constexpr double kPlotWidth = 1000;
 // Narrower boxes have no border: it would be all that is seen.
 constexpr double kLeastBordered = 4;
 
-std::string N(double v) { return ShortNumber(v, 2); }
-
 std::string ClassOf(const Look& look, double width) {
   if (look.shape == Shape::kLine) return "pl-w pl-d";
   if (look.numbered) return width >= kLeastBordered ? "pl-b" : "";
@@ -33,7 +31,7 @@ std::string ClassOf(const Look& look, double width) {
 }
 
 // Boxes of one colour and border are one path.
-void DrawDevice(const TimelineDrawing& drawing, size_t device, Svg& svg) {
+void DrawDevicePaths(const TimelineDrawing& drawing, size_t device, Svg& svg) {
   std::map<std::pair<std::string, std::string>, std::string> paths;  // fill, class
   const double row = TimelineDrawing::kRow;
   for (const Span& s : drawing.trace().devices[device].spans) {
@@ -42,10 +40,12 @@ void DrawDevice(const TimelineDrawing& drawing, size_t device, Svg& svg) {
     if (look.shape == Shape::kNothing || (look.shape == Shape::kLine && width < 1)) continue;
     std::string& path = paths[{look.fill, ClassOf(look, width)}];
     if (look.shape == Shape::kLine) {
-      absl::StrAppend(&path, "M", N(x), " ", N(drawing.Y(device) + row / 2), "h", N(width));
+      absl::StrAppend(&path, "M", SvgNumber(x), " ", SvgNumber(drawing.Y(device) + row / 2), "h",
+                      SvgNumber(width));
     } else {
-      absl::StrAppend(&path, "M", N(x), " ", N(drawing.Y(device) + look.inset), "h", N(width), "v",
-                      N(row - 2 * look.inset), "h-", N(width), "z");
+      absl::StrAppend(&path, "M", SvgNumber(x), " ", SvgNumber(drawing.Y(device) + look.inset), "h",
+                      SvgNumber(width), "v", SvgNumber(row - 2 * look.inset), "h-",
+                      SvgNumber(width), "z");
     }
   }
   for (const auto& [key, path] : paths) {
@@ -61,7 +61,7 @@ void DrawDevice(const TimelineDrawing& drawing, size_t device, Svg& svg) {
   }
 }
 
-const char* NameOf(const Span& s) {
+const char* PassName(const Span& s) {
   if (s.op == OpCode::kHostWait) return "waiting for the host";
   if (s.op != OpCode::kCompute) return s.op == OpCode::kWait ? "waiting" : OpCodeName(s.op);
   switch (s.action.kind) {
@@ -122,7 +122,7 @@ class Data {
     const bool of_stage = s.op == OpCode::kCompute;
     const int replicas = drawing_.program().schedule.placement.num_replicas();
     const Instruction& i = drawing_.program().instructions[device][s.instruction];
-    const auto key = std::make_tuple(std::string(NameOf(s)), of_stage ? s.action.stage : -1,
+    const auto key = std::make_tuple(std::string(PassName(s)), of_stage ? s.action.stage : -1,
                                      of_stage && replicas > 1 ? i.replica : -1,
                                      of_stage ? s.action.version : 0, look.fill);
     const auto [at, is_new] = kind_numbers_.try_emplace(key, static_cast<int>(kinds_.size()));
@@ -202,7 +202,7 @@ absl::StatusOr<std::string> TimelineFigure(absl::string_view id, absl::string_vi
   Svg svg = drawing.Begin(id, scheme);
   svg.Open("class=\"pl-plot\"");
   drawing.DrawAxis(svg);
-  for (size_t d = 0; d < trace.devices.size(); ++d) DrawDevice(drawing, d, svg);
+  for (size_t d = 0; d < trace.devices.size(); ++d) DrawDevicePaths(drawing, d, svg);
   drawing.DrawMessages(svg);
   svg.Close();
   drawing.DrawLegend(svg);

@@ -12,8 +12,6 @@
 namespace pipelab {
 namespace {
 
-using Shape = TimelineDrawing::Shape;
-
 std::string HoverText(const TimelineDrawing& drawing, size_t device, const Span& s) {
   const auto time = [&](int64_t ns) {
     return FixedNumber(static_cast<double>(ns - drawing.begin()) / drawing.unit().ns, 3);
@@ -25,16 +23,16 @@ std::string HoverText(const TimelineDrawing& drawing, size_t device, const Span&
                       " ", drawing.unit().name);
 }
 
-void DrawDevice(const TimelineDrawing& drawing, size_t device, Svg& svg) {
+void DrawDeviceBoxes(const TimelineDrawing& drawing, size_t device, Svg& svg) {
   const double y = drawing.Y(device), row = TimelineDrawing::kRow;
   for (const Span& s : drawing.trace().devices[device].spans) {
     const TimelineDrawing::Look look = drawing.LookOf(device, s);
     const double x = drawing.X(s.begin_ns), width = drawing.X(s.end_ns) - x;
-    if (look.shape == Shape::kLine && width >= 1) {
+    if (look.shape == TimelineDrawing::Shape::kLine && width >= 1) {
       svg.Line(x, y + row / 2, x + width, y + row / 2,
                "class=\"pl-w\" stroke-width=\"1.5\" stroke-dasharray=\"2 3\"");
     }
-    if (look.shape != Shape::kBox) continue;
+    if (look.shape != TimelineDrawing::Shape::kBox) continue;
     std::string attributes = look.fill.empty() ? absl::StrCat("class=\"", look.css, "\"")
                                                : absl::StrCat("fill=\"", look.fill, "\"");
     if (look.numbered) {
@@ -72,7 +70,7 @@ absl::StatusOr<std::string> TimelineSvg(absl::string_view id, absl::string_view 
                            TimelineDrawing::Make(program, trace, /*width=*/0, ns_per_unit));
   Svg svg = drawing.Begin(id, scheme);
   drawing.DrawAxis(svg);
-  for (size_t d = 0; d < trace.devices.size(); ++d) DrawDevice(drawing, d, svg);
+  for (size_t d = 0; d < trace.devices.size(); ++d) DrawDeviceBoxes(drawing, d, svg);
   drawing.DrawMessages(svg);
   drawing.DrawLegend(svg);
   return std::move(svg).Finish();

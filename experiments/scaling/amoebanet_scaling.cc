@@ -1,8 +1,11 @@
 // GPipe's tables for AmoebaNet-D, from first principles.
 #include "experiments/scaling/scaling_study.h"
+#include "experiments/study_list.h"
 
-int main(int argc, char** argv) {
-  pipelab::ScalingStudy study;
+namespace pipelab {
+
+int RunAmoebanetScalingStudy(int argc, char** argv) {
+  ScalingStudy study;
   study.name = "amoebanet_scaling";
   study.family = "amoebanet";
   study.title = "AmoebaNet-D over a pipeline";
@@ -12,5 +15,7 @@ int main(int argc, char** argv) {
       "every other synchronous schedule: GPipe's Tables 1 to 3 from cluster specifications.";
   study.speed_up_layers = 18;
   study.speed_up_width = 256;
-  return pipelab::RunScalingStudy(argc, argv, study);
+  return RunScalingStudy(argc, argv, study);
 }
+
+}  // namespace pipelab

@@ -57,16 +57,16 @@ absl::StatusOr<RealNet> SmallTransformer() {
   return net;
 }
 
-class Run {
+class RealRun {
  public:
-  static absl::StatusOr<std::unique_ptr<Run>> Create(const RealNet& net, const BatchSource& data,
-                                                     int devices, int micro_batches,
-                                                     int64_t batch_samples) {
+  static absl::StatusOr<std::unique_ptr<RealRun>> Create(const RealNet& net,
+                                                         const BatchSource& data, int devices,
+                                                         int micro_batches, int64_t batch_samples) {
     if (micro_batches < 1 || batch_samples % micro_batches != 0) {
       return absl::InvalidArgumentError(absl::StrCat("M=", micro_batches, ": must divide the ",
                                                      batch_samples, " samples of a step"));
     }
-    auto run = std::make_unique<Run>();
+    auto run = std::make_unique<RealRun>();
     run->graph_ = &net.model.graph;
     run->point_.devices = devices;
     run->point_.micro_batches = micro_batches;
@@ -154,11 +154,11 @@ double RealCounterpart::LargestError() const {
 absl::StatusOr<RealCounterpart> RunRealCounterpart(const RealNet& net,
                                                    const RealCounterpartOptions& options) {
   const RandomBatches data(FieldsOf(net.model.graph), options.batch_samples, /*seed=*/1);
-  std::vector<std::unique_ptr<Run>> runs;
+  std::vector<std::unique_ptr<RealRun>> runs;
   for (int devices : options.devices) {
     for (int micro_batches : options.micro_batches) {
       PIPELAB_ASSIGN_OR_RETURN(
-          auto run, Run::Create(net, data, devices, micro_batches, options.batch_samples));
+          auto run, RealRun::Create(net, data, devices, micro_batches, options.batch_samples));
       runs.push_back(std::move(run));
     }
   }

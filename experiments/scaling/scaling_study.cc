@@ -20,24 +20,25 @@
 #include "experiments/scaling/specification_table.h"
 #include "experiments/scaling/speed_up.h"
 #include "experiments/scaling/throughput_grid.h"
+#include "experiments/study_flags.h"
 #include "experiments/study_main.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, cluster, "",
-          "cluster instead of the paper's TPUs: a name or a file; empty: the paper's");
-ABSL_FLAG(std::string, gpu_cluster, "", "cluster instead of the paper's GPUs; empty: the paper's");
-ABSL_FLAG(
+namespace pipelab {
+namespace {
+
+STUDY_FLAG(std::string, cluster, "",
+           "cluster instead of the paper's TPUs: a name or a file; empty: the paper's");
+STUDY_FLAG(std::string, gpu_cluster, "", "cluster instead of the paper's GPUs; empty: the paper's");
+STUDY_FLAG(
     bool, real, false,
     "also train a scaled-down network here on in-process devices, for some minutes, and compare "
     "its step times with the cost model's");
-ABSL_FLAG(
+STUDY_FLAG(
     std::string, machine, "",
     "with --real: specification of this machine (//experiments:calibrate); empty: measured in "
     "turns with the runs");
-
-namespace pipelab {
-namespace {
 
 // The clusters of the paper's tables, or the user's in their place.
 class Clusters {
@@ -154,6 +155,7 @@ absl::Status Run(const ScalingStudy& study, StudyRun* run) {
 }  // namespace
 
 int RunScalingStudy(int argc, char** argv, const ScalingStudy& study) {
+  RegisterStudyFlags(__FILE__);
   StudyInfo info;
   info.name = study.name;
   info.title = study.title;

@@ -16,8 +16,8 @@
 namespace pipelab {
 namespace {
 
-thread_local const Connection* t_connection = nullptr;  // of this thread's request
-thread_local int64_t t_unread = 0;                      // bytes of its answer
+thread_local const ClientConnection* t_connection = nullptr;  // of this thread's request
+thread_local int64_t t_unread = 0;                            // bytes of its answer
 
 // httplib would compress with Brotli's best and slowest: ten seconds for a large timeline.
 void TakesPlainAnswers(httplib::Request& request) { request.headers.erase("Accept-Encoding"); }
@@ -152,7 +152,7 @@ bool BoundedServer::process_and_close_socket(socket_t fd) {
 }
 
 void BoundedServer::Serve(int fd) {
-  Connection connection(fd, limits_, &stopping_);
+  ClientConnection connection(fd, limits_, &stopping_);
   t_connection = &connection;
   std::string text;
   const auto count = [this](int64_t Counts::*what) {
@@ -164,14 +164,14 @@ void BoundedServer::Serve(int fd) {
     connection.Refuse(RefusalText(status, reason));
   };
   for (int i = 1; i <= limits_.requests_of_connection && !stopping_; ++i) {
-    const Connection::Head read = connection.ReadHead(&text);
-    if (read == Connection::Head::kEnd) break;
-    if (read == Connection::Head::kTooSlow) {
+    const ClientConnection::Head read = connection.ReadHead(&text);
+    if (read == ClientConnection::Head::kEnd) break;
+    if (read == ClientConnection::Head::kTooSlow) {
       refuse(&Counts::too_slow, 408, "the head of the request comes too slowly");
       break;
     }
     const HttpHead head =
-        read == Connection::Head::kTooLong
+        read == ClientConnection::Head::kTooLong
             ? HttpHead{431, absl::StrCat("a head of more than ", limits_.head_bytes, " bytes")}
             : ReadHttpHead(text, limits_);
     if (head.status != 0) {

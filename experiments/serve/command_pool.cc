@@ -157,7 +157,8 @@ absl::optional<CommandAnswer> CommandPool::Running::Start(absl::string_view body
   }
   const std::string end(1, '\0');
   // A process that is gone already is found by Next.
-  SendFrame(fd_, FrameKind::kRequest, absl::StrCat(request_.words[0], end, folder_, end, body));
+  SendFrame(fd_, AnswerFrameKind::kRequest,
+            absl::StrCat(request_.words[0], end, folder_, end, body));
   return absl::nullopt;
 }
 
@@ -195,14 +196,14 @@ CommandPool::Running::Event CommandPool::Running::Next(const Gone& gone) {
   const std::string& command = request_.words[0];
   const ServeLimits& limits = pool_->limits_;
   for (;;) {
-    Frame frame;
+    AnswerFrame frame;
     const auto got = reader_.Next(fd_, kTick, limits.answer_bytes, &frame);
     if (got == FrameReader::Result::kNothing) {
       if (gone && gone()) return Answer(&Counts::gone, Refusal(503, "nobody waits"));
       if (absl::Now() < deadline_) continue;
       // A search has something to show.
       if (command != "search" || stopped_) return TooLong();
-      stopped_ = SendFrame(fd_, FrameKind::kStop, "");
+      stopped_ = SendFrame(fd_, AnswerFrameKind::kStop, "");
       deadline_ += kGrace;
       continue;
     }
@@ -210,8 +211,8 @@ CommandPool::Running::Event CommandPool::Running::Next(const Gone& gone) {
       return Answer(&Counts::failed,
                     Refusal(500, absl::StrCat(command, ": ended without an answer; ask for less")));
     }
-    if (frame.kind == FrameKind::kNews) return {false, std::move(frame.text), {}};
-    if (frame.kind == FrameKind::kNoMemory) {
+    if (frame.kind == AnswerFrameKind::kNews) return {false, std::move(frame.text), {}};
+    if (frame.kind == AnswerFrameKind::kNoMemory) {
       return Answer(
           &Counts::failed,
           Refusal(503, absl::StrCat(command, ": needs more than ", limits.command_memory >> 20,
@@ -229,7 +230,7 @@ CommandPool::Running::Event CommandPool::Running::Next(const Gone& gone) {
 bool CommandPool::Stop(const std::string& id) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto at = sockets_of_ids_.find(id);
-  return at != sockets_of_ids_.end() && SendFrame(at->second, FrameKind::kStop, "");
+  return at != sockets_of_ids_.end() && SendFrame(at->second, AnswerFrameKind::kStop, "");
 }
 
 CommandPool::Counts CommandPool::counts() const {

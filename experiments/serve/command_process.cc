@@ -72,7 +72,7 @@ int g_socket = -1;  // of this process's call
 
 // Without memory nothing may be allocated: a frame as it goes over the socket.
 void SayNoMemory() {
-  constexpr char frame[kHead] = {static_cast<char>(FrameKind::kNoMemory), 0, 0, 0, 0};
+  constexpr char frame[kHead] = {static_cast<char>(AnswerFrameKind::kNoMemory), 0, 0, 0, 0};
   const ssize_t unused = send(g_socket, frame, sizeof(frame), MSG_NOSIGNAL);
   (void)unused;
   _exit(1);
@@ -95,7 +95,7 @@ void SetLimits(const ServeLimits& limits) {
 // Ends the process with its client. A stop is Ctrl-C, once: a second one would end the command.
 void Watch() {
   FrameReader reader;
-  Frame frame;
+  AnswerFrame frame;
   for (bool stopped = false;;) {
     const auto got = reader.Next(g_socket, absl::Seconds(3600), kHead, &frame);
     if (got == FrameReader::Result::kEnd) _exit(0);
@@ -109,7 +109,7 @@ void Watch() {
 [[noreturn]] void AnswerOneCall(const ServeLimits& limits) {
   SetLimits(limits);
   FrameReader reader;
-  Frame frame;
+  AnswerFrame frame;
   if (reader.Next(g_socket, absl::Seconds(10), limits.body_bytes + 4096, &frame) !=
       FrameReader::Result::kFrame) {
     _exit(1);
@@ -124,33 +124,34 @@ void Watch() {
   static auto* sending = new std::mutex;  // news may come from a search's threads
   ListenToNews([](absl::string_view json) {
     const std::lock_guard<std::mutex> lock(*sending);
-    SendFrame(g_socket, FrameKind::kNews, json);
+    SendFrame(g_socket, AnswerFrameKind::kNews, json);
   });
   const absl::StatusOr<CommandRequest> request = ParseCommandRequest(parts[0], parts[2]);
   const CommandAnswer answer =
       request.ok() ? AnswerCommand(*request, limits) : AnswerOf(request.status());
   const std::lock_guard<std::mutex> lock(*sending);
-  SendFrame(g_socket, FrameKind::kAnswer, absl::StrCat(answer.status, answer.body));
+  SendFrame(g_socket, AnswerFrameKind::kAnswer, absl::StrCat(answer.status, answer.body));
   _exit(0);
 }
 
 }  // namespace
 
-bool SendFrame(int fd, FrameKind kind, absl::string_view text) {
+bool SendFrame(int fd, AnswerFrameKind kind, absl::string_view text) {
   char head[kHead] = {static_cast<char>(kind)};
   const auto size = static_cast<uint32_t>(text.size());
   std::memcpy(head + 1, &size, sizeof(size));
   return SendAll(fd, absl::string_view(head, kHead)) && SendAll(fd, text);
 }
 
-FrameReader::Result FrameReader::Next(int fd, absl::Duration wait, size_t most, Frame* frame) {
+FrameReader::Result FrameReader::Next(int fd, absl::Duration wait, size_t most,
+                                      AnswerFrame* frame) {
   const absl::Time end = absl::Now() + wait;
   for (;;) {
     uint32_t size = 0;
     if (buffer_.size() >= kHead) std::memcpy(&size, buffer_.data() + 1, sizeof(size));
     if (size > most) return Result::kEnd;
     if (buffer_.size() >= kHead + size) {
-      frame->kind = static_cast<FrameKind>(buffer_[0]);
+      frame->kind = static_cast<AnswerFrameKind>(buffer_[0]);
       frame->text = buffer_.substr(kHead, size);
       buffer_.erase(0, kHead + size);
       return Result::kFrame;

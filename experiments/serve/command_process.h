@@ -12,26 +12,26 @@
 
 namespace pipelab {
 
-enum class FrameKind : char {
+enum class AnswerFrameKind : char {
   kRequest = 'q',  // command, folder and body, with '\0' between them
   kStop = 's',     // the best so far, please
   kNews = 'n',     // JSON
   kAnswer = 'a',   // the status in three digits, then the body
   kNoMemory = 'm',
 };
-struct Frame {
-  FrameKind kind = FrameKind::kAnswer;
+struct AnswerFrame {
+  AnswerFrameKind kind = AnswerFrameKind::kAnswer;
   std::string text;
 };
 
-bool SendFrame(int fd, FrameKind kind, absl::string_view text);
+bool SendFrame(int fd, AnswerFrameKind kind, absl::string_view text);
 
 // What has come of a frame.
 class FrameReader {
  public:
   enum class Result { kFrame, kNothing, kEnd };
   // Waits for up to `wait`. kEnd: the other side is gone, or sends more than `most` bytes.
-  Result Next(int fd, absl::Duration wait, size_t most, Frame* frame);
+  Result Next(int fd, absl::Duration wait, size_t most, AnswerFrame* frame);
 
  private:
   std::string buffer_;

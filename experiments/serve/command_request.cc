@@ -30,7 +30,7 @@ namespace {
 constexpr size_t kMostWords = 16, kMostFiles = 8;
 constexpr size_t kLongestWord = 512, kLongestValue = 4096, kLongestName = 40;
 
-absl::Status Refused(absl::string_view what, absl::string_view why) {
+absl::Status RefusedRequest(absl::string_view what, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(what, ": ", why));
 }
 
@@ -63,27 +63,28 @@ bool IsPlain(absl::string_view text) {
 
 absl::Status CheckText(const std::string& what, const std::string& text, size_t longest) {
   if (text.size() > longest) {
-    return Refused(what, absl::StrCat(text.size(), " characters; at most ", longest));
+    return RefusedRequest(what, absl::StrCat(text.size(), " characters; at most ", longest));
   }
-  if (!IsPlain(text)) return Refused(what, "has control characters; give plain text");
+  if (!IsPlain(text)) return RefusedRequest(what, "has control characters; give plain text");
   return absl::OkStatus();
 }
 
 absl::Status ReadWords(const JsonObject& body, CommandRequest* request) {
   PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json* list, body.List("words"));
   if (list->size() > kMostWords) {
-    return Refused("words", absl::StrCat(list->size(), " of them; at most ", kMostWords));
+    return RefusedRequest("words", absl::StrCat(list->size(), " of them; at most ", kMostWords));
   }
   for (const nlohmann::json& word : *list) {
-    if (!word.is_string()) return Refused("words", "must be texts, such as \"1f1b:P=4,M=8\"");
+    if (!word.is_string())
+      return RefusedRequest("words", "must be texts, such as \"1f1b:P=4,M=8\"");
     std::string text = word.get<std::string>();
     PIPELAB_RETURN_IF_ERROR(CheckText("words", text, kLongestWord));
     if (text.empty() || text[0] == '-') {
-      return Refused("words", absl::StrCat("'", text, "' is none; options go into options"));
+      return RefusedRequest("words", absl::StrCat("'", text, "' is none; options go into options"));
     }
     if (HasPath(text)) {
-      return Refused(absl::StrCat("'", text, "'"),
-                     "names a file of the server; give its text in files");
+      return RefusedRequest(absl::StrCat("'", text, "'"),
+                            "names a file of the server; give its text in files");
     }
     request->words.push_back(std::move(text));
   }
@@ -98,13 +99,13 @@ absl::StatusOr<std::string> ValueText(const std::string& option, const nlohmann:
     std::vector<std::string> parts;
     for (const nlohmann::json& one : value) {
       if (!one.is_number() && !one.is_string()) {
-        return Refused(option, "a list must have numbers or texts");
+        return RefusedRequest(option, "a list must have numbers or texts");
       }
       parts.push_back(one.is_string() ? one.get<std::string>() : one.dump());
     }
     return absl::StrJoin(parts, ",");
   }
-  return Refused(option, "must be a number, a text, true, false, or a list");
+  return RefusedRequest(option, "must be a number, a text, true, false, or a list");
 }
 
 // Where commands write; the answer has it all.
@@ -117,17 +118,18 @@ absl::Status ReadOption(const Command& command, const std::string& name,
                         const nlohmann::json& value, CommandRequest* request) {
   const std::string option = absl::StrCat("--", name);
   if (std::find(command.options.begin(), command.options.end(), name) == command.options.end()) {
-    return Refused(option.substr(0, 60), absl::StrCat("no option of ", command.name,
-                                                      DidYouMean(name, command.options, "--")));
+    return RefusedRequest(
+        option.substr(0, 60),
+        absl::StrCat("no option of ", command.name, DidYouMean(name, command.options, "--")));
   }
   if (WritesFile(command.name, name))
-    return Refused(option, "the answer has what the command writes");
+    return RefusedRequest(option, "the answer has what the command writes");
   PIPELAB_ASSIGN_OR_RETURN(const std::string text, ValueText(option, value));
   PIPELAB_RETURN_IF_ERROR(CheckText(option, text, kLongestValue));
   const bool quantity = name == "bandwidth" || name == "layout";  // "25 GB/s"; "1/2"
   if (text == "-" || (!quantity && HasPath(text))) {
-    return Refused(absl::StrCat(option, "=", text),
-                   "names a file of the server; give its text in files");
+    return RefusedRequest(absl::StrCat(option, "=", text),
+                          "names a file of the server; give its text in files");
   }
   request->options.push_back(absl::StrCat(option, "=", text));
   return absl::OkStatus();
@@ -136,13 +138,14 @@ absl::Status ReadOption(const Command& command, const std::string& name,
 absl::Status ReadFiles(const JsonObject& files, CommandRequest* request) {
   const std::vector<std::string> names = files.Keys();
   if (names.size() > kMostFiles) {
-    return Refused("files", absl::StrCat(names.size(), " of them; at most ", kMostFiles));
+    return RefusedRequest("files", absl::StrCat(names.size(), " of them; at most ", kMostFiles));
   }
   for (const std::string& name : names) {
     if (!IsFileName(name)) {
-      return Refused("files", absl::StrCat("'", name.substr(0, 60),
-                                           "' is no name of a file here; use letters, digits and "
-                                           "an ending: mine.csv, mine.txt, mine.json"));
+      return RefusedRequest("files",
+                            absl::StrCat("'", name.substr(0, 60),
+                                         "' is no name of a file here; use letters, digits and "
+                                         "an ending: mine.csv, mine.txt, mine.json"));
     }
     PIPELAB_ASSIGN_OR_RETURN(request->files[name], files.String(name));
   }
@@ -161,9 +164,10 @@ absl::Status ReadDrawings(const JsonObject& body, CommandRequest* request) {
     const bool again = std::find(request->drawings.begin(), request->drawings.end(), name) !=
                        request->drawings.end();
     if (!known || again) {
-      return Refused("drawings", absl::StrCat("'", name.substr(0, 60),
-                                              "': simulate draws timeline and memory, show svg, "
-                                              "memory and trace, each once"));
+      return RefusedRequest("drawings",
+                            absl::StrCat("'", name.substr(0, 60),
+                                         "': simulate draws timeline and memory, show svg, "
+                                         "memory and trace, each once"));
     }
     request->drawings.push_back(name);
   }
@@ -182,7 +186,7 @@ absl::StatusOr<Command> FindServed(absl::string_view name) {
 absl::StatusOr<std::string> ReadId(const JsonObject& body) {
   PIPELAB_ASSIGN_OR_RETURN(std::string id, body.String("id"));
   if (IsName(id, "")) return id;
-  return Refused("id", absl::StrCat("must be up to ", kLongestName, " letters and digits"));
+  return RefusedRequest("id", absl::StrCat("must be up to ", kLongestName, " letters and digits"));
 }
 
 }  // namespace
@@ -230,8 +234,8 @@ namespace {
 
 absl::Status AtMost(absl::string_view what, int64_t value, int64_t most) {
   if (value <= most) return absl::OkStatus();
-  return Refused(absl::StrCat(what, "=", value),
-                 absl::StrCat("at most ", most, " here; the command line takes more"));
+  return RefusedRequest(absl::StrCat(what, "=", value),
+                        absl::StrCat("at most ", most, " here; the command line takes more"));
 }
 
 absl::Status CheckPasses(const StepConfig& c, const ServeLimits& limits) {
@@ -242,8 +246,9 @@ absl::Status CheckPasses(const StepConfig& c, const ServeLimits& limits) {
   if (stages <= limits.passes && stages * c.micro_batches <= limits.passes) {
     return absl::OkStatus();
   }
-  return Refused(absl::StrCat("devices x micro_batches of ", c.ToString()),
-                 absl::StrCat("at most ", limits.passes, " here; the command line takes more"));
+  return RefusedRequest(
+      absl::StrCat("devices x micro_batches of ", c.ToString()),
+      absl::StrCat("at most ", limits.passes, " here; the command line takes more"));
 }
 
 }  // namespace
@@ -259,9 +264,9 @@ absl::Status CheckSizes(const Words& words, const ServeLimits& limits) {
   if (command == "synthesize") {
     PIPELAB_ASSIGN_OR_RETURN(const absl::Duration limit, TimeLimitFromFlag(absl::Seconds(10)));
     if (limit > limits.longest_search) {
-      return Refused(absl::StrCat("--time_limit=", absl::FormatDuration(limit)),
-                     absl::StrCat("at most ", absl::FormatDuration(limits.longest_search),
-                                  " here; the command line takes more"));
+      return RefusedRequest(absl::StrCat("--time_limit=", absl::FormatDuration(limit)),
+                            absl::StrCat("at most ", absl::FormatDuration(limits.longest_search),
+                                         " here; the command line takes more"));
     }
   }
   if (command == "list" || command == "check") return absl::OkStatus();

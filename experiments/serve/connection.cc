@@ -14,18 +14,18 @@
 namespace pipelab {
 namespace {
 
-constexpr absl::Duration kTick = absl::Milliseconds(100);
+constexpr absl::Duration kLongestPoll = absl::Milliseconds(100);
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
 
 }  // namespace
 
-bool Connection::Wait(int16_t events, absl::Time deadline) const {
+bool ClientConnection::Wait(int16_t events, absl::Time deadline) const {
   while (!*stopping_) {
     const absl::Duration left = deadline - absl::Now();
     if (left <= absl::ZeroDuration()) return false;
     pollfd ready = {fd_, events, 0};
     // Rounded up: else the last part of a millisecond would be waited for in a loop.
-    const auto ms = static_cast<int>(absl::ToInt64Milliseconds(std::min(left, kTick))) + 1;
+    const auto ms = static_cast<int>(absl::ToInt64Milliseconds(std::min(left, kLongestPoll))) + 1;
     const int got = poll(&ready, 1, ms);
     if (got > 0) return true;
     if (got < 0 && errno != EINTR) return false;
@@ -33,7 +33,7 @@ bool Connection::Wait(int16_t events, absl::Time deadline) const {
   return false;
 }
 
-int Connection::Fill(absl::Time deadline) {
+int ClientConnection::Fill(absl::Time deadline) {
   std::array<char, 4096> part;
   while (Wait(POLLIN, deadline)) {
     const ssize_t got = recv(fd_, part.data(), part.size(), MSG_DONTWAIT);
@@ -45,7 +45,7 @@ int Connection::Fill(absl::Time deadline) {
   return -1;
 }
 
-Connection::Head Connection::ReadHead(std::string* head) {
+ClientConnection::Head ClientConnection::ReadHead(std::string* head) {
   head->clear();
   const absl::Time idle_until = absl::Now() + limits_.idle_time;
   bool begun = !buffer_.empty();
@@ -71,14 +71,14 @@ Connection::Head Connection::ReadHead(std::string* head) {
   }
 }
 
-void Connection::BeginRequest(absl::string_view head, size_t body_bytes) {
+void ClientConnection::BeginRequest(absl::string_view head, size_t body_bytes) {
   head_ = std::string(head);
   body_left_ = body_bytes;
   too_slow_ = false;
   read_until_ = absl::Now() + limits_.read_time;
 }
 
-ssize_t Connection::read(char* to, size_t size) {
+ssize_t ClientConnection::read(char* to, size_t size) {
   if (!head_.empty()) {
     const size_t some = std::min(size, head_.size());
     std::memcpy(to, head_.data(), some);
@@ -98,7 +98,7 @@ ssize_t Connection::read(char* to, size_t size) {
   return static_cast<ssize_t>(some);
 }
 
-ssize_t Connection::write(const char* text, size_t size) {
+ssize_t ClientConnection::write(const char* text, size_t size) {
   // An answer's parts may come minutes apart (news); the client has its time for each.
   const absl::Time until = absl::Now() + limits_.write_time;
   size_t sent = 0;
@@ -114,7 +114,7 @@ ssize_t Connection::write(const char* text, size_t size) {
   return static_cast<ssize_t>(size);
 }
 
-void Connection::Refuse(absl::string_view text) {
+void ClientConnection::Refuse(absl::string_view text) {
   if (write(text.data(), text.size()) < 0) return;
   // Bytes that nobody has read would make the system drop the answer, too.
   shutdown(fd_, SHUT_WR);
@@ -123,18 +123,18 @@ void Connection::Refuse(absl::string_view text) {
 }
 
 // A client that says that it sends no more counts as gone: a browser that leaves says the same.
-bool Connection::IsGone() const {
+bool ClientConnection::IsGone() const {
   pollfd ready = {fd_, POLLRDHUP, 0};
   return *stopping_ ||
          (poll(&ready, 1, 0) > 0 && (ready.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0);
 }
 
-void Connection::get_remote_ip_and_port(std::string& ip, int& port) const {
+void ClientConnection::get_remote_ip_and_port(std::string& ip, int& port) const {
   ip.clear();  // who asks is no part of an answer
   port = 0;
 }
 
-void Connection::get_local_ip_and_port(std::string& ip, int& port) const {
+void ClientConnection::get_local_ip_and_port(std::string& ip, int& port) const {
   ip.clear();
   port = 0;
 }

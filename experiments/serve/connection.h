@@ -1,8 +1,8 @@
 // One client's connection with deadlines: for BoundedServer.
 //
-//   Connection connection(fd, limits);
+//   ClientConnection connection(fd, limits);
 //   std::string head;
-//   if (connection.ReadHead(&head) == Connection::Head::kRead) ...   // then httplib reads the body
+//   if (connection.ReadHead(&head) == ClientConnection::Head::kRead) ...   // then httplib reads the body
 //
 // Reads and writes of httplib's fail once the time for the request or for the answer is over.
 #ifndef PIPELAB_EXPERIMENTS_SERVE_CONNECTION_H_
@@ -19,10 +19,10 @@
 
 namespace pipelab {
 
-class Connection : public httplib::Stream {
+class ClientConnection : public httplib::Stream {
  public:
   // Does not close `fd`. `stopping` ends waits early.
-  Connection(int fd, const ServeLimits& limits, const std::atomic<bool>* stopping)
+  ClientConnection(int fd, const ServeLimits& limits, const std::atomic<bool>* stopping)
       : fd_(fd), limits_(limits), stopping_(stopping) {}
 
   enum class Head { kRead, kEnd, kTooSlow, kTooLong };

@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kLongestTarget = 2048;
 
-HttpHead Refused(int status, std::string reason) { return {status, std::move(reason), 0}; }
+HttpHead RefusedHead(int status, std::string reason) { return {status, std::move(reason), 0}; }
 
 bool IsVisible(char c) { return c > ' ' && c < 127; }
 
@@ -30,16 +30,16 @@ HttpHead ReadRequestLine(absl::string_view line) {
       parts.size() == 3 && !parts[0].empty() && !parts[1].empty() &&
       std::all_of(line.begin(), line.end(), [](char c) { return c == ' ' || IsVisible(c); });
   if (!form || (parts[2] != "HTTP/1.1" && parts[2] != "HTTP/1.0")) {
-    return Refused(400, "the first line is not METHOD TARGET HTTP/1.1");
+    return RefusedHead(400, "the first line is not METHOD TARGET HTTP/1.1");
   }
   if (parts[0] != "GET" && parts[0] != "HEAD" && parts[0] != "POST") {
-    return Refused(405, absl::StrCat(parts[0].substr(0, 20), ": use GET or POST"));
+    return RefusedHead(405, absl::StrCat(parts[0].substr(0, 20), ": use GET or POST"));
   }
   if (parts[1].size() > kLongestTarget) {
-    return Refused(
+    return RefusedHead(
         414, absl::StrCat("a target of ", parts[1].size(), " bytes; at most ", kLongestTarget));
   }
-  if (parts[1][0] != '/') return Refused(400, "the target does not begin with /");
+  if (parts[1][0] != '/') return RefusedHead(400, "the target does not begin with /");
   return {};
 }
 
@@ -57,7 +57,7 @@ HttpHead ReadField(absl::string_view line, Fields* fields) {
       !std::all_of(name.begin(), name.end(), IsVisible) ||
       std::any_of(line.begin(), line.end(),
                   [](char c) { return absl::ascii_iscntrl(c) && c != '\t'; })) {
-    return Refused(400, "a line of the head is not NAME: VALUE");
+    return RefusedHead(400, "a line of the head is not NAME: VALUE");
   }
   const absl::string_view value = absl::StripAsciiWhitespace(line.substr(colon + 1));
   if (absl::EqualsIgnoreCase(name, "host")) ++fields->hosts;
@@ -67,7 +67,7 @@ HttpHead ReadField(absl::string_view line, Fields* fields) {
   const bool digits =
       !value.empty() && std::all_of(value.begin(), value.end(), absl::ascii_isdigit);
   if (digits && absl::SimpleAtoi(value, &fields->length)) return {};
-  return Refused(400, "Content-Length is not a number");
+  return RefusedHead(400, "Content-Length is not a number");
 }
 
 // "10.0.0.2", "[fe80::1]".
@@ -103,27 +103,28 @@ const char* StatusName(int status) {
 
 HttpHead ReadHttpHead(absl::string_view text, const ServeLimits& limits) {
   if (text.size() > limits.head_bytes) {
-    return Refused(431, absl::StrCat("a head of more than ", limits.head_bytes, " bytes"));
+    return RefusedHead(431, absl::StrCat("a head of more than ", limits.head_bytes, " bytes"));
   }
   std::vector<absl::string_view> lines = absl::StrSplit(text, "\r\n");
   while (!lines.empty() && lines.back().empty()) lines.pop_back();
-  if (lines.empty()) return Refused(400, "the head is empty");
+  if (lines.empty()) return RefusedHead(400, "the head is empty");
   if (lines.size() > static_cast<size_t>(limits.head_lines)) {
-    return Refused(431,
-                   absl::StrCat("a head of ", lines.size(), " lines; at most ", limits.head_lines));
+    return RefusedHead(
+        431, absl::StrCat("a head of ", lines.size(), " lines; at most ", limits.head_lines));
   }
   HttpHead head = ReadRequestLine(lines[0]);
   Fields fields;
   for (size_t i = 1; i < lines.size() && head.status == 0; ++i) head = ReadField(lines[i], &fields);
   if (head.status != 0) return head;
-  if (fields.hosts != 1) return Refused(400, absl::StrCat(fields.hosts, " Host lines; give one"));
-  if (fields.chunked) return Refused(411, "a body in chunks; give its Content-Length");
-  if (fields.lengths > 1) return Refused(400, "two lines with a Content-Length");
+  if (fields.hosts != 1)
+    return RefusedHead(400, absl::StrCat(fields.hosts, " Host lines; give one"));
+  if (fields.chunked) return RefusedHead(411, "a body in chunks; give its Content-Length");
+  if (fields.lengths > 1) return RefusedHead(400, "two lines with a Content-Length");
   if (fields.lengths == 0 && absl::StartsWith(lines[0], "POST")) {
-    return Refused(411, "a POST without a Content-Length");
+    return RefusedHead(411, "a POST without a Content-Length");
   }
   if (fields.length > limits.body_bytes) {
-    return Refused(
+    return RefusedHead(
         413, absl::StrCat("a body of ", fields.length, " bytes; at most ", limits.body_bytes));
   }
   head.body_bytes = static_cast<size_t>(fields.length);

@@ -35,7 +35,8 @@ const char* NameOf(TickKind kind) {
   return "";
 }
 
-absl::StatusOr<StepPrediction> Run(StepCache* cache, TickKind kind, int devices, int samples) {
+absl::StatusOr<StepPrediction> PredictTick(StepCache* cache, TickKind kind, int devices,
+                                           int samples) {
   StepConfig c;
   c.scheme = kind == TickKind::kInference ? "over_time_inference" : "over_time";
   c.overlap_pipeline = kind != TickKind::kSlowCopies;
@@ -49,8 +50,9 @@ absl::StatusOr<StreamPoint> PointOf(StepCache* cache, TickKind kind, int devices
   StreamPoint p;
   p.kind = kind;
   p.devices = devices;
-  PIPELAB_ASSIGN_OR_RETURN(const StepPrediction few, Run(cache, kind, devices, kSamples));
-  PIPELAB_ASSIGN_OR_RETURN(const StepPrediction many, Run(cache, kind, devices, 2 * kSamples));
+  PIPELAB_ASSIGN_OR_RETURN(const StepPrediction few, PredictTick(cache, kind, devices, kSamples));
+  PIPELAB_ASSIGN_OR_RETURN(const StepPrediction many,
+                           PredictTick(cache, kind, devices, 2 * kSamples));
   p.tick = Nanoseconds((many.step_time - few.step_time).value() / kSamples);
   std::vector<Nanoseconds> latencies = SampleLatencies(few.trace);
   std::nth_element(latencies.begin(), latencies.begin() + kSamples / 2, latencies.end());

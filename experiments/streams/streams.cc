@@ -14,6 +14,8 @@
 #include "experiments/scaling/specification_table.h"
 #include "experiments/streams/stream_learning.h"
 #include "experiments/streams/stream_points.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "models/data/austen.h"
 #include "models/data/camera_frames.h"
@@ -23,14 +25,14 @@
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, clusters, "dgx1-v100,p100-pcie",
-          "names or files (docs/clusters.md); claims of the speed-up are of the first");
-ABSL_FLAG(int, text_samples, 4000,
-          "samples of each stream of text to learn from, at most what the novels have; 0: neither "
-          "text nor frames");
-
 namespace pipelab {
 namespace {
+
+STUDY_FLAG(std::string, clusters, "dgx1-v100,p100-pcie",
+           "names or files (docs/clusters.md); claims of the speed-up are of the first");
+STUDY_FLAG(int, text_samples, 4000,
+           "samples of each stream of text to learn from, at most what the novels have; 0: neither "
+           "text nor frames");
 
 constexpr int64_t kReduce = 8;   // frames of 48 x 36
 constexpr int64_t kWindow = 32;  // bytes of a sample, window by window
@@ -90,10 +92,10 @@ absl::Status Run(StudyRun* study) {
 }
 
 }  // namespace
-}  // namespace pipelab
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunStreamsStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "streams";
   info.title = "Pipelines over a stream";
   info.summary =
@@ -102,5 +104,7 @@ int main(int argc, char** argv) {
       "late gradients on real frames and on text.";
   info.quick = {{"text_samples", "0"}};
   info.quick_leaves_out = "learning from frames and text";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, Run);
 }
+
+}  // namespace pipelab

@@ -30,7 +30,7 @@ struct Placed {
 };
 
 // One placement with this room, nothing at the host.
-SynthesisProblem ProblemOf(int P, int M, double memory, int virtual_stages, bool zigzag) {
+SynthesisProblem IdleProblem(int P, int M, double memory, int virtual_stages, bool zigzag) {
   SynthesisProblem p = UnitProblem(
       P, M, zigzag ? ZigZagDevices(P, virtual_stages) : LoopedDevices(P, virtual_stages));
   const int64_t halves = 2 / virtual_stages;
@@ -52,7 +52,7 @@ std::vector<Placed> ProblemsOf(int P, int M, double memory) {
   for (const auto& [name, virtual_stages, zigzag] :
        {std::make_tuple("one stage", 1, false), std::make_tuple("looped", 2, false),
         std::make_tuple("zigzag", 2, true)}) {
-    const SynthesisProblem none = ProblemOf(P, M, memory, virtual_stages, zigzag);
+    const SynthesisProblem none = IdleProblem(P, M, memory, virtual_stages, zigzag);
     all.push_back({name, none});
     std::vector<std::vector<bool>> sets = OffloadedInCatalogue(none);
     for (int quarters = 1; quarters <= 3; ++quarters) {

@@ -25,15 +25,15 @@ namespace {
 constexpr int kDevices = 4, kMicroBatches = 12, kSkippedSteps = 2;
 constexpr int kMostHeld = 4;  // activations a device, as under zb1p
 
-struct Run {
+struct TrainedRun {
   std::unique_ptr<PipelineTraining> training;
   std::vector<Trace> traces;
   std::vector<double> losses;
 };
 
-absl::StatusOr<Run> Train(const ModelGraph& gpt, const TextBatchSource& text,
-                          const TrainingOptions& options, int steps) {
-  Run run;
+absl::StatusOr<TrainedRun> Train(const ModelGraph& gpt, const TextBatchSource& text,
+                                 const TrainingOptions& options, int steps) {
+  TrainedRun run;
   PIPELAB_ASSIGN_OR_RETURN(run.training, PipelineTraining::Create(gpt, text, options));
   for (int i = 0; i < steps; ++i) {
     PIPELAB_ASSIGN_OR_RETURN(TrainingStep step, run.training->Step());
@@ -48,7 +48,7 @@ struct ReplayedRun {
   double passes_ms = 0;  // from the first pass's begin to the last one's end
 };
 
-absl::StatusOr<ReplayedRun> ReplayPasses(const Run& run, Nanoseconds hop) {
+absl::StatusOr<ReplayedRun> ReplayPasses(const TrainedRun& run, Nanoseconds hop) {
   ReplayedRun replayed;
   CostTable base = run.training->costs();
   base.hop_latency = hop;
@@ -69,7 +69,8 @@ absl::StatusOr<ReplayedRun> ReplayPasses(const Run& run, Nanoseconds hop) {
 }
 
 // The mean over micro-batches of what the replay gives each: so a stage's work is as measured.
-SynthesisProblem ProblemOf(const Program& program, const ReplayedRun& replayed, Nanoseconds hop) {
+SynthesisProblem ReplayedProblem(const Program& program, const ReplayedRun& replayed,
+                                 Nanoseconds hop) {
   SynthesisProblem p = UnitProblem(kDevices, kMicroBatches, LoopedDevices(kDevices, 1));
   for (auto* list : {&p.lengths.forward, &p.lengths.backward_input, &p.lengths.backward_weight}) {
     list->assign(kDevices, 0);
@@ -115,15 +116,15 @@ absl::StatusOr<RealOrder> RunRealOrder(int steps) {
   options.sizes.devices = kDevices;
   options.sizes.micro_batches = kMicroBatches;
   options.micro_batch_size = 8;
-  PIPELAB_ASSIGN_OR_RETURN(const Run before, Train(gpt, *text.train, options, steps));
+  PIPELAB_ASSIGN_OR_RETURN(const TrainedRun before, Train(gpt, *text.train, options, steps));
   PIPELAB_ASSIGN_OR_RETURN(const ReplayedRun first, ReplayPasses(before, hop));
-  const SynthesisProblem problem = ProblemOf(before.training->program(), first, hop);
+  const SynthesisProblem problem = ReplayedProblem(before.training->program(), first, hop);
   SynthesisOptions search;
   search.rounds = 6;
   PIPELAB_ASSIGN_OR_RETURN(const Synthesis found, Synthesize(problem, search));
 
   options.schedule = ScheduleOf(problem, found.proof.words);
-  PIPELAB_ASSIGN_OR_RETURN(const Run after, Train(gpt, *text.train, options, steps));
+  PIPELAB_ASSIGN_OR_RETURN(const TrainedRun after, Train(gpt, *text.train, options, steps));
   PIPELAB_ASSIGN_OR_RETURN(const ReplayedRun second, ReplayPasses(after, hop));
   RealOrder real;
   real.promised_ms = static_cast<double>(found.proof.makespan) * 1e-6;

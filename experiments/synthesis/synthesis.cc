@@ -9,25 +9,27 @@
 #include "absl/status/status.h"
 #include "experiments/option_checks.h"
 #include "experiments/report/report.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "experiments/synthesis/idle_time.h"
 #include "experiments/synthesis/real_order.h"
 #include "experiments/synthesis/synthesis_study.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(int, most_devices, 16, "of the grid of equal times");
-ABSL_FLAG(int, cases, 20, "unequal cases, at most 20");
-ABSL_FLAG(int, rounds, 6, "of beams, for each problem");
-ABSL_FLAG(int, widest, 256, "beam");
-ABSL_FLAG(int64_t, exact_nodes, 1 << 21, "of an exact search");
-ABSL_FLAG(int, case_limit_s, 60, "seconds for an unequal case");
-ABSL_FLAG(int, idle_devices, 16, "of the grid of idle times: 4, 8 or 16");
-ABSL_FLAG(int, idle_rounds, 12, "of beams, for each problem of that grid");
-ABSL_FLAG(int, idle_limit_s, 60, "seconds for a problem of that grid");
-ABSL_FLAG(bool, large, true, "P = 32, M = 128, too");
-
 namespace pipelab {
 namespace {
+
+STUDY_FLAG(int, most_devices, 16, "of the grid of equal times");
+STUDY_FLAG(int, cases, 20, "unequal cases, at most 20");
+STUDY_FLAG(int, rounds, 6, "of beams, for each problem");
+STUDY_FLAG(int, widest, 256, "beam");
+STUDY_FLAG(int64_t, exact_nodes, 1 << 21, "of an exact search");
+STUDY_FLAG(int, case_limit_s, 60, "seconds for an unequal case");
+STUDY_FLAG(int, idle_devices, 16, "of the grid of idle times: 4, 8 or 16");
+STUDY_FLAG(int, idle_rounds, 12, "of beams, for each problem of that grid");
+STUDY_FLAG(int, idle_limit_s, 60, "seconds for a problem of that grid");
+STUDY_FLAG(bool, large, true, "P = 32, M = 128, too");
 
 absl::Status Run(StudyRun* study) {
   SynthesisStudySize size;
@@ -64,10 +66,10 @@ absl::Status Run(StudyRun* study) {
 }
 
 }  // namespace
-}  // namespace pipelab
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunSynthesisStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "synthesis";
   info.title = "Synthesized schedules";
   info.summary =
@@ -80,5 +82,7 @@ int main(int argc, char** argv) {
                 {"exact_nodes", "100000"},
                 {"idle_rounds", "4"}};
   info.quick_leaves_out = "wide beams and long exact searches";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, Run);
 }
+
+}  // namespace pipelab

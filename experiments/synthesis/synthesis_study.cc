@@ -23,7 +23,7 @@ struct Instance {
 };
 
 // Unequal ones: each pass half to one and a half times of 100, a hop a twentieth.
-SynthesisProblem ProblemOf(const Instance& i) {
+SynthesisProblem ProblemOfInstance(const Instance& i) {
   SynthesisProblem p =
       UnitProblem(i.devices, i.micro_batches, ZigZagDevices(i.devices, i.virtual_stages));
   const CounterRng random(i.seed, "synthesis/times");
@@ -41,7 +41,7 @@ SynthesisProblem ProblemOf(const Instance& i) {
 // Not in the row where nothing fits.
 absl::StatusOr<SynthesizedRow> Solve(const Instance& i, const SynthesisStudySize& size,
                                      double limit_s) {
-  const SynthesisProblem p = ProblemOf(i);
+  const SynthesisProblem p = ProblemOfInstance(i);
   SynthesisOptions options;
   options.time_limit = absl::Seconds(limit_s);
   options.rounds = size.rounds;
@@ -154,7 +154,7 @@ Table RowsTable(const std::string& name, const std::string& title,
   return t;
 }
 
-Table UnequalTable(const std::vector<UnequalRow>& rows) {
+Table UnequalTable(const std::vector<UnequalCaseRow>& rows) {
   Table t("unequal", "Steps of models with unequal stages or devices");
   t.AddKey("case");
   const auto column = [&t](const char* metric, const char* heading, const char* unit) {
@@ -167,7 +167,7 @@ Table UnequalTable(const std::vector<UnequalRow>& rows) {
   column("catalogue", "step, best of the catalogue", "ms");
   column("synthesized", "step, synthesized", "ms");
   column("gain", "shorter by", "%");
-  for (const UnequalRow& r : rows) {
+  for (const UnequalCaseRow& r : rows) {
     const Cell none = Missing("no schedule of the catalogue fits");
     t.AddRow({Label(r.name), r.scheme.empty() ? none : Simulated(r.catalogue_ms).WithNote(r.scheme),
               Simulated(r.step_ms).WithNote(r.placement),
@@ -258,7 +258,7 @@ std::vector<Claim> SynthesisClaims(const SynthesisStudy& study) {
               &claims);
 
   std::vector<double> gains;
-  for (const UnequalRow& r : study.unequal) {
+  for (const UnequalCaseRow& r : study.unequal) {
     if (!r.scheme.empty()) gains.push_back(ToPercent(r.gain()));
   }
   Claim unequal = OwnClaim("synthesis.unequal",

@@ -49,7 +49,7 @@ struct SynthesizedRow {
 };
 
 // A step of a model.
-struct UnequalRow {
+struct UnequalCaseRow {
   std::string name, placement, scheme;  // none of the catalogue fits: an empty scheme
   double catalogue_ms = 0, step_ms = 0, passes_ms = 0, bound_ms = 0;
 
@@ -62,12 +62,12 @@ struct UnequalRow {
 // ms each of a whole micro-batch).
 struct SlicesRow {
   int slices = 1;
-  UnequalRow found;
+  UnequalCaseRow found;
 };
 
 struct SynthesisStudy {
   std::vector<SynthesizedRow> equal, small, medium, large;
-  std::vector<UnequalRow> unequal;
+  std::vector<UnequalCaseRow> unequal;
   std::vector<SlicesRow> slices;
 };
 
@@ -78,7 +78,7 @@ std::vector<Table> SynthesisTables(const SynthesisStudy& study);
 std::vector<Claim> SynthesisClaims(const SynthesisStudy& study);
 
 // Steps of models: the first `cases` of 20.
-absl::StatusOr<std::vector<UnequalRow>> RunUnequalCases(const SynthesisStudySize& size);
+absl::StatusOr<std::vector<UnequalCaseRow>> RunUnequalCases(const SynthesisStudySize& size);
 
 // The first `slice_cases` of equal times and three sizes of Llama-3 8B, each with up to 1, 2 and 4
 // token slices.

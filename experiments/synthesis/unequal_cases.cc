@@ -52,7 +52,8 @@ std::vector<UnequalCase> Cases() {
   return cases;
 }
 
-absl::StatusOr<UnequalRow> Run(const UnequalCase& c, const SynthesisStudySize& size) {
+absl::StatusOr<UnequalCaseRow> RunUnequalCase(const UnequalCase& c,
+                                              const SynthesisStudySize& size) {
   PIPELAB_ASSIGN_OR_RETURN(const auto on, ModelOnCluster::Load(c.model, c.cluster, "bf16"));
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig config, ParseStepConfig("", c.config));
   StepCache cache(on->step());
@@ -66,7 +67,7 @@ absl::StatusOr<UnequalRow> Run(const UnequalCase& c, const SynthesisStudySize& s
     options.limits.speeds[c.slow] = 0.5;
   }
   PIPELAB_ASSIGN_OR_RETURN(const StepSynthesis found, SynthesizeStep(&cache, config, options));
-  UnequalRow row;
+  UnequalCaseRow row;
   row.name = absl::StrCat(c.model, " ", c.config.substr(c.config.find(':') + 1),
                           c.slow < 0 ? "" : absl::StrCat(", device ", c.slow, " at half speed"));
   row.placement = found.best().placement;
@@ -81,9 +82,9 @@ absl::StatusOr<UnequalRow> Run(const UnequalCase& c, const SynthesisStudySize& s
 
 // P = 8, M = 16, F = I = W = 1 ms of a whole micro-batch, room for two; a slice takes its part of
 // both.
-absl::StatusOr<UnequalRow> RunEqualSlices(int most_slices, const SynthesisStudySize& size) {
+absl::StatusOr<UnequalCaseRow> RunEqualSlices(int most_slices, const SynthesisStudySize& size) {
   constexpr int kDevices = 8, kMicroBatches = 16, kParts = 4;
-  UnequalRow row;
+  UnequalCaseRow row;
   row.name = "equal times P=8,M=16, room for 2";
   const auto ms = [](int64_t parts) { return static_cast<double>(parts) / kParts; };
   for (int slices = 1; slices <= most_slices; slices *= 2) {
@@ -128,8 +129,8 @@ absl::StatusOr<std::vector<SlicesRow>> RunSliceCases(const SynthesisStudySize& s
     for (const int slices : {1, 2, 4}) {
       UnequalCase c{"llama-3-8b", "dgx-h100", absl::StrCat("1f1b:P=8,M=", 2 << i)};
       c.most_slices = slices;
-      PIPELAB_ASSIGN_OR_RETURN(UnequalRow row,
-                               i == 0 ? RunEqualSlices(slices, size) : Run(c, size));
+      PIPELAB_ASSIGN_OR_RETURN(UnequalCaseRow row,
+                               i == 0 ? RunEqualSlices(slices, size) : RunUnequalCase(c, size));
       rows.push_back({slices, std::move(row)});
     }
   }
@@ -152,7 +153,7 @@ Table SlicesTable(const std::vector<SlicesRow>& rows) {
   column("bound", "lower bound of its placement's passes", "ms");
   column("gain", "shorter by", "%");
   for (const SlicesRow& row : rows) {
-    const UnequalRow& r = row.found;
+    const UnequalCaseRow& r = row.found;
     const Cell none = Missing("no schedule of the catalogue fits");
     t.AddRow({Label(r.name), Label(absl::StrCat(row.slices)),
               r.scheme.empty() ? none : Simulated(r.catalogue_ms).WithNote(r.scheme),
@@ -168,7 +169,7 @@ Claim SlicesClaim(const std::vector<SlicesRow>& rows) {
   int longer = 0, shorter = 0, compared = 0;
   double without = 0;
   for (const SlicesRow& row : rows) {
-    const UnequalRow& r = row.found;
+    const UnequalCaseRow& r = row.found;
     if (row.slices == 1) without = r.step_ms;
     longer += r.step_ms > without || (!r.scheme.empty() && r.step_ms > r.catalogue_ms) ? 1 : 0;
     if (row.slices == 1) continue;
@@ -186,11 +187,11 @@ Claim SlicesClaim(const std::vector<SlicesRow>& rows) {
   return c;
 }
 
-absl::StatusOr<std::vector<UnequalRow>> RunUnequalCases(const SynthesisStudySize& size) {
-  std::vector<UnequalRow> rows;
+absl::StatusOr<std::vector<UnequalCaseRow>> RunUnequalCases(const SynthesisStudySize& size) {
+  std::vector<UnequalCaseRow> rows;
   const std::vector<UnequalCase> all = Cases();
   for (size_t i = 0; i < all.size() && static_cast<int>(i) < size.cases; ++i) {
-    absl::StatusOr<UnequalRow> row = Run(all[i], size);
+    absl::StatusOr<UnequalCaseRow> row = RunUnequalCase(all[i], size);
     if (!row.ok()) {
       return absl::Status(row.status().code(), absl::StrCat(all[i].model, " ", all[i].config, ": ",
                                                             row.status().message()));

@@ -11,16 +11,18 @@
 #include "experiments/published/seq1f1b.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "experiments/token_slices/seq1f1b_runs.h"
 #include "experiments/token_slices/seq1f1b_table.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, cluster, "dgx-a100", "a name or a file; the paper's has A100s of 80 GB");
-
 namespace pipelab {
-namespace {
+namespace seq1f1b_comparison_study {
+
+STUDY_FLAG(std::string, cluster, "dgx-a100", "a name or a file; the paper's has A100s of 80 GB");
 
 absl::Status Run(StudyRun* study) {
   PIPELAB_ASSIGN_OR_RETURN(const Seq1F1BPaper paper, PublishedSeq1F1B());
@@ -57,13 +59,15 @@ absl::Status Run(StudyRun* study) {
   return absl::OkStatus();
 }
 
-}  // namespace
-}  // namespace pipelab
+}  // namespace seq1f1b_comparison_study
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunSeq1f1bComparisonStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "seq1f1b_comparison";
   info.title = "1F1B over slices of tokens";
   info.summary = "Throughput and memory of long samples, simulated beside Seq1F1B's table.";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, seq1f1b_comparison_study::Run);
 }
+
+}  // namespace pipelab

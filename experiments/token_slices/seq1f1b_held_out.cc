@@ -35,7 +35,7 @@ std::vector<HeldOut> HoldOut(const std::vector<Seq1F1BRows>& all) {
   return held_out;
 }
 
-Claim RatioClaim(const std::vector<HeldOut>& held_out) {
+Claim HeldOutRatioClaim(const std::vector<HeldOut>& held_out) {
   Claim c = PaperClaim("seq1f1b.held_out",
                        "throughput over 1F1B, or over Seq1F1B where 1F1B is out of memory, where "
                        "one row tells the machine: the largest error in the others",
@@ -59,7 +59,7 @@ Claim RatioClaim(const std::vector<HeldOut>& held_out) {
   return c;
 }
 
-Claim OrderClaim(const std::vector<HeldOut>& held_out) {
+Claim HeldOutOrderClaim(const std::vector<HeldOut>& held_out) {
   Claim c = PaperClaim("seq1f1b.held_out_order",
                        "which scheme is faster in the other rows, where one row tells the machine",
                        kSeq1F1BSource, "read");
@@ -106,7 +106,7 @@ Table Seq1F1BHeldOutTable(const std::vector<Seq1F1BRows>& all) {
 
 std::vector<Claim> Seq1F1BHeldOutClaims(const std::vector<Seq1F1BRows>& all) {
   const std::vector<HeldOut> held_out = HoldOut(all);
-  return {RatioClaim(held_out), OrderClaim(held_out)};
+  return {HeldOutRatioClaim(held_out), HeldOutOrderClaim(held_out)};
 }
 
 }  // namespace pipelab

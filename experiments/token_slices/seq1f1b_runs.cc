@@ -12,13 +12,13 @@
 namespace pipelab {
 namespace {
 
-constexpr int kGpus = 8, kPipeline = 4, kSamples = 8;
+constexpr int kRunGpus = 8, kPipeline = 4, kSamples = 8;
 constexpr int64_t kWords = 50257, kWordsMultiple = 128;
-constexpr double kRatioOff = 0.1, kReplayOff = 0.03, kMemoryOff = 0.05;
+constexpr double kRatioOff = 0.1, kReplayOff = 0.03, kAllocatedOff = 0.05;
 constexpr char kSource[] = "logs of Seq1F1B's code by others, 8 A100";
 constexpr char kGap[] = "the launch gap";
 
-Seq1F1BSetup SetupOf(const PublishedSeq1F1BRun& run, int64_t launch_gap_us) {
+Seq1F1BSetup SetupOfRun(const PublishedSeq1F1BRun& run, int64_t launch_gap_us) {
   Seq1F1BSetup setup;
   setup.layers = run.layers;
   setup.hidden = run.hidden;
@@ -30,7 +30,7 @@ Seq1F1BSetup SetupOf(const PublishedSeq1F1BRun& run, int64_t launch_gap_us) {
   setup.scheme = run.slices > 1 ? "seq1f1b" : "1f1b";
   setup.slices = static_cast<int>(run.slices);
   setup.pipeline = kPipeline;
-  setup.data = kGpus / kPipeline / setup.tensor;
+  setup.data = kRunGpus / kPipeline / setup.tensor;
   setup.micro_batches = kSamples / setup.data;
   setup.launch_gap_us = launch_gap_us;
   return setup;
@@ -114,7 +114,7 @@ absl::StatusOr<Seq1F1BRunSteps> SimulateRun(const PublishedSeq1F1BRun& run, int6
   Seq1F1BRunSteps result;
   result.run = run;
   result.launch_gap_us = launch_gap_us;
-  Seq1F1BSetup setup = SetupOf(run, launch_gap_us);
+  Seq1F1BSetup setup = SetupOfRun(run, launch_gap_us);
   PIPELAB_ASSIGN_OR_RETURN(const StepPrediction simulated, SimulateSeq1F1B(setup, cluster));
   result.simulated = TokensPerSecond(run, simulated);
   setup.optimizer_tensors = 0;
@@ -173,7 +173,7 @@ std::vector<Claim> Seq1F1BRunClaims(const Seq1F1BRunsByGap& all) {
                  "a step of 4096 tokens takes 0.6 s, and 30 ms of it are neither passes nor "
                  "messages: broadcasts of tokens and the barriers of timers are not simulated"),
       ErrorClaim(all, "seq1f1b.runs.memory", "memory allocated in the first step, by stage",
-                 Origin::kSimulated, Allocated, kMemoryOff,
+                 Origin::kSimulated, Allocated, kAllocatedOff,
                  "a backward of 32768 tokens holds some 3 GiB more for a time there, and 6 GiB on "
                  "the last stage"),
   };

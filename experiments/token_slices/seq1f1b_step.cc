@@ -150,8 +150,8 @@ std::vector<int64_t> Seq1F1BSetup::EqualWorkSlices() const {
 absl::StatusOr<StepPrediction> SimulateSeq1F1B(const Seq1F1BSetup& setup,
                                                const ClusterSpec& cluster) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, GptOf(setup));
-  const GroupedModel model =
-      GroupByName(MegatronGraph(std::move(graph), AttentionKernels::kFused, NumberType::kBf16));
+  const GroupedModel model = GroupByName(
+      MegatronGraph(std::move(graph), AttentionImplementation::kFused, NumberType::kBf16));
   const ClusterSpec machine = MachineOf(setup, cluster);
   StepModel on;
   on.model = &model;

@@ -10,9 +10,10 @@
 namespace pipelab {
 namespace {
 
-constexpr int kGpus = 32;
+constexpr int kTableGpus = 32;
 
-Seq1F1BSetup SetupOf(const PublishedSeq1F1BRow& row, size_t scheme, const Seq1F1BChoice& choice) {
+Seq1F1BSetup SetupOfRow(const PublishedSeq1F1BRow& row, size_t scheme,
+                        const Seq1F1BChoice& choice) {
   Seq1F1BSetup setup;  // the paper's 7B
   setup.scheme = kSeq1F1BSchemes[scheme];
   setup.tokens = row.tokens;
@@ -46,7 +47,8 @@ std::vector<Seq1F1BChoice> Seq1F1BChoices() {
 
 int64_t SequenceOf(const PublishedSeq1F1BRow& row, size_t scheme) {
   if (row.tflops[scheme] == 0) return 0;
-  const double of_token = row.tflops[scheme] * 1e12 * kGpus / row.tokens_per_second[scheme] / 3;
+  const double of_token =
+      row.tflops[scheme] * 1e12 * kTableGpus / row.tokens_per_second[scheme] / 3;
   const Seq1F1BSetup model;
   return std::llround((of_token - model.LinearWork()) / model.SquareWork() / 256) * 256;
 }
@@ -56,10 +58,11 @@ absl::StatusOr<Seq1F1BRow> SimulateRow(const PublishedSeq1F1BRow& row, const Seq
   Seq1F1BRow result;
   result.published = row;
   for (size_t i = 0; i < result.steps.size(); ++i) {
-    const Seq1F1BSetup setup = SetupOf(row, i, choice);
+    const Seq1F1BSetup setup = SetupOfRow(row, i, choice);
     PIPELAB_ASSIGN_OR_RETURN(const StepPrediction p, SimulateSeq1F1B(setup, cluster));
     const double flops = 3 * setup.Work(static_cast<double>(row.tokens)) * setup.micro_batches;
-    result.steps[i] = {flops / (ToSeconds(p.step_time) * kGpus) * 1e-12, p.largest_device, p.fits};
+    result.steps[i] = {flops / (ToSeconds(p.step_time) * kTableGpus) * 1e-12, p.largest_device,
+                       p.fits};
   }
   return result;
 }

@@ -14,19 +14,21 @@
 #include "experiments/published/terapipe.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "experiments/token_slices/slice_gains.h"
 #include "glog/logging.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, cluster, "", "cluster instead of the paper's: a name or a file");
-ABSL_FLAG(std::vector<std::string>, slices,
-          std::vector<std::string>({"2", "3", "4", "6", "8", "12", "16", "24", "32"}),
-          "numbers of slices to try for a sample's 2048 tokens");
-
 namespace pipelab {
-namespace {
+namespace terapipe_comparison_study {
+
+STUDY_FLAG(std::string, cluster, "", "cluster instead of the paper's: a name or a file");
+STUDY_FLAG(std::vector<std::string>, slices,
+           std::vector<std::string>({"2", "3", "4", "6", "8", "12", "16", "24", "32"}),
+           "numbers of slices to try for a sample's 2048 tokens");
 
 // From one flow's 10 of 25 Gbit/s to the line rate.
 constexpr int kLeastPercent = 40, kStepPercent = 10;
@@ -87,16 +89,18 @@ absl::Status Run(StudyRun* study) {
   return absl::OkStatus();
 }
 
-}  // namespace
-}  // namespace pipelab
+}  // namespace terapipe_comparison_study
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunTerapipeComparisonStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "terapipe_comparison";
   info.title = "Slices of tokens in a pipeline";
   info.summary =
       "What slices of tokens gain over whole samples: rows of TeraPipe's table, simulated.";
   info.quick = {{"slices", "4,8,16"}};
   info.quick_leaves_out = "other numbers of slices than 4, 8 and 16";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, terapipe_comparison_study::Run);
 }
+
+}  // namespace pipelab

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "experiments/study_list.h"
 #include "experiments/train/predict.h"
 #include "experiments/train/run_study.h"
 #include "models/data/fashion_mnist.h"
@@ -19,7 +20,7 @@
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
-namespace {
+namespace amoebanet_train_study {
 
 constexpr double kWanted = 0.90;             // accuracy
 constexpr int64_t kValidationImages = 5000;  // the last of the training images
@@ -112,11 +113,10 @@ absl::StatusOr<StudyWork> Load(const StudyRequest& request) {
   return work;
 }
 
-}  // namespace
-}  // namespace pipelab
+}  // namespace amoebanet_train_study
 
-int main(int argc, char** argv) {
-  pipelab::Study study;
+int RunAmoebanetTrainStudy(int argc, char** argv) {
+  Study study;
   study.name = "amoebanet_train";
   study.title = "AmoebaNet-D on Fashion-MNIST";
   study.summary =
@@ -126,6 +126,8 @@ int main(int argc, char** argv) {
                     {"micro_batch_size", "8"}, {"micro_batches", "8"},   {"learning_rate", "0.004"},
                     {"warmup_steps", "100"},   {"rate_decay", "cosine"}, {"weight_decay", "0.01"},
                     {"compare_steps", "3"}};
-  study.load = pipelab::Load;
-  return pipelab::RunStudy(argc, argv, study);
+  study.load = amoebanet_train_study::Load;
+  return RunStudy(argc, argv, study);
 }
+
+}  // namespace pipelab

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "experiments/study_list.h"
 #include "experiments/train/predict.h"
 #include "experiments/train/run_study.h"
 #include "models/data/cox2.h"
@@ -21,7 +22,7 @@
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
-namespace {
+namespace candle_uno_train_study {
 
 constexpr uint64_t kSplitSeed = 1;  // as in docs/data.md: folds do not change with --seed
 constexpr int kNeighbours = 5;
@@ -146,11 +147,10 @@ absl::StatusOr<StudyWork> Load(const StudyRequest& request) {
   return work;
 }
 
-}  // namespace
-}  // namespace pipelab
+}  // namespace candle_uno_train_study
 
-int main(int argc, char** argv) {
-  pipelab::Study study;
+int RunCandleUnoTrainStudy(int argc, char** argv) {
+  Study study;
   study.name = "candle_uno_train";
   study.title = "CANDLE-Uno on cyclooxygenase inhibitors";
   study.summary =
@@ -162,6 +162,8 @@ int main(int argc, char** argv) {
       {"scheme", "graph"}, {"steps", "160"}, {"micro_batch_size", "8"}, {"micro_batches", "4"}};
   study.optimizer.adam.weight_decay = 6;
   study.quick.clear();  // seconds
-  study.load = pipelab::Load;
-  return pipelab::RunStudy(argc, argv, study);
+  study.load = candle_uno_train_study::Load;
+  return RunStudy(argc, argv, study);
 }
+
+}  // namespace pipelab

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "experiments/study_list.h"
 #include "experiments/train/predict.h"
 #include "experiments/train/run_study.h"
 #include "models/data/metrics.h"
@@ -23,7 +24,7 @@
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
-namespace {
+namespace dlrm_train_study {
 
 constexpr uint64_t kSplitSeed = 1;  // as in docs/data.md: the split does not change with --seed
 constexpr double kQuoted = 0.772;   // AUC of the bias model on another split
@@ -127,11 +128,10 @@ absl::StatusOr<StudyWork> Load(const StudyRequest& request) {
   return work;
 }
 
-}  // namespace
-}  // namespace pipelab
+}  // namespace dlrm_train_study
 
-int main(int argc, char** argv) {
-  pipelab::Study study;
+int RunDlrmTrainStudy(int argc, char** argv) {
+  Study study;
   study.name = "dlrm_train";
   study.title = "DLRM on MovieLens";
   study.summary =
@@ -141,6 +141,8 @@ int main(int argc, char** argv) {
       {"scheme", "graph"}, {"steps", "600"}, {"micro_batch_size", "64"}, {"micro_batches", "4"}};
   study.optimizer.adam.weight_decay = 1;
   study.quick.clear();  // seconds
-  study.load = pipelab::Load;
-  return pipelab::RunStudy(argc, argv, study);
+  study.load = dlrm_train_study::Load;
+  return RunStudy(argc, argv, study);
 }
+
+}  // namespace pipelab

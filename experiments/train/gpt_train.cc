@@ -13,6 +13,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
 #include "experiments/checkpoint.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/text_model.h"
 #include "experiments/train/run_study.h"
 #include "experiments/train/study.h"
@@ -36,24 +38,24 @@
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
 
-ABSL_FLAG(int, layers, 4, "blocks of the GPT");
-ABSL_FLAG(int, hidden, 128, "width of the GPT");
-ABSL_FLAG(int, heads, 4, "attention heads");
-ABSL_FLAG(int, tokens, 128, "bytes of a sample, the longest context");
-ABSL_FLAG(double, dropout, 0, "dropout rate");
-ABSL_FLAG(
+namespace pipelab {
+namespace gpt_train_study {
+
+STUDY_FLAG(int, layers, 4, "blocks of the GPT");
+STUDY_FLAG(int, hidden, 128, "width of the GPT");
+STUDY_FLAG(int, heads, 4, "attention heads");
+STUDY_FLAG(int, tokens, 128, "bytes of a sample, the longest context");
+STUDY_FLAG(double, dropout, 0, "dropout rate");
+STUDY_FLAG(
     int, experts, 0,
     "experts of each block, which is then as Mixtral's are; 1 is that block without a choice, "
     "0 a GPT's");
-ABSL_FLAG(int, chosen, 1, "experts that a token takes");
-ABSL_FLAG(int, feed_forward, 0, "inner width of the feed-forward or of each expert; 0: 4 hidden");
-ABSL_FLAG(double, balance, 0.01, "factor of the experts' balancing loss");
-ABSL_FLAG(std::string, save_int4, "",
-          "file for the trained network with the blocks' matrices in 4 bits, by GPTQ");
-ABSL_FLAG(std::string, load_int4, "", "such a file: its network is judged, and nothing trained");
-
-namespace pipelab {
-namespace {
+STUDY_FLAG(int, chosen, 1, "experts that a token takes");
+STUDY_FLAG(int, feed_forward, 0, "inner width of the feed-forward or of each expert; 0: 4 hidden");
+STUDY_FLAG(double, balance, 0.01, "factor of the experts' balancing loss");
+STUDY_FLAG(std::string, save_int4, "",
+           "file for the trained network with the blocks' matrices in 4 bits, by GPTQ");
+STUDY_FLAG(std::string, load_int4, "", "such a file: its network is judged, and nothing trained");
 
 constexpr int64_t kSyntheticBytes = int64_t{1} << 17, kSyntheticSeed = 1;
 constexpr int64_t kCurveSamples = 128;
@@ -232,11 +234,11 @@ absl::StatusOr<StudyWork> Load(const StudyRequest& request) {
   return work;
 }
 
-}  // namespace
-}  // namespace pipelab
+}  // namespace gpt_train_study
 
-int main(int argc, char** argv) {
-  pipelab::Study study;
+int RunGptTrainStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  Study study;
   study.name = "gpt_train";
   study.title = "A GPT on Jane Austen";
   study.summary =
@@ -247,7 +249,9 @@ int main(int argc, char** argv) {
                     {"learning_rate", "3e-3"}, {"warmup_steps", "200"},   {"rate_decay", "cosine"},
                     {"devices", "2"}};
   study.optimizer.adam.beta2 = 0.99f;
-  study.check = pipelab::Check;
-  study.load = pipelab::Load;
-  return pipelab::RunStudy(argc, argv, study);
+  study.check = gpt_train_study::Check;
+  study.load = gpt_train_study::Load;
+  return RunStudy(argc, argv, study);
 }
+
+}  // namespace pipelab

@@ -20,6 +20,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "experiments/option_checks.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/train/emoji_verdicts.h"
 #include "experiments/train/predict.h"
 #include "experiments/train/run_study.h"
@@ -33,10 +35,10 @@
 #include "tools/base/rng.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(int, repeats, 3, "trainings of each network, with the data in another order");
-
 namespace pipelab {
-namespace {
+namespace mmt_train_study {
+
+STUDY_FLAG(int, repeats, 3, "trainings of each network, with the data in another order");
 
 // Related languages, so that parts of words come again.
 const char* const kLanguages[] = {"cs", "da", "de", "en", "es", "fr",
@@ -231,11 +233,11 @@ absl::StatusOr<StudyWork> Load(const StudyRequest& request) {
   return work;
 }
 
-}  // namespace
-}  // namespace pipelab
+}  // namespace mmt_train_study
 
-int main(int argc, char** argv) {
-  pipelab::Study study;
+int RunMmtTrainStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  Study study;
   study.name = "mmt_train";
   study.title = "A multi-modal Transformer on emoji";
   study.summary =
@@ -247,8 +249,10 @@ int main(int argc, char** argv) {
       {"warmup_steps", "100"},    {"rate_decay", "cosine"}, {"weight_decay", "0.5"}};
   study.quick.emplace_back("repeats", "1");
   study.check = [] {
-    return pipelab::CheckRange("--repeats", absl::GetFlag(FLAGS_repeats), 1, 100);
+    return CheckRange("--repeats", absl::GetFlag(mmt_train_study::FLAGS_repeats), 1, 100);
   };
-  study.load = pipelab::Load;
-  return pipelab::RunStudy(argc, argv, study);
+  study.load = mmt_train_study::Load;
+  return RunStudy(argc, argv, study);
 }
+
+}  // namespace pipelab

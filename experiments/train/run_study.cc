@@ -140,6 +140,7 @@ absl::Status Run(const Study& study, StudyRun* run) {
 }  // namespace
 
 int RunStudy(int argc, char** argv, const Study& study) {
+  RegisterTrainFlags();
   StudyInfo info;
   info.name = study.name;
   info.title = study.title;

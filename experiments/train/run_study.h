@@ -1,6 +1,6 @@
-// The program around a study (study.h): what its main calls.
+// The frame of a training study (study.h): what its function of study_list.h calls.
 //
-//   int main(int argc, char** argv) { return pipelab::RunStudy(argc, argv, study); }
+//   int RunDlrmTrainStudy(int argc, char** argv) { ... return RunStudy(argc, argv, study); }
 //
 // It has the flags (train_flags.h), and refuses options that do not fit before anything is fetched;
 // trains each part through PipelineTraining, with a progress line, held-out losses, checkpoints and

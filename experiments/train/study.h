@@ -4,14 +4,14 @@
 //   // experiments/train/dlrm_train.cc
 //   absl::StatusOr<StudyWork> Load(const StudyRequest& request) { ... }      // data and networks
 //
-//   int main(int argc, char** argv) {
-//     pipelab::Study study;
+//   int RunDlrmTrainStudy(int argc, char** argv) {            // study_list.h
+//     Study study;
 //     study.name = "dlrm_train";
 //     study.title = "DLRM on MovieLens";
 //     study.defaults = {{"steps", "600"}, {"micro_batch_size", "64"}};
 //     study.optimizer.adam.weight_decay = 0.01f;
 //     study.load = Load;
-//     return pipelab::RunStudy(argc, argv, study);             // run_study.h
+//     return RunStudy(argc, argv, study);                     // run_study.h
 //   }
 //
 // Honest numbers: what is held out is for the judge and the curve only. Settings are chosen with

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "experiments/optimizer_flags.h"
 #include "experiments/option_checks.h"
+#include "experiments/study_flags.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/sharding.h"
 #include "pipelines/schedules/catalog.h"
@@ -18,38 +19,38 @@
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, scheme, "1f1b", "scheme that trains");
-ABSL_FLAG(int, devices, 4, "pipeline devices; schemes of parallel branches have one per stage");
-ABSL_FLAG(int, micro_batches, 4, "micro-batches per step");
-ABSL_FLAG(int64_t, micro_batch_size, 16, "samples per micro-batch");
-ABSL_FLAG(int, data_parallel, 1, "copies of each pipeline device, which divide a micro-batch");
-ABSL_FLAG(std::string, sharding, "replicated",
-          "what they shard: replicated (nothing), optimizer, gradients, fully");
-ABSL_FLAG(int, shards, 0,
-          "copies of a set that divides what is sharded, sets having the same; 0: all");
-ABSL_FLAG(int64_t, steps, 500, "training steps");
-ABSL_FLAG(int64_t, evaluate_every, 0,
-          "steps between points of the held-out curve; 0: a twentieth of the steps");
-ABSL_FLAG(uint64_t, seed, 1, "seed of weights, data order and dropout");
-ABSL_FLAG(
-    std::string, layout, "",
-    "layers of each stage, such as 3,2,2,3; empty: balanced by flops, or one stage per branch");
-ABSL_FLAG(std::string, local_heads, "linear",
-          "heads of stages that learn locally (--scheme=local): linear or convolution");
-ABSL_FLAG(bool, synthetic, false, "train on generated data; nothing is fetched or claimed");
-ABSL_FLAG(bool, validation, false,
-          "hold out a part of the training data, to choose settings by; nothing is claimed");
-ABSL_FLAG(std::string, checkpoint, "",
-          "file that the training is written to, at its end and when it is interrupted; empty: "
-          "--resume's, else NAME.safetensors in --out");
-ABSL_FLAG(int64_t, checkpoint_every, 0, "steps between checkpoints; 0: only at the end");
-ABSL_FLAG(std::string, resume, "", "checkpoint to resume from, at any --devices and --scheme");
-ABSL_FLAG(std::string, compare_schemes, "gpipe,1f1b,breadth_first,graph",
-          "schemes whose losses are compared with serial training, beside --scheme");
-ABSL_FLAG(int64_t, compare_steps, 5, "steps of that comparison; 0: none");
-
 namespace pipelab {
 namespace {
+
+STUDY_FLAG(std::string, scheme, "1f1b", "scheme that trains");
+STUDY_FLAG(int, devices, 4, "pipeline devices; schemes of parallel branches have one per stage");
+STUDY_FLAG(int, micro_batches, 4, "micro-batches per step");
+STUDY_FLAG(int64_t, micro_batch_size, 16, "samples per micro-batch");
+STUDY_FLAG(int, data_parallel, 1, "copies of each pipeline device, which divide a micro-batch");
+STUDY_FLAG(std::string, sharding, "replicated",
+           "what they shard: replicated (nothing), optimizer, gradients, fully");
+STUDY_FLAG(int, shards, 0,
+           "copies of a set that divides what is sharded, sets having the same; 0: all");
+STUDY_FLAG(int64_t, steps, 500, "training steps");
+STUDY_FLAG(int64_t, evaluate_every, 0,
+           "steps between points of the held-out curve; 0: a twentieth of the steps");
+STUDY_FLAG(uint64_t, seed, 1, "seed of weights, data order and dropout");
+STUDY_FLAG(
+    std::string, layout, "",
+    "layers of each stage, such as 3,2,2,3; empty: balanced by flops, or one stage per branch");
+STUDY_FLAG(std::string, local_heads, "linear",
+           "heads of stages that learn locally (--scheme=local): linear or convolution");
+STUDY_FLAG(bool, synthetic, false, "train on generated data; nothing is fetched or claimed");
+STUDY_FLAG(bool, validation, false,
+           "hold out a part of the training data, to choose settings by; nothing is claimed");
+STUDY_FLAG(std::string, checkpoint, "",
+           "file that the training is written to, at its end and when it is interrupted; empty: "
+           "--resume's, else NAME.safetensors in --out");
+STUDY_FLAG(int64_t, checkpoint_every, 0, "steps between checkpoints; 0: only at the end");
+STUDY_FLAG(std::string, resume, "", "checkpoint to resume from, at any --devices and --scheme");
+STUDY_FLAG(std::string, compare_schemes, "gpipe,1f1b,breadth_first,graph",
+           "schemes whose losses are compared with serial training, beside --scheme");
+STUDY_FLAG(int64_t, compare_steps, 5, "steps of that comparison; 0: none");
 
 int64_t DefaultSteps(const Study& study) {
   int64_t steps = 0;
@@ -84,6 +85,11 @@ bool TakesBranches(const TrainSettings& settings, const StudyPart& part) {
 }
 
 }  // namespace
+
+void RegisterTrainFlags() {
+  RegisterStudyFlags(__FILE__);
+  RegisterOptimizerFlags();
+}
 
 absl::StatusOr<TrainSettings> SettingsFromFlags(const Study& study, absl::string_view out) {
   TrainSettings s;

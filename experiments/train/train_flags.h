@@ -1,5 +1,6 @@
 // The options that every training experiment has (study.h).
 //
+//   RegisterTrainFlags();                                               // before ParseFlags
 //   PIPELAB_ASSIGN_OR_RETURN(TrainSettings settings, SettingsFromFlags(study, run->out()));
 //   PIPELAB_RETURN_IF_ERROR(CheckSettings(settings, part));             // against a network
 #ifndef PIPELAB_EXPERIMENTS_TRAIN_TRAIN_FLAGS_H_
@@ -47,6 +48,9 @@ struct TrainSettings {
 
   int64_t batch_samples() const { return micro_batches * samples; }
 };
+
+// Makes them options of the program, and those of optimizer_flags.h (study_flags.h).
+void RegisterTrainFlags();
 
 // After ParseFlags; `out` is the report's folder. InvalidArgument names the option.
 absl::StatusOr<TrainSettings> SettingsFromFlags(const Study& study, absl::string_view out);

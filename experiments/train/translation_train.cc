@@ -14,6 +14,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "experiments/option_checks.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/train/run_study.h"
 #include "experiments/train/study.h"
 #include "models/data/greedy_translator.h"
@@ -25,19 +27,19 @@
 #include "models/zoo/transformer.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(int, layers, 2, "layers of the encoder, and of the decoder");
-ABSL_FLAG(int, hidden, 128, "width of the Transformer");
-ABSL_FLAG(int, heads, 4, "attention heads");
-ABSL_FLAG(int, feed_forward, 512, "inner width of the feed-forward parts");
-ABSL_FLAG(double, dropout, 0, "dropout rate");
-ABSL_FLAG(int, name_length, 24,
-          "characters of the longest names, in English and in the other language; pairs with a "
-          "longer one are left out everywhere");
-ABSL_FLAG(int, least_count, 20, "how often a character must be in the training names to be known");
-ABSL_FLAG(int, judged, 2000, "held-out pairs that are judged, drawn by seed; 0: all");
-
 namespace pipelab {
-namespace {
+namespace translation_train_study {
+
+STUDY_FLAG(int, layers, 2, "layers of the encoder, and of the decoder");
+STUDY_FLAG(int, hidden, 128, "width of the Transformer");
+STUDY_FLAG(int, heads, 4, "attention heads");
+STUDY_FLAG(int, feed_forward, 512, "inner width of the feed-forward parts");
+STUDY_FLAG(double, dropout, 0, "dropout rate");
+STUDY_FLAG(int, name_length, 24,
+           "characters of the longest names, in English and in the other language; pairs with a "
+           "longer one are left out everywhere");
+STUDY_FLAG(int, least_count, 20, "how often a character must be in the training names to be known");
+STUDY_FLAG(int, judged, 2000, "held-out pairs that are judged, drawn by seed; 0: all");
 
 constexpr int64_t kSyntheticNames = 300, kSyntheticSeed = 1;
 constexpr int64_t kMostLength = 1 << 10, kMostJudged = 1 << 20;
@@ -231,11 +233,11 @@ absl::StatusOr<StudyWork> Load(const StudyRequest& request) {
   return work;
 }
 
-}  // namespace
-}  // namespace pipelab
+}  // namespace translation_train_study
 
-int main(int argc, char** argv) {
-  pipelab::Study study;
+int RunTranslationTrainStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  Study study;
   study.name = "translation_train";
   study.title = "A Transformer on names in many languages";
   study.summary =
@@ -247,7 +249,9 @@ int main(int argc, char** argv) {
                     {"learning_rate", "2e-3"}, {"warmup_steps", "300"},   {"rate_decay", "cosine"},
                     {"devices", "2"}};
   study.optimizer.adam.beta2 = 0.98f;
-  study.check = pipelab::Check;
-  study.load = pipelab::Load;
-  return pipelab::RunStudy(argc, argv, study);
+  study.check = translation_train_study::Check;
+  study.load = translation_train_study::Load;
+  return RunStudy(argc, argv, study);
 }
+
+}  // namespace pipelab

@@ -16,7 +16,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int kGpus = 24, kNode = 8, kBatch = 1536;
+constexpr int kGpus = 24, kTawPipeNode = 8, kBatch = 1536;
 constexpr int64_t kBlocks = 48, kHeads = 32, kWords = 32000;
 constexpr char kSource[] = "TawPipe (arXiv 2511.09741), 24 GPUs";
 constexpr char kTag[] = "read-2nd";
@@ -50,7 +50,7 @@ absl::StatusOr<ModelGraph> Llama(int64_t hidden, int64_t tokens) {
   return BuildGpt(c);
 }
 
-StepConfig ConfigOf(TawPipeMethod method, int64_t samples) {
+StepConfig ConfigOfMethod(TawPipeMethod method, int64_t samples) {
   StepConfig c;
   c.scheme = kMethods[method].scheme;
   c.micro_batch_size = samples;
@@ -66,7 +66,7 @@ StepConfig ConfigOf(TawPipeMethod method, int64_t samples) {
     c.micro_batches = static_cast<int>(kBatch / samples);
     c.layout = absl::StrCat("Ett|(tt|)*", kGpus - 2, "ttL");
   }
-  if (method == kTaw) c.group_size = kNode;
+  if (method == kTaw) c.group_size = kTawPipeNode;
   if (method == kOneFOneB) {  // a fork of Megatron-LM
     c.execution = kGroupedCalls;
     c.overlap_data = false;
@@ -77,7 +77,7 @@ StepConfig ConfigOf(TawPipeMethod method, int64_t samples) {
 absl::Status TakeFastest(StepCache* cache, TawPipeMethod method, int64_t least_samples,
                          int64_t tokens, TawPipeStep* best) {
   for (int64_t samples = least_samples; samples <= kBatch / kGpus; samples *= 2) {
-    PIPELAB_ASSIGN_OR_RETURN(Step step, BuildStep(cache, ConfigOf(method, samples)));
+    PIPELAB_ASSIGN_OR_RETURN(Step step, BuildStep(cache, ConfigOfMethod(method, samples)));
     const Bytes room = step.device_memory;
     PIPELAB_ASSIGN_OR_RETURN(const StepPrediction p, SimulateStep(std::move(step), room));
     if (!p.fits) break;  // nor do larger ones
@@ -95,7 +95,7 @@ std::string Place(const TawPipeRow& row) {
 }
 
 // TawPipe over another at the size of the abstract.
-Claim GainClaim(const std::vector<TawPipeRow>& rows, TawPipeMethod over, double published) {
+Claim TawPipeGainClaim(const std::vector<TawPipeRow>& rows, TawPipeMethod over, double published) {
   Claim c = PaperClaim(absl::StrCat("travel.tawpipe_", kMethods[over].metric),
                        absl::StrCat("TawPipe's throughput over ", kMethods[over].name,
                                     "'s, h=", kPublished[0].hidden, " s=", kPublished[0].tokens),
@@ -181,7 +181,7 @@ absl::StatusOr<std::vector<TawPipeRow>> SimulateTawPipe(const ClusterSpec& clust
     row.tokens = published.tokens;
     PIPELAB_ASSIGN_OR_RETURN(ModelGraph llama, Llama(row.hidden, row.tokens));
     const auto on = ModelOnCluster::Of(
-        MegatronGraph(std::move(llama), AttentionKernels::kFused, NumberType::kFp16),
+        MegatronGraph(std::move(llama), AttentionImplementation::kFused, NumberType::kFp16),
         WithEthernet(cluster), NumberType::kFp16);
     StepCache cache(on->step());
     for (int m = 0; m < kTawPipeMethods; ++m) {
@@ -224,8 +224,8 @@ Table TawPipeTable(const std::vector<TawPipeRow>& rows) {
 }
 
 std::vector<Claim> TawPipeClaims(const std::vector<TawPipeRow>& rows) {
-  return {GainClaim(rows, kWei, 11.8), GainClaim(rows, kOneFOneB, 23.6),
-          GainClaim(rows, kSharded, 44.1), OrderClaim(rows), RatioClaim(rows)};
+  return {TawPipeGainClaim(rows, kWei, 11.8), TawPipeGainClaim(rows, kOneFOneB, 23.6),
+          TawPipeGainClaim(rows, kSharded, 44.1), OrderClaim(rows), RatioClaim(rows)};
 }
 
 }  // namespace pipelab

@@ -10,17 +10,19 @@
 #include "absl/status/status.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "experiments/travel/tawpipe_table.h"
 #include "experiments/travel/travel_table.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, cluster, "dgx-a100",
-          "a name or a file; nodes of 8 and one level above them");
-
 namespace pipelab {
 namespace {
+
+STUDY_FLAG(std::string, cluster, "dgx-a100",
+           "a name or a file; nodes of 8 and one level above them");
 
 absl::Status Run(StudyRun* study) {
   PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec cluster,
@@ -48,12 +50,14 @@ absl::Status Run(StudyRun* study) {
 }
 
 }  // namespace
-}  // namespace pipelab
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunTravelStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "travel";
   info.title = "Weights that travel, and activations that do";
   info.summary = "WeiPipe and TawPipe beside activation pipelines and FSDP, simulated.";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, Run);
 }
+
+}  // namespace pipelab

@@ -15,7 +15,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int kNode = 8, kRounds = 4;
+constexpr int kTravelNode = 8, kRounds = 4;
 constexpr char kWeiPipeSource[] = "WeiPipe (PPoPP 2025), abstract: 32 GPUs";
 constexpr char kUnknown[] = "links, width, tokens and samples of a micro-batch";
 
@@ -32,7 +32,7 @@ constexpr SchemeRow kRows[kTravelSchemes] = {{"1F1B", "1f1b"},
                                              {"zero-bubble 2", "weipipe_zb2"},
                                              {"TawPipe", "tawpipe"}};
 
-StepConfig ConfigOf(TravelScheme scheme, int devices, int64_t samples) {
+StepConfig ConfigOfScheme(TravelScheme scheme, int devices, int64_t samples) {
   StepConfig c;
   c.scheme = kRows[scheme].scheme;
   c.micro_batch_size = samples;
@@ -47,7 +47,7 @@ StepConfig ConfigOf(TravelScheme scheme, int devices, int64_t samples) {
     c.micro_batches = kRounds * devices;
     c.layout = absl::StrCat("Et|(t|)*", devices - 2, "tL");
   }
-  if (scheme == kTawPipe) c.group_size = kNode;
+  if (scheme == kTawPipe) c.group_size = kTravelNode;
   return c;
 }
 
@@ -64,9 +64,10 @@ absl::StatusOr<TravelStep> Simulated(StepCache* cache, const StepConfig& config)
   return result;
 }
 
-Claim GainClaim(const std::vector<TravelCell>& cells, const char* id, const std::string& text,
-                const char* source, const char* tag, double published,
-                const std::vector<TravelScheme>& schemes, const std::vector<TravelScheme>& over) {
+Claim TravelGainClaim(const std::vector<TravelCell>& cells, const char* id, const std::string& text,
+                      const char* source, const char* tag, double published,
+                      const std::vector<TravelScheme>& schemes,
+                      const std::vector<TravelScheme>& over) {
   Claim c = PaperClaim(id, text, source, tag);
   c.unit = "%";
   Published(&c, published);
@@ -172,7 +173,7 @@ absl::StatusOr<std::vector<TravelCell>> SimulateTravel(TravelPlace place, int de
         for (int s = 0; s < kTravelSchemes; ++s) {
           const auto scheme = static_cast<TravelScheme>(s);
           PIPELAB_ASSIGN_OR_RETURN(cell.steps[s],
-                                   Simulated(&cache, ConfigOf(scheme, devices, samples)));
+                                   Simulated(&cache, ConfigOfScheme(scheme, devices, samples)));
         }
       }
     }
@@ -221,7 +222,7 @@ std::vector<Claim> TravelClaims(const std::vector<TravelCell>& all) {
   for (const TravelPlace place : {TravelPlace::kNvlink, TravelPlace::kPcie}) {
     const bool nvlink = place == TravelPlace::kNvlink;
     const auto wanted = [&](const TravelCell& c) { return c.place == place; };
-    claims.push_back(GainClaim(
+    claims.push_back(TravelGainClaim(
         CellsOf(all, wanted), nvlink ? "travel.weipipe_nvlink" : "travel.weipipe_pcie",
         absl::StrCat("throughput over the best activation pipeline, ", TravelPlaceName(place)),
         kWeiPipeSource, "read", nvlink ? 30.9 : 82, wei, activations));

@@ -14,6 +14,8 @@
 #include "experiments/published/megatron.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "experiments/validation/cross_validation.h"
 #include "experiments/validation/fit_cluster.h"
@@ -23,15 +25,15 @@
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, rows, "",
-          "CSV file of measured iterations; empty: Megatron-LM's published rows alone");
-ABSL_FLAG(std::string, cluster, "dgx-a100", "cluster: a name or a file");
-ABSL_FLAG(int, fit_steps, 600, "steps of the fit of each split");
-ABSL_FLAG(int, fit_every, 5, "each split fits every N-th of its rows");
-ABSL_FLAG(int, worst, 12, "rows that are printed with a reason");
-
 namespace pipelab {
 namespace {
+
+STUDY_FLAG(std::string, rows, "",
+           "CSV file of measured iterations; empty: Megatron-LM's published rows alone");
+STUDY_FLAG(std::string, cluster, "dgx-a100", "cluster: a name or a file");
+STUDY_FLAG(int, fit_steps, 600, "steps of the fit of each split");
+STUDY_FLAG(int, fit_every, 5, "each split fits every N-th of its rows");
+STUDY_FLAG(int, worst, 12, "rows that are printed with a reason");
 
 absl::Status AddMeasured(const ClusterSpec& cluster, Report* report) {
   const std::string path = absl::GetFlag(FLAGS_rows);
@@ -94,15 +96,17 @@ absl::Status Run(StudyRun* study) {
 }
 
 }  // namespace
-}  // namespace pipelab
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunCostModelValidationStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "cost_model_validation";
   info.title = "The cost model against real runs";
   info.summary =
       "Times that the simulator predicts for GPT training under Megatron-LM, from a model's graph "
       "and one specification of a cluster, beside measured and published ones.";
   info.unrecorded = {"rows"};
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, Run);
 }
+
+}  // namespace pipelab

@@ -3,16 +3,14 @@
 #include <cmath>
 #include <vector>
 
+#include "experiments/validation/validation_fixture.h"
 #include "gtest/gtest.h"
-#include "pipelines/cluster/catalog.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
 namespace {
 
-ClusterSpec Dgx() { return LoadCluster("--cluster", "dgx-a100").value(); }
-
-MeasuredRow Row(int64_t pipeline, int64_t hidden, int64_t micro_batch) {
+MeasuredRow RowOfHidden(int64_t pipeline, int64_t hidden, int64_t micro_batch) {
   MeasuredRow r;
   r.gpus = r.pipeline = pipeline;
   r.tensor = r.data = 1;
@@ -26,12 +24,12 @@ MeasuredRow Row(int64_t pipeline, int64_t hidden, int64_t micro_batch) {
 }
 
 // Rows whose times the cost model made.
-MeasuredRows MadeRows() {
+MeasuredRows RowsByHidden() {
   MeasuredRows rows;
   for (const int64_t pipeline : {1, 2, 4}) {
     for (const int64_t hidden : {512, 1024}) {
       for (const int64_t micro_batch : {2, 8}) {
-        rows.rows.push_back(Row(pipeline, hidden, micro_batch));
+        rows.rows.push_back(RowOfHidden(pipeline, hidden, micro_batch));
       }
     }
   }
@@ -48,8 +46,8 @@ FitOptions Quick() {
 }
 
 TEST(CrossValidate, LeavesOutEveryValueOfWhatVaries) {
-  MeasuredRows rows = MadeRows();
-  rows.rows.push_back(Row(1, 512, 4));  // not measured
+  MeasuredRows rows = RowsByHidden();
+  rows.rows.push_back(RowOfHidden(1, 512, 4));  // not measured
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<Split> splits,
                                CrossValidate(Dgx(), rows, Quick()));
   ASSERT_EQ(splits.size(), 7);  // T is 1 in all rows
@@ -74,7 +72,7 @@ TEST(CrossValidate, LeavesOutEveryValueOfWhatVaries) {
 // One pass takes longer than sizes explain. Only where the pipeline is left out do other rows have
 // it, too.
 TEST(CrossValidate, CorrectsPassesThatAreKnown) {
-  MeasuredRows rows = MadeRows();
+  MeasuredRows rows = RowsByHidden();
   for (MeasuredRow& r : rows.rows) {
     if (r.hidden == 512 && r.micro_batch == 8) *r.milliseconds *= 1.5;
   }
@@ -92,7 +90,7 @@ TEST(CrossValidate, CorrectsPassesThatAreKnown) {
 
 TEST(CrossValidate, NeedsTwoValues) {
   MeasuredRows rows;
-  rows.rows = {Row(1, 512, 2)};
+  rows.rows = {RowOfHidden(1, 512, 2)};
   rows.rows[0].milliseconds = 5;
   EXPECT_EQ(CrossValidate(Dgx(), rows, Quick()).status().code(),
             absl::StatusCode::kInvalidArgument);
@@ -104,7 +102,7 @@ TEST(CrossValidate, NeedsTwoValues) {
 
 // Twice the micro-batches at the same rate: twice the work, and less of it to fill the pipeline.
 TEST(LookupTable, RepeatsTheNearestRate) {
-  MeasuredRow known = Row(2, 1024, 2), other = Row(2, 1024, 8);
+  MeasuredRow known = RowOfHidden(2, 1024, 2), other = RowOfHidden(2, 1024, 8);
   known.milliseconds = 100;
   other.milliseconds = 150;
   MeasuredRow asked = known;
@@ -120,11 +118,11 @@ TEST(LookupTable, RepeatsTheNearestRate) {
 TEST(LookupTable, RegressionExtrapolates) {
   std::vector<MeasuredRow> known;
   for (const int64_t micro_batch : {1, 2, 4, 8}) {
-    known.push_back(Row(1, 1024, micro_batch));
+    known.push_back(RowOfHidden(1, 1024, micro_batch));
     known.back().milliseconds = 10 * std::pow(static_cast<double>(micro_batch), 0.7);
   }
   const LookupTable table(known, LookupRule::kRegression);
-  EXPECT_NEAR(table.Milliseconds(Row(1, 1024, 32)), 10 * std::pow(32, 0.7), 0.1);
+  EXPECT_NEAR(table.Milliseconds(RowOfHidden(1, 1024, 32)), 10 * std::pow(32, 0.7), 0.1);
 }
 
 }  // namespace

@@ -4,15 +4,13 @@
 #include <vector>
 
 #include "experiments/validation/predict_rows.h"
+#include "experiments/validation/validation_fixture.h"
 #include "gtest/gtest.h"
-#include "pipelines/cluster/catalog.h"
 #include "pipelines/cluster/cluster_json.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
 namespace {
-
-ClusterSpec Dgx() { return LoadCluster("--cluster", "dgx-a100").value(); }
 
 TEST(RampCurve, TakesTheRampBesideTheWork) {
   const double peak = 1e14, ramp = 1e-5, highest = 0.8;
@@ -27,7 +25,7 @@ TEST(RampCurve, TakesTheRampBesideTheWork) {
 }
 
 // Rows whose times a known specification made.
-MeasuredRows MadeRows(const ClusterSpec& cluster) {
+MeasuredRows RowsOnCluster(const ClusterSpec& cluster) {
   MeasuredRows rows;
   for (const int64_t tensor : {1, 2, 4}) {
     for (const int64_t micro_batch : {1, 4, 8}) {
@@ -55,7 +53,7 @@ TEST(FitCluster, ComesNearWhatMadeTheRows) {
   ClusterSpec truth = Dgx();
   truth.device.host_launch = {Microseconds(25), "test"};
   truth.device.arithmetic[OperationKind::kMatmul] = {RampCurve(0.65, 20e-6, 312e12), "test"};
-  const MeasuredRows rows = MadeRows(truth);
+  const MeasuredRows rows = RowsOnCluster(truth);
   FitOptions options;
   options.steps = 1000;
   options.source = "made rows";
@@ -72,7 +70,7 @@ TEST(FitCluster, ComesNearWhatMadeTheRows) {
 }
 
 TEST(FitCluster, IsDeterministicAndReadBack) {
-  const MeasuredRows rows = MadeRows(Dgx());
+  const MeasuredRows rows = RowsOnCluster(Dgx());
   FitOptions options;
   options.steps = 5;
   options.source = "test";
@@ -85,7 +83,7 @@ TEST(FitCluster, IsDeterministicAndReadBack) {
 }
 
 TEST(FitCluster, NeedsMeasuredRows) {
-  MeasuredRows rows = MadeRows(Dgx());
+  MeasuredRows rows = RowsOnCluster(Dgx());
   for (MeasuredRow& r : rows.rows) r.milliseconds.reset();
   EXPECT_EQ(FitCluster(Dgx(), rows, {}).status().code(), absl::StatusCode::kInvalidArgument);
 }

@@ -35,7 +35,7 @@ namespace pipelab {
 struct GptRun {
   int64_t layers = 0, hidden = 0, heads = 0, tokens = 0;
   int64_t vocabulary = 0;  // of all tensor-parallel devices together
-  AttentionKernels attention = AttentionKernels::kUnfused;
+  AttentionImplementation attention = AttentionImplementation::kUnfused;
   // Scheme, grid, micro-batches, recomputation, sharding. Its own defaults are Megatron-LM's: no
   // overlap.
   StepConfig config = MegatronConfig();

@@ -31,7 +31,7 @@ double Work(const MeasuredRow& r) {
 
 double Rate(const MeasuredRow& r) { return Work(r) / *r.milliseconds; }
 
-double Median(std::vector<double> values) {
+double MedianRate(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t n = values.size();
   return (values[(n - 1) / 2] + values[n / 2]) / 2;
@@ -95,7 +95,7 @@ double LookupTable::RateOf(const MeasuredRow& row) const {
     least = std::min(least, distance);
     rates.push_back(Rate(r));
   }
-  return Median(std::move(rates));
+  return MedianRate(std::move(rates));
 }
 
 double LookupTable::Milliseconds(const MeasuredRow& row) const {

@@ -44,8 +44,8 @@ constexpr std::array<IntegerColumn, 10> kColumns = {
      {"tensor parallelism", &MeasuredRow::tensor, kMostDevices},
      {"data parallelism", &MeasuredRow::data, kMostDevices},
      {"pipeline parallelism", &MeasuredRow::pipeline, kMostDevices}}};
-constexpr std::array<std::pair<AttentionKernels, const char*>, 2> kAttention = {
-    {{AttentionKernels::kUnfused, "unfused"}, {AttentionKernels::kFused, "fused"}}};
+constexpr std::array<std::pair<AttentionImplementation, const char*>, 2> kAttention = {
+    {{AttentionImplementation::kUnfused, "unfused"}, {AttentionImplementation::kFused, "fused"}}};
 constexpr absl::string_view kTime = "iteration time (ms)";
 
 absl::Status ReadInteger(absl::string_view cell, int64_t most, int64_t* value) {

@@ -47,7 +47,7 @@ struct MeasuredRow {
   std::string scheme;                          // empty: not said
   Recompute recompute = Recompute::kNone;
   Sharding sharding = Sharding::kReplicated;
-  AttentionKernels attention = AttentionKernels::kUnfused;
+  AttentionImplementation attention = AttentionImplementation::kUnfused;
   absl::optional<double> milliseconds;
   std::string text;  // as it stands in the file
 

@@ -11,7 +11,7 @@
 namespace pipelab {
 namespace {
 
-double Median(std::vector<double> ascending) {
+double MedianRatio(std::vector<double> ascending) {
   std::sort(ascending.begin(), ascending.end());
   const size_t n = ascending.size();
   return (ascending[(n - 1) / 2] + ascending[n / 2]) / 2;
@@ -73,7 +73,7 @@ std::vector<double> CorrectedByKnownPasses(const MeasuredRows& rows,
   std::vector<double> corrected = predicted;
   for (size_t i = 0; i < corrected.size(); ++i) {
     const auto found = ratios.find(pass_of(rows.rows[i]));
-    if (found != ratios.end()) corrected[i] *= Median(found->second);
+    if (found != ratios.end()) corrected[i] *= MedianRatio(found->second);
   }
   return corrected;
 }

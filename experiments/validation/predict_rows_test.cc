@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "experiments/validation/validation_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "pipelines/cluster/catalog.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -15,10 +15,8 @@ namespace {
 
 using testing::HasSubstr;
 
-ClusterSpec Dgx() { return LoadCluster("--cluster", "dgx_a100").value(); }
-
-MeasuredRow Row(int64_t pipeline, int64_t tensor, int64_t data, int64_t micro_batch,
-                int64_t micro_batches) {
+MeasuredRow GridRow(int64_t pipeline, int64_t tensor, int64_t data, int64_t micro_batch,
+                    int64_t micro_batches) {
   MeasuredRow r;
   r.gpus = pipeline * tensor * data;
   r.pipeline = pipeline;
@@ -43,11 +41,11 @@ double Predict(const MeasuredRow& row, const ClusterSpec& cluster = Dgx()) {
 
 // One device: micro-batches one after the other, then the step.
 TEST(PredictRows, OnOneDeviceMicroBatchesAddUp) {
-  const auto point = SimulateRun(RunOfRow(Row(1, 1, 1, 2, 3), kGpt2Vocabulary), Dgx());
+  const auto point = SimulateRun(RunOfRow(GridRow(1, 1, 1, 2, 3), kGpt2Vocabulary), Dgx());
   ASSERT_THAT(point, IsOk());
   const StageCost& s = point->step.costs.stages[0];
   EXPECT_EQ(point->step_time, (s.forward + s.backward_input + s.backward_weight) * 3 + s.step);
-  EXPECT_DOUBLE_EQ(Predict(Row(1, 1, 1, 2, 3)), ToMilliseconds(point->step_time));
+  EXPECT_DOUBLE_EQ(Predict(GridRow(1, 1, 1, 2, 3)), ToMilliseconds(point->step_time));
 }
 
 // Every operation of the layers takes the host's time where that is very long: the launches of a
@@ -56,7 +54,7 @@ TEST(PredictRows, OnOneDeviceMicroBatchesAddUp) {
 TEST(PredictRows, LaunchesByHand) {
   ClusterSpec cluster = Dgx();
   cluster.device.host_launch = {Milliseconds(100), "test"};
-  const auto point = SimulateRun(RunOfRow(Row(1, 1, 1, 1, 1), kGpt2Vocabulary), cluster);
+  const auto point = SimulateRun(RunOfRow(GridRow(1, 1, 1, 1, 1), kGpt2Vocabulary), cluster);
   ASSERT_THAT(point, IsOk());
   const StageCost& s = point->step.costs.stages[0];
   EXPECT_EQ(s.forward, Milliseconds(100) * (8 * (9 + 5) + 4 + 4));
@@ -70,7 +68,7 @@ TEST(PredictRows, PipelinesAreWithinTheirClosedForm) {
   for (const int64_t pipeline : {2, 4}) {
     for (const int64_t micro_batches : {2, 8}) {
       const auto point =
-          SimulateRun(RunOfRow(Row(pipeline, 1, 1, 2, micro_batches), kGpt2Vocabulary), Dgx());
+          SimulateRun(RunOfRow(GridRow(pipeline, 1, 1, 2, micro_batches), kGpt2Vocabulary), Dgx());
       ASSERT_THAT(point, IsOk());
       Nanoseconds shortest = Milliseconds(1000000), longest, step;
       for (const StageCost& s : point->step.costs.stages) {
@@ -88,8 +86,9 @@ TEST(PredictRows, PipelinesAreWithinTheirClosedForm) {
 
 TEST(PredictRows, MoreWorkTakesLonger) {
   const ClusterSpec cluster = Dgx();
-  for (const MeasuredRow& row : {Row(1, 1, 1, 1, 4), Row(2, 2, 2, 2, 4), Row(4, 1, 2, 1, 8),
-                                 Row(1, 8, 1, 4, 2), Row(1, 1, 8, 8, 2)}) {
+  for (const MeasuredRow& row :
+       {GridRow(1, 1, 1, 1, 4), GridRow(2, 2, 2, 2, 4), GridRow(4, 1, 2, 1, 8),
+        GridRow(1, 8, 1, 4, 2), GridRow(1, 1, 8, 8, 2)}) {
     const double time = Predict(row, cluster);
     const auto with = [&](const std::function<void(MeasuredRow&)>& change) {
       MeasuredRow changed = row;
@@ -106,7 +105,8 @@ TEST(PredictRows, MoreWorkTakesLonger) {
 
 TEST(PredictRows, FasterMachinesTakeNoLonger) {
   const ClusterSpec cluster = Dgx();
-  for (const MeasuredRow& row : {Row(1, 1, 1, 4, 2), Row(2, 2, 2, 8, 2), Row(1, 8, 1, 4, 2)}) {
+  for (const MeasuredRow& row :
+       {GridRow(1, 1, 1, 4, 2), GridRow(2, 2, 2, 8, 2), GridRow(1, 8, 1, 4, 2)}) {
     const double time = Predict(row, cluster);
     const auto with = [&](const std::function<void(ClusterSpec&)>& change) {
       ClusterSpec changed = cluster;
@@ -122,7 +122,7 @@ TEST(PredictRows, FasterMachinesTakeNoLonger) {
 
 TEST(PredictRows, ErrorsNameFileAndLine) {
   MeasuredRows rows;
-  rows.rows = {Row(1, 1, 1, 1, 1), Row(1, 1, 1, 1, 1)};
+  rows.rows = {GridRow(1, 1, 1, 1, 1), GridRow(1, 1, 1, 1, 1)};
   rows.rows[1].line = 7;
   rows.rows[1].data = 4096;
   rows.rows[1].batch = 4096;
@@ -130,7 +130,7 @@ TEST(PredictRows, ErrorsNameFileAndLine) {
   EXPECT_EQ(ms.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(std::string(ms.status().message()),
             "--rows=a.csv: line 7: 4096 devices; cluster dgx-a100 has 3072");
-  rows.rows[1] = Row(1, 1, 1, 1, 1);
+  rows.rows[1] = GridRow(1, 1, 1, 1, 1);
   rows.rows[1].line = 3;
   rows.rows[1].pipeline = 3;
   EXPECT_EQ(std::string(PredictRows(rows, Dgx(), "a.csv").status().message()),
@@ -150,8 +150,8 @@ RowPrediction PredictWhole(const MeasuredRow& row) {
 // recomputation (Korthikanti et al. 2022, section 4): what 64 layers keep more than 32.
 TEST(PredictEachRow, MemoryOfALayerIsThePublishedCount) {
   const double b = 2, s = 512, h = 1024, a = 16;
-  const auto of_a_layer = [](Recompute recompute, AttentionKernels attention) {
-    MeasuredRow row = Row(1, 1, 1, 2, 1);
+  const auto of_a_layer = [](Recompute recompute, AttentionImplementation attention) {
+    MeasuredRow row = GridRow(1, 1, 1, 2, 1);
     row.recompute = recompute;
     row.attention = attention;
     const auto activations = [&] {
@@ -164,16 +164,18 @@ TEST(PredictEachRow, MemoryOfALayerIsThePublishedCount) {
     row.layers = 32;
     return (more - activations()) / 32;
   };
-  EXPECT_NEAR(of_a_layer(Recompute::kNone, AttentionKernels::kUnfused) /
+  EXPECT_NEAR(of_a_layer(Recompute::kNone, AttentionImplementation::kUnfused) /
                   (34 * s * b * h + 5 * a * s * s * b),
               1, 0.03);
-  EXPECT_NEAR(of_a_layer(Recompute::kSelective, AttentionKernels::kUnfused) / (34 * s * b * h), 1,
+  EXPECT_NEAR(
+      of_a_layer(Recompute::kSelective, AttentionImplementation::kUnfused) / (34 * s * b * h), 1,
+      0.03);
+  EXPECT_NEAR(of_a_layer(Recompute::kNone, AttentionImplementation::kFused) / (34 * s * b * h), 1,
               0.03);
-  EXPECT_NEAR(of_a_layer(Recompute::kNone, AttentionKernels::kFused) / (34 * s * b * h), 1, 0.03);
 }
 
 TEST(PredictEachRow, WhatIsKeptAndWhatIsTwiceComputed) {
-  MeasuredRow row = Row(2, 2, 2, 4, 8);
+  MeasuredRow row = GridRow(2, 2, 2, 4, 8);
   row.layers = 16;
   const RowPrediction none = PredictWhole(row);
   row.recompute = Recompute::kSelective;
@@ -192,7 +194,7 @@ TEST(PredictEachRow, WhatIsKeptAndWhatIsTwiceComputed) {
 // Megatron-LM keeps 2 s b h bytes of a block that it recomputes whole.
 TEST(PredictEachRow, FullRecomputationKeepsTheInputsOfBlocks) {
   const double b = 2, s = 512, h = 1024;
-  MeasuredRow row = Row(1, 1, 1, 2, 1);
+  MeasuredRow row = GridRow(1, 1, 1, 2, 1);
   row.recompute = Recompute::kFull;
   row.layers = 64;
   const auto activations = [&] {
@@ -207,12 +209,12 @@ TEST(PredictEachRow, FullRecomputationKeepsTheInputsOfBlocks) {
 
 // A layer of 34 s b h bytes, and no time for reading and writing scores.
 TEST(PredictEachRow, FusedAttentionKeepsNoScores) {
-  MeasuredRow row = Row(1, 1, 1, 2, 1);
+  MeasuredRow row = GridRow(1, 1, 1, 2, 1);
   const RowPrediction unfused = PredictWhole(row);
   row.recompute = Recompute::kSelective;
   const RowPrediction selective = PredictWhole(row);
   row.recompute = Recompute::kNone;
-  row.attention = AttentionKernels::kFused;
+  row.attention = AttentionImplementation::kFused;
   const RowPrediction fused = PredictWhole(row);
   EXPECT_LT(fused.milliseconds, unfused.milliseconds);
   EXPECT_LT(fused.memory, unfused.memory);
@@ -222,7 +224,7 @@ TEST(PredictEachRow, FusedAttentionKeepsNoScores) {
 }
 
 TEST(PredictEachRow, SchemesAndVirtualStages) {
-  MeasuredRow row = Row(2, 1, 1, 2, 4);
+  MeasuredRow row = GridRow(2, 1, 1, 2, 4);
   const RowPrediction plain = PredictWhole(row);
   row.virtual_stages = 4;
   EXPECT_EQ(RunOfRow(row, kGpt2Vocabulary).config.scheme, "interleaved");
@@ -236,7 +238,7 @@ TEST(PredictEachRow, SchemesAndVirtualStages) {
 
 // The formula's attention is 2/3 of h for s = 4h; a causal mask leaves half of its pairs.
 TEST(PredictEachRow, AttentionCountsWholeOrCausal) {
-  MeasuredRow row = Row(1, 1, 1, 1, 1);
+  MeasuredRow row = GridRow(1, 1, 1, 1, 1);
   row.vocabulary = 1;
   row.tokens = 4 * row.hidden;
   const RowPrediction p = PredictWhole(row);
@@ -253,7 +255,7 @@ std::vector<RowError> Errors(const std::vector<MeasuredRow>& rows,
 std::vector<MeasuredRow> Measured(const std::vector<double>& milliseconds) {
   std::vector<MeasuredRow> rows;
   for (double ms : milliseconds) {
-    rows.push_back(Row(2, 2, 2, 1, 4));
+    rows.push_back(GridRow(2, 2, 2, 1, 4));
     rows.back().milliseconds = ms;
   }
   return rows;
@@ -293,7 +295,7 @@ TEST(Errors, RowsThatWereNotMeasuredHaveNone) {
 TEST(CorrectedByKnownPasses, TakesTheMedianOfTheSamePassAlone) {
   const std::vector<MeasuredRow> known = Measured({110, 120, 150});
   MeasuredRows rows;
-  rows.rows = {Row(4, 2, 1, 1, 9), Row(4, 2, 1, 2, 9), Row(1, 4, 1, 1, 9)};
+  rows.rows = {GridRow(4, 2, 1, 1, 9), GridRow(4, 2, 1, 2, 9), GridRow(1, 4, 1, 1, 9)};
   // P and M may differ; the micro-batch size and T may not.
   EXPECT_THAT(CorrectedByKnownPasses(rows, {10, 10, 10}, Errors(known, {100, 100, 100})),
               testing::ElementsAre(testing::DoubleEq(12), 10, 10));

@@ -9,18 +9,16 @@
 #include "experiments/validation/fit_cluster.h"
 #include "experiments/validation/measured_rows.h"
 #include "experiments/validation/predict_rows.h"
+#include "experiments/validation/validation_fixture.h"
 #include "experiments/validation/validation_tables.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "pipelines/cluster/catalog.h"
 #include "tools/base/file.h"
 #include "tools/base/shared_data.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
 namespace {
-
-ClusterSpec Dgx() { return LoadCluster("--cluster", "dgx-a100").value(); }
 
 TEST(Validation, MeasuredIterationsOnOneNode) {
   const std::string folder = SharedDataFolder("measured");

@@ -13,6 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
+#include "experiments/study_flags.h"
+#include "experiments/study_list.h"
 #include "experiments/study_main.h"
 #include "experiments/vocabulary/vocabulary_logs.h"
 #include "experiments/vocabulary/vocabulary_scaling.h"
@@ -20,10 +22,10 @@
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, cluster, "dgx-a100", "a name or a file; the paper's has A100s of 80 GB");
-
 namespace pipelab {
 namespace {
+
+STUDY_FLAG(std::string, cluster, "dgx-a100", "a name or a file; the paper's has A100s of 80 GB");
 
 absl::Status Run(StudyRun* study) {
   PIPELAB_ASSIGN_OR_RETURN(const VocabularyPaper paper, PublishedVocabulary());
@@ -51,12 +53,14 @@ absl::Status Run(StudyRun* study) {
 }
 
 }  // namespace
-}  // namespace pipelab
 
-int main(int argc, char** argv) {
-  pipelab::StudyInfo info;
+int RunVocabularyStudy(int argc, char** argv) {
+  RegisterStudyFlags(__FILE__);
+  StudyInfo info;
   info.name = "vocabulary";
   info.title = "A vocabulary divided among the devices of a pipeline";
   info.summary = "MFU and memory with 32k to 256k words, simulated beside the paper's tables.";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  return RunStudyMain(argc, argv, info, Run);
 }
+
+}  // namespace pipelab

@@ -13,23 +13,23 @@
 namespace pipelab {
 namespace {
 
-constexpr double kPoints = 3;  // of MFU
+constexpr double kLogPoints = 3;  // of MFU
 constexpr double kPassOff = 0.1;
 constexpr char kSource[] =
     "the authors' repository, artifact/exp_one_host.csv: table 5's runs on 8 A100";
 
-std::vector<Nanoseconds> Times(const std::vector<double>& us) {
+std::vector<Nanoseconds> AsNanoseconds(const std::vector<double>& us) {
   std::vector<Nanoseconds> times;
   for (const double t : us) times.push_back(Nanoseconds(std::llround(t * 1e3)));
   return times;
 }
 
-std::string Place(const PublishedVocabularyLog& log) {
+std::string LogPlace(const PublishedVocabularyLog& log) {
   return absl::StrCat(log.system, ", ", log.tokens, " tokens, ", log.vocabulary, " words");
 }
 
 // Points of MFU that the replayed step has more than the logged one.
-double Off(const VocabularyLogSteps& s) {
+double LogOff(const VocabularyLogSteps& s) {
   return 100 * s.replayed.mfu * (1 - ToMilliseconds(s.replayed.time) / s.log.step_ms);
 }
 
@@ -45,15 +45,15 @@ Nanoseconds Middle(std::vector<Nanoseconds> times) {
   return *middle;
 }
 
-std::vector<Pass> PassesOf(const VocabularyLogSteps& s) {
+std::vector<Pass> PassesOfLog(const VocabularyLogSteps& s) {
   const VocabularyPasses& ours = s.simulated.passes;
-  const auto forward = Times(s.log.forward_us), backward = Times(s.log.backward_us);
+  const auto forward = AsNanoseconds(s.log.forward_us), backward = AsNanoseconds(s.log.backward_us);
   std::vector<Pass> passes = {
       {"forward", ToMilliseconds(Middle(forward)), ToMilliseconds(Middle(ours.forward))},
       {"backward", ToMilliseconds(Middle(backward)), ToMilliseconds(Middle(ours.backward))},
   };
   if (IsDivided(s.system)) {
-    passes.push_back({"part of the head", ToMilliseconds(Middle(Times(s.log.output_us))),
+    passes.push_back({"part of the head", ToMilliseconds(Middle(AsNanoseconds(s.log.output_us))),
                       ToMilliseconds(Middle(ours.output))});
   } else {
     passes.push_back({"forward with head and loss", ToMilliseconds(forward.back()),
@@ -90,8 +90,8 @@ Claim ReplayClaim(const std::vector<VocabularyLogSteps>& steps) {
                        "read");
   c.unit = "points";
   std::vector<CellOff> cells;
-  for (const VocabularyLogSteps& s : steps) cells.push_back({Place(s.log), Off(s)});
-  MetWithinPoints(&c, Origin::kReplayed, cells, kPoints,
+  for (const VocabularyLogSteps& s : steps) cells.push_back({LogPlace(s.log), LogOff(s)});
+  MetWithinPoints(&c, Origin::kReplayed, cells, kLogPoints,
                   "the exchange of parts and chain takes other times there", "run");
   return c;
 }
@@ -102,8 +102,8 @@ Claim PassesClaim(const std::vector<VocabularyLogSteps>& steps) {
   std::vector<ComparedCell> cells;
   for (const VocabularyLogSteps& s : steps) {
     if (!IsShown(s)) continue;
-    for (const Pass& p : PassesOf(s)) {
-      cells.push_back({absl::StrCat(Place(s.log), ", ", p.name), p.logged, p.simulated});
+    for (const Pass& p : PassesOfLog(s)) {
+      cells.push_back({absl::StrCat(LogPlace(s.log), ", ", p.name), p.logged, p.simulated});
     }
   }
   c.origin = Origin::kSimulated;
@@ -127,7 +127,10 @@ absl::StatusOr<std::vector<VocabularyLogSteps>> SimulateLogs(const VocabularyPap
     const VocabularySizes sizes = SizesOf(paper.logs_run, log.tokens, log.vocabulary);
     PIPELAB_ASSIGN_OR_RETURN(steps.simulated, SimulateVocabulary(steps.system, sizes, cluster));
     VocabularyOptions logged;
-    logged.passes = {Times(log.forward_us), Times(log.backward_us), Times(log.output_us), {}};
+    logged.passes = {AsNanoseconds(log.forward_us),
+                     AsNanoseconds(log.backward_us),
+                     AsNanoseconds(log.output_us),
+                     {}};
     PIPELAB_ASSIGN_OR_RETURN(steps.replayed,
                              SimulateVocabulary(steps.system, sizes, cluster, logged));
     all.push_back(std::move(steps));
@@ -146,9 +149,9 @@ const VocabularyLogSteps* FindLog(const std::vector<VocabularyLogSteps>& logs,
 VocabularyPasses ToldPasses(const VocabularyLogSteps& log, VocabularyPasses ours) {
   const VocabularyPasses& there = log.simulated.passes;
   const bool ends = !IsDivided(log.system);
-  TakeLonger(Times(log.log.forward_us), there.forward, ends, &ours.forward);
-  TakeLonger(Times(log.log.backward_us), there.backward, ends, &ours.backward);
-  TakeLonger(Times(log.log.output_us), there.output, false, &ours.output);
+  TakeLonger(AsNanoseconds(log.log.forward_us), there.forward, ends, &ours.forward);
+  TakeLonger(AsNanoseconds(log.log.backward_us), there.backward, ends, &ours.backward);
+  TakeLonger(AsNanoseconds(log.log.output_us), there.output, false, &ours.output);
   return ours;
 }
 
@@ -177,7 +180,7 @@ Table VocabularyPassesTable(const std::vector<VocabularyLogSteps>& steps) {
   t.AddColumn({"simulated", "the same", "", "ms", Origin::kSimulated, 2});
   for (const VocabularyLogSteps& s : steps) {
     if (!IsShown(s)) continue;
-    for (const Pass& p : PassesOf(s)) {
+    for (const Pass& p : PassesOfLog(s)) {
       t.AddRow({Label(static_cast<double>(s.log.tokens)), Label(s.log.system),
                 Label(static_cast<double>(s.log.vocabulary)), Label(p.name),
                 Published(p.logged, s.log.tag), Simulated(p.simulated)});

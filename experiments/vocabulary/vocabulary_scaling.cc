@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kWords = 256000;
 constexpr int kDevices[] = {8, 16, 32};
-constexpr double kPoints = 5;
+constexpr double kScalingPoints = 5;
 
 struct Published3 {
   int64_t tokens;
@@ -31,7 +31,7 @@ constexpr Published3 kTable[] = {
 };
 
 // ns of the passes of a device of the middle, of the whole layers beside them, and of parts.
-struct Times {
+struct BlockTimes {
   double head = 0, embedding = 0;  // whole
   double head1 = 0, head2 = 0, embedding_part = 0;
 };
@@ -49,7 +49,7 @@ const PublishedVocabularyRun* FindRun(const VocabularyPaper& paper, int devices)
   return cell == paper.cells.end() ? nullptr : &cell->run;
 }
 
-absl::StatusOr<Times> TimesOf(const VocabularySizes& sizes, const ClusterSpec& cluster) {
+absl::StatusOr<BlockTimes> TimesOf(const VocabularySizes& sizes, const ClusterSpec& cluster) {
   const auto passes = [&](VocabularySystem system) -> absl::StatusOr<VocabularyPasses> {
     PIPELAB_ASSIGN_OR_RETURN(VocabularyStep step, SimulateVocabulary(system, sizes, cluster));
     return std::move(step.passes);
@@ -59,8 +59,8 @@ absl::StatusOr<Times> TimesOf(const VocabularySizes& sizes, const ClusterSpec& c
   PIPELAB_ASSIGN_OR_RETURN(const VocabularyPasses two, passes(VocabularySystem::kVocab2));
   const auto both = [&](size_t d) { return At(whole.forward, d) + At(whole.backward, d); };
   const size_t middle = whole.forward.size() / 2, last = whole.forward.size() - 1;
-  return Times{both(last) - both(middle), both(0) - both(middle), At(one.output, middle),
-               At(two.output, middle), At(one.input, middle)};
+  return BlockTimes{both(last) - both(middle), both(0) - both(middle), At(one.output, middle),
+                    At(two.output, middle), At(one.input, middle)};
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ absl::StatusOr<std::vector<ScalingCell>> SimulateScaling(const VocabularyPaper& 
       if (run == nullptr) continue;
       VocabularySizes sizes = SizesOf(*run, tokens, kWords);
       sizes.micro_batches = 2 * kDevices[i];  // passes take as long in any number
-      PIPELAB_ASSIGN_OR_RETURN(const Times t, TimesOf(sizes, cluster));
+      PIPELAB_ASSIGN_OR_RETURN(const BlockTimes t, TimesOf(sizes, cluster));
       for (const Published3& row : kTable) {
         if (row.tokens != tokens) continue;
         const bool embedding = std::string(row.layer) == "embedding";
@@ -142,7 +142,7 @@ std::vector<Claim> ScalingClaims(const std::vector<ScalingCell>& cells) {
       }
     }
     MetWithinPoints(
-        &c, Origin::kSimulated, off, kPoints,
+        &c, Origin::kSimulated, off, kScalingPoints,
         embedding ? "a part takes 1.2 ms in the log of 8 GPUs and 0.6 ms here: masks and copies of "
                     "all tokens' rows, which no number of parts makes fewer"
                   : "with 8 GPUs all are within 3 points; products of 16000 and 8000 words are "

@@ -101,7 +101,7 @@ DeviceStages StagesOfDevice(VocabularySystem system, int devices, int device) {
 
 Nanoseconds Backward(const StageCost& c) { return c.backward_input + c.backward_weight; }
 
-VocabularyPasses PassesOf(const CostTable& costs, VocabularySystem system, int devices) {
+VocabularyPasses PassesOfCosts(const CostTable& costs, VocabularySystem system, int devices) {
   VocabularyPasses passes;
   for (int d = 0; d < devices; ++d) {
     const DeviceStages of = StagesOfDevice(system, devices, d);
@@ -123,7 +123,7 @@ void ScaleBackward(Nanoseconds to, Nanoseconds from, StageCost* cost) {
 
 void TakePasses(const VocabularyPasses& passes, VocabularySystem system, int devices,
                 CostTable* costs) {
-  const VocabularyPasses ours = PassesOf(*costs, system, devices);
+  const VocabularyPasses ours = PassesOfCosts(*costs, system, devices);
   for (int d = 0; d < devices; ++d) {
     const DeviceStages of = StagesOfDevice(system, devices, d);
     StageCost& chain = costs->stages[of.chain];
@@ -219,9 +219,9 @@ absl::StatusOr<VocabularyStep> SimulateVocabulary(VocabularySystem system,
                                                   const ClusterSpec& cluster,
                                                   const VocabularyOptions& options) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph gpt, Gpt(sizes));
-  const auto on = ModelOnCluster::Of(
-      MegatronGraph(std::move(gpt), AttentionKernels::kFused, kType, LossKernels::kUnfused),
-      cluster, kType);
+  const auto on = ModelOnCluster::Of(MegatronGraph(std::move(gpt), AttentionImplementation::kFused,
+                                                   kType, LossImplementation::kUnfused),
+                                     cluster, kType);
   PIPELAB_ASSIGN_OR_RETURN(Step step,
                            BuildStep(on->step(), ConfigOf(system, sizes, options.exchange)));
   if (options.passes.has_value()) {
@@ -235,7 +235,7 @@ absl::StatusOr<VocabularyStep> SimulateVocabulary(VocabularySystem system,
   result.in_flight = InFlight(p.step.program.schedule, IsDivided(system) ? sizes.devices : 0);
   const double peak = kDevicePeakTflops * 1e12;
   if (system != VocabularySystem::kVHalf && system != VocabularySystem::kVHalfVocab1) {
-    result.passes = PassesOf(p.step.costs, system, sizes.devices);
+    result.passes = PassesOfCosts(p.step.costs, system, sizes.devices);
   }
   result.mfu = ModelFlops(sizes) / (ToSeconds(p.step_time) * sizes.devices * peak);
   return result;

@@ -13,7 +13,7 @@
 namespace pipelab {
 namespace {
 
-constexpr double kPoints = 3;        // of MFU
+constexpr double kCellPoints = 3;    // of MFU
 constexpr double kMemoryOff = 0.05;  // of a cell
 
 double Gibibytes(Bytes bytes) { return static_cast<double>(bytes.value()) / (1 << 30); }
@@ -46,11 +46,11 @@ double Mfu(const VocabularyCell& c, const VocabularyStep& step) {
   return 100 * step.mfu * kDevicePeakTflops / c.published.run.peak_tflops;
 }
 
-double Off(const VocabularyCell& c, const VocabularyStep& step) {
+double OffOf(const VocabularyCell& c, const VocabularyStep& step) {
   return Mfu(c, step) - c.published.mfu;
 }
 
-std::string Place(const VocabularyCell& c) {
+std::string CellPlace(const VocabularyCell& c) {
   const PublishedVocabularyRun& run = c.published.run;
   return absl::StrFormat("%d GPUs, %d tokens, %d words", run.devices, run.tokens,
                          c.published.vocabulary);
@@ -71,11 +71,11 @@ Claim MfuClaim(const std::vector<VocabularyCell>& cells, const Measured& of,
   std::vector<CellOff> off;
   double messages = 0;
   for (const VocabularyCell* cell : CellsOf(cells, of, named.system)) {
-    off.push_back({Place(*cell), Off(*cell, cell->as_collectives)});
-    const double as_messages = Off(*cell, cell->as_messages);
+    off.push_back({CellPlace(*cell), OffOf(*cell, cell->as_collectives)});
+    const double as_messages = OffOf(*cell, cell->as_messages);
     if (std::abs(as_messages) > std::abs(messages)) messages = as_messages;
   }
-  MetWithinPoints(&c, Origin::kSimulated, off, kPoints, why);
+  MetWithinPoints(&c, Origin::kSimulated, off, kCellPoints, why);
   if (IsDivided(named.system) && !off.empty()) {
     absl::StrAppend(&c.ours,
                     absl::StrFormat("; %+.1f with an exchange a message a part", messages));
@@ -92,9 +92,9 @@ Claim ToldClaim(const std::vector<VocabularyCell>& cells, const NamedSystem& nam
   c.unit = "points";
   std::vector<CellOff> off;
   for (const VocabularyCell* cell : CellsOf(cells, kPaper, named.system)) {
-    if (cell->told.has_value()) off.push_back({Place(*cell), Off(*cell, *cell->told)});
+    if (cell->told.has_value()) off.push_back({CellPlace(*cell), OffOf(*cell, *cell->told)});
   }
-  MetWithinPoints(&c, Origin::kSimulated, off, kPoints, why);
+  MetWithinPoints(&c, Origin::kSimulated, off, kCellPoints, why);
   return c;
 }
 
@@ -108,9 +108,9 @@ Claim LargestClaim(const std::vector<VocabularyCell>& cells) {
     const PublishedVocabularyRun& run = cell.published.run;
     if (run.table != kPaper.table || run.devices != 32 || run.tokens != 2048) continue;
     off.push_back({absl::StrCat(cell.published.system, ", ", cell.published.vocabulary, " words"),
-                   Off(cell, cell.as_collectives)});
+                   OffOf(cell, cell.as_collectives)});
   }
-  MetWithinPoints(&c, Origin::kSimulated, off, kPoints, "kernels take other times there");
+  MetWithinPoints(&c, Origin::kSimulated, off, kCellPoints, "kernels take other times there");
   return c;
 }
 
@@ -123,7 +123,7 @@ Claim MemoryClaim(const std::vector<VocabularyCell>& cells, const Measured& of,
   std::vector<ComparedCell> compared;
   for (const VocabularyCell* cell : CellsOf(cells, of, named.system)) {
     compared.push_back(
-        {Place(*cell), cell->published.memory, Gibibytes(cell->as_collectives.memory)});
+        {CellPlace(*cell), cell->published.memory, Gibibytes(cell->as_collectives.memory)});
   }
   c.origin = Origin::kSimulated;
   MetWithinErrors(&c, ErrorsOf(compared), kMemoryOff, why);
@@ -139,7 +139,8 @@ Claim OrderClaim(const std::vector<VocabularyCell>& cells) {
   for (const VocabularyCell& a : cells) {
     for (const VocabularyCell& b : cells) {
       const double published = a.published.mfu - b.published.mfu;
-      const bool comparable = a.published.run.table == kPaper.table && Place(a) == Place(b) &&
+      const bool comparable = a.published.run.table == kPaper.table &&
+                              CellPlace(a) == CellPlace(b) &&
                               a.published.run.table == b.published.run.table;
       if (!comparable || published <= 0) continue;
       ++pairs;
@@ -262,7 +263,7 @@ Table VocabularyTable(const std::vector<VocabularyCell>& cells) {
     t.AddRow({Label(p.run.table), Label(p.run.devices), Label(static_cast<double>(p.run.tokens)),
               Label(p.system), Label(static_cast<double>(p.vocabulary)),
               Published(p.mfu, p.run.tag), Simulated(Mfu(c, c.as_collectives)),
-              Computed(Off(c, c.as_collectives)),
+              Computed(OffOf(c, c.as_collectives)),
               c.told.has_value() ? Simulated(Mfu(c, *c.told)) : Missing("not told"),
               Simulated(Mfu(c, c.as_messages)), Published(p.memory, p.run.tag),
               Simulated(Gibibytes(c.as_collectives.memory))});

@@ -49,7 +49,7 @@ void ForEachPair(const AttentionCall& call, const Body& body) {
   }
 }
 
-double Dot(const Tensor& a, int64_t at_a, const Tensor& b, int64_t at_b, int64_t n) {
+double DotAt(const Tensor& a, int64_t at_a, const Tensor& b, int64_t at_b, int64_t n) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += double{a.f32()[at_a + i]} * b.f32()[at_b + i];
   return sum;
@@ -58,7 +58,7 @@ double Dot(const Tensor& a, int64_t at_a, const Tensor& b, int64_t at_b, int64_t
 double Probability(const AttentionCall& call, const Tensor& q, const Tensor& kv, const Tensor& lse,
                    const Pair& at) {
   const double scale = 1 / std::sqrt(static_cast<double>(call.head_size));
-  return std::exp(scale * Dot(q, at.q, kv, at.k, call.head_size) - lse.f32()[at.lse]);
+  return std::exp(scale * DotAt(q, at.q, kv, at.k, call.head_size) - lse.f32()[at.lse]);
 }
 
 }  // namespace
@@ -81,8 +81,8 @@ GradientRoundings AttentionGradientRoundings(const AttentionCall& call, const Te
   Terms dq(q.size()), dkv(kv.size());
   ForEachPair(call, [&](const Pair& at) {
     const double p = Probability(call, q, kv, lse, at);
-    const double dp = Dot(dout, at.out, kv, at.v, value_size),
-                 mean = Dot(dout, at.out, out, at.out, value_size);
+    const double dp = DotAt(dout, at.out, kv, at.v, value_size),
+                 mean = DotAt(dout, at.out, out, at.out, value_size);
     const double ds = scale * p * (dp - mean);
     for (int64_t d = 0; d < size; ++d) {
       dq.Add(at.q + d, ds * kv.f32()[at.k + d]);

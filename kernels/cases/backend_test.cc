@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cases/backend_fixture.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/simd.h"
 
 namespace pipelab {
 namespace {

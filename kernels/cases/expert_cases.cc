@@ -10,7 +10,7 @@
 namespace pipelab {
 namespace {
 
-using Run = std::function<void(Backend*, const Tensors&)>;
+using ExpertRun = std::function<void(Backend*, const Tensors&)>;
 
 // The last five tensors of a case that takes a routing: its logits, of which the reference makes
 // it, and its own.
@@ -32,7 +32,7 @@ Routing RoutingOf(const Tensors& t) {
   return {t[n - 4], t[n - 3], t[n - 2], t[n - 1]};
 }
 
-Run Prepared(const RouterShape& s) {
+ExpertRun Prepared(const RouterShape& s) {
   return [s](Backend* be, const Tensors& t) { be->experts().Route(s, LogitsOf(t), RoutingOf(t)); };
 }
 
@@ -46,7 +46,7 @@ Routing NewRouting(Backend* be, const RouterShape& s, const Tensor& weights) {
 }
 
 // What a case says, without its tensors.
-KernelCase CaseOf(const char* kernel, const ExpertShape& e, Run run, int64_t terms) {
+KernelCase ExpertCaseOf(const char* kernel, const ExpertShape& e, ExpertRun run, int64_t terms) {
   const RouterShape& s = e.router;
   KernelCase c;
   c.name = absl::StrCat(kernel, "/", s.samples, "x", s.tokens, "/", s.chosen, "of", s.experts, "+",
@@ -63,7 +63,7 @@ KernelCase CaseOf(const char* kernel, const ExpertShape& e, Run run, int64_t ter
 // Where choices go is seen in the rows that go there.
 void AddRoutes(const ExpertShape& e, std::vector<KernelCase>* cases) {
   const RouterShape s = e.router;
-  KernelCase c = CaseOf(
+  KernelCase c = ExpertCaseOf(
       "Route", e,
       [s](Backend* be, const Tensors& t) {
         const Routing routing = NewRouting(be, s, t[2]);
@@ -81,7 +81,7 @@ void AddRoutes(const ExpertShape& e, std::vector<KernelCase>* cases) {
 
   // Weights are sums of scores below 1 over others' sums, so their slopes are the gradient's.
   constexpr float kBalance = 0.3f;
-  KernelCase gradient = CaseOf(
+  KernelCase gradient = ExpertCaseOf(
       "RouteGradient", e,
       [s](Backend* be, const Tensors& t) {
         be->experts().RouteGradient(s, t[0], LogitsOf(t), RoutingOf(t), kBalance, t[1]);
@@ -101,9 +101,10 @@ void AddRest(const ExpertShape& e, std::vector<KernelCase>* cases) {
   const RouterShape s = e.router;
   const int64_t rows = s.rows() * s.choices(), f = e.inner, c = e.width;
   const Shape tokens{s.rows(), c}, all{rows, c}, inner{rows, f}, weights{s.groups(), c, f};
-  const auto add = [&](const char* kernel, std::vector<CaseTensor> tensors, Run run, int64_t terms,
-                       std::vector<size_t> floats, double numbers, double flops = 0) {
-    KernelCase it = CaseOf(kernel, e, std::move(run), terms);
+  const auto add = [&](const char* kernel, std::vector<CaseTensor> tensors, ExpertRun run,
+                       int64_t terms, std::vector<size_t> floats, double numbers,
+                       double flops = 0) {
+    KernelCase it = ExpertCaseOf(kernel, e, std::move(run), terms);
     const size_t own = tensors.size();
     it.tensors = WithRouting(std::move(tensors), s);
     it.prepare = Prepared(s);

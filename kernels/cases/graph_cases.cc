@@ -76,11 +76,11 @@ void FillIndex(const BlockShape& s, const GraphIndex& index) {
   index.back_offsets_S1.i32()[s.sources] = place;
 }
 
-using Run = std::function<void(GraphKernels*, const GraphIndex&, const Tensors&)>;
+using GraphRun = std::function<void(GraphKernels*, const GraphIndex&, const Tensors&)>;
 
 // One with an index; sums of `terms` numbers.
-KernelCase CaseOf(const char* kernel, const BlockShape& s, std::vector<CaseTensor> tensors,
-                  int64_t terms, double numbers, Run run) {
+KernelCase GraphCaseOf(const char* kernel, const BlockShape& s, std::vector<CaseTensor> tensors,
+                       int64_t terms, double numbers, GraphRun run) {
   KernelCase c;
   c.name = absl::StrCat(kernel, "/", s.sources, "->", s.targets, "/", s.Edges(), "edges/", s.width,
                         "/", s.heads, "heads");
@@ -103,17 +103,17 @@ void AddAggregates(const BlockShape& s, std::vector<KernelCase>* cases) {
   for (const auto& [name, mode] : {std::pair{"Sum", AggregateMode::kSum},
                                    {"Mean", AggregateMode::kMean},
                                    {"SelfAndSum", AggregateMode::kSelfAndSum}}) {
-    cases->push_back(CaseOf(absl::StrCat("Aggregate", name).c_str(), s, {{x}, {y, kOut}},
-                            s.most_degree + 2, numbers,
-                            [mode = mode](GraphKernels* g, const GraphIndex& i, const Tensors& t) {
-                              g->Aggregate(i, mode, t[0], t[1]);
-                            }));
+    cases->push_back(
+        GraphCaseOf(absl::StrCat("Aggregate", name).c_str(), s, {{x}, {y, kOut}}, s.most_degree + 2,
+                    numbers, [mode = mode](GraphKernels* g, const GraphIndex& i, const Tensors& t) {
+                      g->Aggregate(i, mode, t[0], t[1]);
+                    }));
     cases->back().in_bfloat16 = CaseInBFloat16{};
-    cases->push_back(CaseOf(absl::StrCat("AggregateGradient", name).c_str(), s, {{y}, {x, kOut}},
-                            s.Edges() + 2, numbers,
-                            [mode = mode](GraphKernels* g, const GraphIndex& i, const Tensors& t) {
-                              g->AggregateGradient(i, mode, t[0], t[1]);
-                            }));
+    cases->push_back(GraphCaseOf(
+        absl::StrCat("AggregateGradient", name).c_str(), s, {{y}, {x, kOut}}, s.Edges() + 2,
+        numbers, [mode = mode](GraphKernels* g, const GraphIndex& i, const Tensors& t) {
+          g->AggregateGradient(i, mode, t[0], t[1]);
+        }));
     cases->back().in_bfloat16 = CaseInBFloat16{};
   }
 }
@@ -121,15 +121,15 @@ void AddAggregates(const BlockShape& s, std::vector<KernelCase>* cases) {
 void AddRows(const BlockShape& s, std::vector<KernelCase>* cases) {
   const Shape x{s.sources, s.width}, y{s.targets, s.width};
   const CaseTensor ids{{s.targets}, TensorRole::kInput, 1, false, static_cast<int32_t>(s.sources)};
-  KernelCase c = CaseOf(
+  KernelCase c = GraphCaseOf(
       "GatherRows", s, {ids, {x}, {y, kOut}}, 1, 2.0 * s.targets * s.width,
       [](GraphKernels* g, const GraphIndex&, const Tensors& t) { g->Gather(t[0], t[1], t[2]); });
   c.in_bfloat16 = CaseInBFloat16{{}, 0};
   cases->push_back(c);
-  KernelCase d = CaseOf("DropRows", s, {ids, {y}, {y, kOut}}, 1, 2.0 * s.targets * s.width,
-                        [](GraphKernels* g, const GraphIndex&, const Tensors& t) {
-                          g->DropRows(t[0], {0.3f, CounterRng(3, "rows"), 5}, t[1], t[2]);
-                        });
+  KernelCase d = GraphCaseOf("DropRows", s, {ids, {y}, {y, kOut}}, 1, 2.0 * s.targets * s.width,
+                             [](GraphKernels* g, const GraphIndex&, const Tensors& t) {
+                               g->DropRows(t[0], {0.3f, CounterRng(3, "rows"), 5}, t[1], t[2]);
+                             });
   d.in_bfloat16 = CaseInBFloat16{};
   cases->push_back(d);
 }
@@ -137,18 +137,20 @@ void AddRows(const BlockShape& s, std::vector<KernelCase>* cases) {
 void AddHeads(const BlockShape& s, std::vector<KernelCase>* cases) {
   const Shape x{s.sources, s.width}, w{s.width}, y{s.sources, s.heads};
   const double numbers = double(s.sources) * s.width;
-  cases->push_back(CaseOf("HeadProducts", s, {{x}, {w}, {y, kOut}}, s.width / s.heads + 1, numbers,
-                          [](GraphKernels* g, const GraphIndex&, const Tensors& t) {
-                            g->HeadProducts(t[0], t[1], t[2]);
-                          }));
-  cases->push_back(CaseOf("HeadProductsInputGradient", s, {{y}, {w}, {x, kAdded}}, 2, 2 * numbers,
-                          [](GraphKernels* g, const GraphIndex&, const Tensors& t) {
-                            g->HeadProductsInputGradient(t[0], t[1], t[2]);
-                          }));
-  cases->push_back(CaseOf("HeadProductsWeightGradient", s, {{x}, {y}, {w, kAdded}}, s.sources + 1,
-                          numbers, [](GraphKernels* g, const GraphIndex&, const Tensors& t) {
-                            g->HeadProductsWeightGradient(t[0], t[1], t[2]);
-                          }));
+  cases->push_back(GraphCaseOf("HeadProducts", s, {{x}, {w}, {y, kOut}}, s.width / s.heads + 1,
+                               numbers, [](GraphKernels* g, const GraphIndex&, const Tensors& t) {
+                                 g->HeadProducts(t[0], t[1], t[2]);
+                               }));
+  cases->push_back(GraphCaseOf("HeadProductsInputGradient", s, {{y}, {w}, {x, kAdded}}, 2,
+                               2 * numbers,
+                               [](GraphKernels* g, const GraphIndex&, const Tensors& t) {
+                                 g->HeadProductsInputGradient(t[0], t[1], t[2]);
+                               }));
+  cases->push_back(GraphCaseOf("HeadProductsWeightGradient", s, {{x}, {y}, {w, kAdded}},
+                               s.sources + 1, numbers,
+                               [](GraphKernels* g, const GraphIndex&, const Tensors& t) {
+                                 g->HeadProductsWeightGradient(t[0], t[1], t[2]);
+                               }));
 }
 
 void AddAttention(const BlockShape& s, std::vector<KernelCase>* cases) {
@@ -157,41 +159,42 @@ void AddAttention(const BlockShape& s, std::vector<KernelCase>* cases) {
       x{s.sources, s.width}, y{s.targets, s.width};
   const double numbers = double(s.Edges()) * s.width;
   // Exponents below 16 err by as many roundings more; FastExp by four.
-  KernelCase softmax =
-      CaseOf("EdgeSoftmax", s, {{source}, {target}, {a, kOut}}, s.most_degree + 24,
-             3.0 * s.Edges() * s.heads, [](GraphKernels* g, const GraphIndex& i, const Tensors& t) {
-               g->EdgeSoftmax(i, kSlope, t[0], t[1], t[2]);
-             });
+  KernelCase softmax = GraphCaseOf("EdgeSoftmax", s, {{source}, {target}, {a, kOut}},
+                                   s.most_degree + 24, 3.0 * s.Edges() * s.heads,
+                                   [](GraphKernels* g, const GraphIndex& i, const Tensors& t) {
+                                     g->EdgeSoftmax(i, kSlope, t[0], t[1], t[2]);
+                                   });
   softmax.error_model = ErrorModel::kSmooth;
   cases->push_back(softmax);
   // a is not of this softmax, but as large: differences of sums of `degree` terms, and sums of
   // these.
-  KernelCase back = CaseOf("EdgeSoftmaxGradient", s,
-                           {{source},
-                            {target},
-                            {a, TensorRole::kInput, 0.5, true},
-                            {a, kAdded},
-                            {source, kOut},
-                            {target, kOut}},
-                           s.Edges() + 2 * s.most_degree, 5.0 * s.Edges() * s.heads,
-                           [](GraphKernels* g, const GraphIndex& i, const Tensors& t) {
-                             g->EdgeSoftmaxGradient(i, kSlope, t[0], t[1], t[2], t[3], t[4], t[5]);
-                           });
+  KernelCase back =
+      GraphCaseOf("EdgeSoftmaxGradient", s,
+                  {{source},
+                   {target},
+                   {a, TensorRole::kInput, 0.5, true},
+                   {a, kAdded},
+                   {source, kOut},
+                   {target, kOut}},
+                  s.Edges() + 2 * s.most_degree, 5.0 * s.Edges() * s.heads,
+                  [](GraphKernels* g, const GraphIndex& i, const Tensors& t) {
+                    g->EdgeSoftmaxGradient(i, kSlope, t[0], t[1], t[2], t[3], t[4], t[5]);
+                  });
   back.error_model = ErrorModel::kSmooth;
   back.magnitude = [s](const Tensors& t) {
     const double degree = static_cast<double>(s.most_degree), most = MaxAbs(t[2]);
     return degree * most * 4.5 * (1 + degree * most);  // 4.5: the largest |da| of these sizes
   };
   cases->push_back(back);
-  cases->push_back(CaseOf("Weighed", s, {{a}, {x}, {y, kOut}}, s.most_degree + 1, numbers,
-                          [](GraphKernels* g, const GraphIndex& i, const Tensors& t) {
-                            g->Weighed(i, t[0], t[1], t[2]);
-                          }));
-  cases->push_back(CaseOf("WeighedGradient", s, {{a}, {x}, {y}, {a, kOut}, {x, kOut}},
-                          std::max(s.Edges(), s.width) + 1, 2 * numbers,
-                          [](GraphKernels* g, const GraphIndex& i, const Tensors& t) {
-                            g->WeighedGradient(i, t[0], t[1], t[2], t[3], t[4]);
-                          }));
+  cases->push_back(GraphCaseOf("Weighed", s, {{a}, {x}, {y, kOut}}, s.most_degree + 1, numbers,
+                               [](GraphKernels* g, const GraphIndex& i, const Tensors& t) {
+                                 g->Weighed(i, t[0], t[1], t[2]);
+                               }));
+  cases->push_back(GraphCaseOf("WeighedGradient", s, {{a}, {x}, {y}, {a, kOut}, {x, kOut}},
+                               std::max(s.Edges(), s.width) + 1, 2 * numbers,
+                               [](GraphKernels* g, const GraphIndex& i, const Tensors& t) {
+                                 g->WeighedGradient(i, t[0], t[1], t[2], t[3], t[4]);
+                               }));
 }
 
 }  // namespace

@@ -222,7 +222,7 @@ TEST_P(BackendTest, RefusesImagesThatDoNotFit) {
   EXPECT_DEATH(backend_->CopyColumns(x, 1, x, 0, 2), "CopyColumns: 2 columns from 1");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, BackendTest, AllBackends(), BackendName);
+INSTANTIATE_TEST_SUITE_P(Images, BackendTest, AllBackends(), BackendName);
 
 }  // namespace
 }  // namespace pipelab

@@ -9,13 +9,13 @@
 namespace pipelab {
 namespace {
 
-using Vector = std::vector<double>;
+using Doubles = std::vector<double>;
 
 // Adam's own recurrence by hand: with a constant gradient g the corrected moments are g and g^2 at
 // every step, so each step moves by the rate against the sign of g.
 TEST(Optimizer, AdamWithAConstantGradientMovesByTheRate) {
-  const Vector g = {0.5, -3};
-  Vector w = {1, 1}, m(2), v(2);
+  const Doubles g = {0.5, -3};
+  Doubles w = {1, 1}, m(2), v(2);
   AdamOptions options;
   options.learning_rate = 0.125f;
   for (int64_t step = 1; step <= 3; ++step) {
@@ -38,10 +38,10 @@ TEST(Optimizer, SgdWithAConstantGradientSumsAGeometricSeries) {
     options.learning_rate = 0.25f;
     options.momentum = 0.5f;
     options.nesterov = nesterov;
-    Vector w = {1}, u = {0};
+    Doubles w = {1}, u = {0};
     double want = 1;
     for (int step = 1; step <= 4; ++step) {
-      reference::Sgd(options, Vector{3}, absl::MakeSpan(w), absl::MakeSpan(u));
+      reference::Sgd(options, Doubles{3}, absl::MakeSpan(w), absl::MakeSpan(u));
       const double velocity = 3 * (1 - std::pow(0.5, step)) / 0.5;
       want -= 0.25 * (nesterov ? 3 + 0.5 * velocity : velocity);
       EXPECT_NEAR(u[0], velocity, 1e-12);
@@ -51,8 +51,8 @@ TEST(Optimizer, SgdWithAConstantGradientSumsAGeometricSeries) {
   SgdOptions plain;
   plain.learning_rate = 0.5f;
   plain.weight_decay = 0.25f;
-  Vector w = {2};
-  reference::Sgd(plain, Vector{3}, absl::MakeSpan(w), {});
+  Doubles w = {2};
+  reference::Sgd(plain, Doubles{3}, absl::MakeSpan(w), {});
   EXPECT_NEAR(w[0], 2 - 0.5 * (3 + 0.25 * 2), 1e-12);
 }
 
@@ -65,10 +65,10 @@ TEST(Optimizer, RmsPropsEpsilonIsWhereTheOptionsSay) {
     options.momentum = 0.5f;
     options.epsilon = 1;
     options.epsilon_inside_root = inside;
-    Vector w = {1}, s = {0}, u = {0};
+    Doubles w = {1}, s = {0}, u = {0};
     double want = 1, velocity = 0;
     for (int step = 1; step <= 3; ++step) {
-      reference::RmsProp(options, Vector{4}, absl::MakeSpan(w), absl::MakeSpan(s),
+      reference::RmsProp(options, Doubles{4}, absl::MakeSpan(w), absl::MakeSpan(s),
                          absl::MakeSpan(u));
       const double squares = 16 * (1 - std::pow(0.75, step));
       velocity = 0.5 * velocity + 4 / (inside ? std::sqrt(squares + 1) : std::sqrt(squares) + 1);

@@ -16,7 +16,7 @@ double LargestWeight(const Int4Book& book, const Tensor& scales) {
   return most * MaxAbs(scales);
 }
 
-KernelCase CaseOf(const QuantizedShape& q, Int4Math math, const char* name) {
+KernelCase QuantizedCaseOf(const QuantizedShape& q, Int4Math math, const char* name) {
   const Int4Shape s = q.shape;
   const Int4Book book = q.normal_float ? NormalFloat4() : SignedInt4();
   KernelCase c;
@@ -48,9 +48,9 @@ KernelCase CaseOf(const QuantizedShape& q, Int4Math math, const char* name) {
 
 void AddQuantizedCases(CaseSize size, std::vector<KernelCase>* cases) {
   for (const QuantizedShape& shape : QuantizedShapes(size)) {
-    cases->push_back(CaseOf(shape, Int4Math::kFloat32, "float32"));
-    cases->push_back(CaseOf(shape, Int4Math::kBFloat16, "bfloat16"));
-    cases->push_back(CaseOf(shape, Int4Math::kInt8, "int8"));
+    cases->push_back(QuantizedCaseOf(shape, Int4Math::kFloat32, "float32"));
+    cases->push_back(QuantizedCaseOf(shape, Int4Math::kBFloat16, "bfloat16"));
+    cases->push_back(QuantizedCaseOf(shape, Int4Math::kInt8, "int8"));
   }
 }
 

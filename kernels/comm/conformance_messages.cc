@@ -14,11 +14,11 @@
 namespace pipelab {
 namespace {
 
-TensorSpec Floats(Shape shape) { return {DataType::kFloat32, std::move(shape)}; }
+TensorSpec FloatSpec(Shape shape) { return {DataType::kFloat32, std::move(shape)}; }
 
 // Messages of a pair arrive in the order of their sends, whatever the order of the waits.
 void OrderOfAPair(const RankRunner& run) {
-  const auto spec = [](int i) { return Floats({1 + i % 5, 3}); };
+  const auto spec = [](int i) { return FloatSpec({1 + i % 5, 3}); };
   run(2, [&](Communicator& comm, Arena& arena) {
     constexpr int kMessages = 200;
     std::vector<Ticket> tickets;
@@ -43,7 +43,7 @@ void OrderOfAPair(const RankRunner& run) {
 
 // A receive says when its message is there, and not before; who waits then does not wait.
 void ArrivalIsSeenWithoutWaiting(const RankRunner& run) {
-  const TensorSpec spec = Floats({1000});
+  const TensorSpec spec = FloatSpec({1000});
   run(2, [&](Communicator& comm, Arena& arena) {
     if (comm.name() == "nccl") return;  // does not know
     const int peer = 1 - comm.rank();
@@ -80,10 +80,10 @@ void AllPairsManyInFlight(const RankRunner& run) {
       for (int i = 0; i < 40; ++i) {
         for (int peer = 0; peer < comm.size(); ++peer) {
           const int64_t in = name(peer, comm.rank(), i), out = name(comm.rank(), peer, i);
-          PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket r, Post(comm, arena, Floats({i}), peer, in));
+          PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket r, Post(comm, arena, FloatSpec({i}), peer, in));
           receives.push_back({r, in});
-          PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket s,
-                                       comm.Send(TestTensor(arena, Floats({i}), out), peer, out));
+          PIPELAB_ASSERT_OK_AND_ASSIGN(
+              Ticket s, comm.Send(TestTensor(arena, FloatSpec({i}), out), peer, out));
           sends.push_back(s);
         }
       }
@@ -146,9 +146,9 @@ void SendToItself(const RankRunner& run) {
   run(2, [&](Communicator& comm, Arena& arena) {
     const int me = comm.rank();
     for (int i = 0; i < 3; ++i) {
-      PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket r, Post(comm, arena, Floats({9}), me, i));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket r, Post(comm, arena, FloatSpec({9}), me, i));
       PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket s,
-                                   comm.Send(TestTensor(arena, Floats({9}), me + i), me, i));
+                                   comm.Send(TestTensor(arena, FloatSpec({9}), me + i), me, i));
       ASSERT_THAT(comm.Wait(s, kPatience), IsOk());
       PIPELAB_ASSERT_OK_AND_ASSIGN(Tensor x, comm.Wait(r, kPatience));
       EXPECT_EQ(FirstDifference(x, me + i), -1);
@@ -161,13 +161,13 @@ void ChargesFollowTheTensor(const RankRunner& run) {
   run(2, [&](Communicator& comm, Arena& arena) {
     const auto held = [&] { return arena.current(MemoryKind::kActivation); };
     if (comm.rank() == 0) {
-      Tensor x = TestTensor(arena, Floats({25}), 1);
+      Tensor x = TestTensor(arena, FloatSpec({25}), 1);
       EXPECT_EQ(held(), Bytes(100));
       PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket s, comm.Send(std::move(x), 1, 0));
       ASSERT_THAT(comm.Wait(s, kPatience), IsOk());
       EXPECT_EQ(held(), Bytes(0));
     } else {
-      PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket r, Post(comm, arena, Floats({25}), 0, 0));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket r, Post(comm, arena, FloatSpec({25}), 0, 0));
       EXPECT_EQ(held(), Bytes(100));
       PIPELAB_ASSERT_OK_AND_ASSIGN(Tensor x, comm.Wait(r, kPatience));
       EXPECT_EQ(held(), Bytes(100)) << "not counted twice";
@@ -193,10 +193,10 @@ void Stress(const RankRunner& run) {
       const Shape shape = {static_cast<int64_t>(rng.Below(3 * round + 2, 300))};
       std::vector<Ticket> sends, receives;
       for (int i = 0; i < count; ++i) {
-        PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket r, Post(comm, arena, Floats(shape), from, i));
+        PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket r, Post(comm, arena, FloatSpec(shape), from, i));
         receives.push_back(r);
         PIPELAB_ASSERT_OK_AND_ASSIGN(
-            Ticket s, comm.Send(TestTensor(arena, Floats(shape), comm.rank() + i), to, i));
+            Ticket s, comm.Send(TestTensor(arena, FloatSpec(shape), comm.rank() + i), to, i));
         sends.push_back(s);
       }
       for (int i = 0; i < count; ++i) {
@@ -205,7 +205,7 @@ void Stress(const RankRunner& run) {
         ASSERT_THAT(comm.Wait(sends[i], kPatience), IsOk());
       }
       if (round % 10 != 0) continue;
-      Tensor sum = TestTensor(arena, Floats(shape), comm.rank());
+      Tensor sum = TestTensor(arena, FloatSpec(shape), comm.rank());
       ASSERT_THAT(comm.AllReduce(sum, everybody, kPatience), IsOk());
       const std::vector<float> sums = HostValues(sum);
       for (int64_t i = 0; i < sum.size(); ++i) {

@@ -35,7 +35,7 @@ absl::Status SystemError(const char* what) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
 }
 
-socklen_t SizeOf(const sockaddr_storage& address) {
+socklen_t AddressSize(const sockaddr_storage& address) {
   return address.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
 }
 
@@ -87,7 +87,7 @@ absl::StatusOr<Listener> ListenAt(sockaddr_storage address) {
   if (address.ss_family == AF_INET6) {
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
   }
-  socklen_t size = SizeOf(address);
+  socklen_t size = AddressSize(address);
   auto* const socket_address = reinterpret_cast<sockaddr*>(&address);
   if (bind(fd, socket_address, size) != 0 || listen(fd, 1024) != 0 ||
       getsockname(fd, socket_address, &size) != 0) {

@@ -15,7 +15,7 @@ namespace {
 
 // A send, receive or collective that has not been waited for. A message's number counts those of
 // its pair.
-struct Operation {
+struct InProcessOperation {
   bool is_send = false;
   bool arrived = false;
   int peer = 0;
@@ -43,7 +43,7 @@ class InProcessCommunicator : public Communicator {
     Pair& pair = world_->pair(rank_, to);
     pair.mail.Push(Envelope{std::move(tensor).Adopt(nullptr), tag});
     world_->parker(to).Unpark();
-    Operation* operation;
+    InProcessOperation* operation;
     const Ticket ticket = operations_.Add(&operation);
     operation->is_send = true;
     operation->peer = to;
@@ -55,7 +55,7 @@ class InProcessCommunicator : public Communicator {
   absl::StatusOr<Ticket> Receive(TensorSpec spec, int from, uint64_t tag,
                                  std::shared_ptr<Charge> charge) override {
     PIPELAB_RETURN_IF_ERROR(CheckCall(from));
-    Operation* operation;
+    InProcessOperation* operation;
     const Ticket ticket = operations_.Add(&operation);
     operation->peer = from;
     operation->number = peers_[from].receives++;
@@ -72,7 +72,7 @@ class InProcessCommunicator : public Communicator {
 
   absl::StatusOr<Tensor> Wait(Ticket ticket, absl::Duration limit) override {
     PIPELAB_RETURN_IF_ERROR(world_->Check());
-    Operation* operation = operations_.Find(ticket);
+    InProcessOperation* operation = operations_.Find(ticket);
     if (operation == nullptr) {
       return absl::InvalidArgumentError(
           absl::StrCat("rank ", rank_, " waits for a ticket that is not under way"));
@@ -87,7 +87,7 @@ class InProcessCommunicator : public Communicator {
 
   bool Arrived(Ticket ticket) override {
     if (!world_->Check().ok()) return true;
-    const Operation* operation = operations_.Find(ticket);
+    const InProcessOperation* operation = operations_.Find(ticket);
     if (operation == nullptr || operation->is_send || operation->collective != nullptr)
       return false;
     return operation->arrived ||
@@ -140,18 +140,19 @@ class InProcessCommunicator : public Communicator {
   absl::StatusOr<Ticket> Begin(CollectiveCall::Result call) {
     if (!call.ok()) return call.status();
     PIPELAB_RETURN_IF_ERROR(world_->Check());
-    Operation* operation;
+    InProcessOperation* operation;
     const Ticket ticket = operations_.Add(&operation);
     operation->collective = *std::move(call);
     return ticket;
   }
 
-  static absl::StatusOr<Tensor> FinishCollective(const Operation& op, absl::Duration limit) {
+  static absl::StatusOr<Tensor> FinishCollective(const InProcessOperation& op,
+                                                 absl::Duration limit) {
     PIPELAB_RETURN_IF_ERROR(op.collective->Finish(limit));
     return Tensor();
   }
 
-  absl::StatusOr<Tensor> FinishSend(const Operation& op, absl::Duration limit) {
+  absl::StatusOr<Tensor> FinishSend(const InProcessOperation& op, absl::Duration limit) {
     if (!world_->rendezvous()) return Tensor();
     const std::atomic<int64_t>& posted = world_->pair(rank_, op.peer).posted;
     PIPELAB_RETURN_IF_ERROR(world_->Await(
@@ -163,7 +164,7 @@ class InProcessCommunicator : public Communicator {
     return Tensor();
   }
 
-  absl::StatusOr<Tensor> FinishReceive(Operation& op, absl::Duration limit) {
+  absl::StatusOr<Tensor> FinishReceive(InProcessOperation& op, absl::Duration limit) {
     if (!op.arrived) {
       SpscQueue<Envelope>& mail = world_->pair(op.peer, rank_).mail;
       PIPELAB_RETURN_IF_ERROR(world_->Await(
@@ -174,7 +175,7 @@ class InProcessCommunicator : public Communicator {
           }));
       // Messages match in order, so those before this one belong to earlier receives.
       while (!op.arrived) {
-        Operation& next = *operations_.Find(peers_[op.peer].posted.Pop());
+        InProcessOperation& next = *operations_.Find(peers_[op.peer].posted.Pop());
         next.envelope = mail.Pop();
         next.arrived = true;
       }
@@ -193,7 +194,7 @@ class InProcessCommunicator : public Communicator {
   const std::shared_ptr<InProcessWorld> world_;
   const int rank_;
   std::vector<Peer> peers_;
-  TicketTable<Operation> operations_;
+  TicketTable<InProcessOperation> operations_;
 };
 
 }  // namespace

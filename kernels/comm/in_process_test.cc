@@ -35,19 +35,19 @@ RankRunner Threads(const InProcessOptions& options) {
   };
 }
 
-struct Param {
+struct InProcessParam {
   ConformanceCase conformance;
   bool rendezvous;
 };
 
-class InProcessConformance : public testing::TestWithParam<Param> {};
+class InProcessConformance : public testing::TestWithParam<InProcessParam> {};
 
 TEST_P(InProcessConformance, Holds) {
   GetParam().conformance.run(Threads({.rendezvous = GetParam().rendezvous}));
 }
 
-std::vector<Param> Params() {
-  std::vector<Param> params;
+std::vector<InProcessParam> InProcessParams() {
+  std::vector<InProcessParam> params;
   for (const ConformanceCase& c : ConformanceCases()) {
     params.push_back({c, false});
     params.push_back({c, true});
@@ -55,8 +55,8 @@ std::vector<Param> Params() {
   return params;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, InProcessConformance, testing::ValuesIn(Params()),
-                         [](const testing::TestParamInfo<Param>& info) {
+INSTANTIATE_TEST_SUITE_P(All, InProcessConformance, testing::ValuesIn(InProcessParams()),
+                         [](const testing::TestParamInfo<InProcessParam>& info) {
                            return info.param.conformance.name +
                                   (info.param.rendezvous ? "Rendezvous" : "Buffered");
                          });

@@ -9,9 +9,9 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "kernels/comm/launch_place.h"  // IWYU pragma: export
 #include "kernels/comm/process_group.h"
 #include "kernels/comm/transport.h"
+#include "tools/base/launch_place.h"  // IWYU pragma: export
 
 namespace pipelab {
 

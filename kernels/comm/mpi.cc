@@ -18,7 +18,7 @@ namespace pipelab {
 namespace {
 
 // A send, receive or collective that has not been waited for.
-struct Operation {
+struct MpiOperation {
   int peer = 0;
   uint64_t tag = 0;
   std::shared_ptr<MpiOutgoing> out;           // send
@@ -49,7 +49,7 @@ class MpiCommunicator final : public Communicator {
     PIPELAB_RETURN_IF_ERROR(SetSpec(tensor, rank_, &head));
     const void* data = tensor.data();
     const int64_t bytes = tensor.bytes();
-    Operation* operation;
+    MpiOperation* operation;
     const Ticket ticket = operations_.Add(&operation);
     operation->peer = to;
     operation->tag = tag;
@@ -60,7 +60,7 @@ class MpiCommunicator final : public Communicator {
   absl::StatusOr<Ticket> Receive(TensorSpec spec, int from, uint64_t tag,
                                  std::shared_ptr<Charge> charge) override {
     PIPELAB_RETURN_IF_ERROR(CheckCall(from));
-    Operation* operation;
+    MpiOperation* operation;
     const Ticket ticket = operations_.Add(&operation);
     const int64_t bytes = NumElements(spec.shape) * SizeOf(spec.type);
     operation->peer = from;
@@ -75,7 +75,7 @@ class MpiCommunicator final : public Communicator {
 
   absl::StatusOr<Tensor> Wait(Ticket ticket, absl::Duration limit) override {
     PIPELAB_RETURN_IF_ERROR(engine_->run().Check());
-    Operation* operation = operations_.Find(ticket);
+    MpiOperation* operation = operations_.Find(ticket);
     if (operation == nullptr) {
       return absl::InvalidArgumentError(
           absl::StrCat("rank ", rank_, " waits for a ticket that is not under way"));
@@ -89,7 +89,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   bool Arrived(Ticket ticket) override {
-    const Operation* operation = operations_.Find(ticket);
+    const MpiOperation* operation = operations_.Find(ticket);
     if (operation == nullptr || operation->in == nullptr) return false;
     return engine_->Look([&] { return operation->in->done; });
   }
@@ -152,19 +152,19 @@ class MpiCommunicator final : public Communicator {
     PIPELAB_RETURN_IF_ERROR(CheckGroup(size(), rank_, group));
     PIPELAB_RETURN_IF_ERROR(engine_->run().Check());
     const int64_t number = begun_[std::vector<int>(group.begin(), group.end())]++;
-    Operation* operation;
+    MpiOperation* operation;
     const Ticket ticket = operations_.Add(&operation);
     operation->collective = std::make_unique<MpiCollective>(engine_.get(), rank_, op, root, group,
                                                             number, data, result, to, from);
     return ticket;
   }
 
-  static absl::StatusOr<Tensor> FinishCollective(const Operation& op, absl::Duration limit) {
+  static absl::StatusOr<Tensor> FinishCollective(const MpiOperation& op, absl::Duration limit) {
     PIPELAB_RETURN_IF_ERROR(op.collective->Finish(limit));
     return Tensor();
   }
 
-  absl::StatusOr<Tensor> FinishSend(const Operation& op, absl::Duration limit) {
+  absl::StatusOr<Tensor> FinishSend(const MpiOperation& op, absl::Duration limit) {
     PIPELAB_RETURN_IF_ERROR(engine_->Await(
         rank_, [&] { return op.out->done; }, limit,
         [&] {
@@ -174,7 +174,7 @@ class MpiCommunicator final : public Communicator {
     return Tensor();
   }
 
-  absl::StatusOr<Tensor> FinishReceive(Operation& op, absl::Duration limit) {
+  absl::StatusOr<Tensor> FinishReceive(MpiOperation& op, absl::Duration limit) {
     PIPELAB_RETURN_IF_ERROR(engine_->Await(
         rank_, [&] { return op.in->done; }, limit,
         [&] {
@@ -199,7 +199,7 @@ class MpiCommunicator final : public Communicator {
   const std::shared_ptr<MpiEngine> engine_;
   const int rank_;
   std::map<std::vector<int>, int64_t> begun_;  // collectives, by group
-  TicketTable<Operation> operations_;
+  TicketTable<MpiOperation> operations_;
 };
 
 class MpiTransport final : public Transport {

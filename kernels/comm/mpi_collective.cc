@@ -27,11 +27,11 @@ uint64_t HashOf(absl::Span<const int> group) {
   return hash;
 }
 
-Tensor Uncharged(const Tensor& tensor) { return Tensor(tensor).Adopt(nullptr); }
+Tensor WithoutCharge(const Tensor& tensor) { return Tensor(tensor).Adopt(nullptr); }
 
 char* BytesOf(const Tensor& tensor) { return static_cast<char*>(tensor.data()); }
 
-void CopyBytes(const void* from, void* to, int64_t bytes) {
+void CopyHostBytes(const void* from, void* to, int64_t bytes) {
   if (from != to && bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 
@@ -48,8 +48,8 @@ MpiCollective::MpiCollective(MpiEngine* engine, int device, CollectiveOp op, int
       me_(static_cast<int>(std::lower_bound(group.begin(), group.end(), device) - group.begin())),
       number_(number),
       hash_(HashOf(group)),
-      data_(Uncharged(data)),
-      result_(Uncharged(result)),
+      data_(WithoutCharge(data)),
+      result_(WithoutCharge(result)),
       to_(to.begin(), to.end()),
       from_(from.begin(), from.end()),
       in_(group.size()),
@@ -205,12 +205,12 @@ absl::Status MpiCollective::Finish(absl::Duration limit) {
       return absl::OkStatus();
     }
     case CollectiveOp::kAllGather:
-      CopyBytes(data_.data(), BytesOf(result_) + me_ * data_.bytes(), data_.bytes());
+      CopyHostBytes(data_.data(), BytesOf(result_) + me_ * data_.bytes(), data_.bytes());
       return absl::OkStatus();
     case CollectiveOp::kAllToAll: {
       const Range own = PartOf(to_, me_, claim_.type);
-      CopyBytes(BytesOf(data_) + own.begin,
-                BytesOf(result_) + PartOf(from_, me_, claim_.type).begin, own.end - own.begin);
+      CopyHostBytes(BytesOf(data_) + own.begin,
+                    BytesOf(result_) + PartOf(from_, me_, claim_.type).begin, own.end - own.begin);
       return absl::OkStatus();
     }
     default:

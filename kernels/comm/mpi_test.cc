@@ -56,18 +56,18 @@ int InBlocks(int device, int size, int processes) {
 }
 int OnTwo(int device, int, int) { return device % 2; }
 
-struct Param {
+struct MpiParam {
   ConformanceCase conformance;
   std::string name;
   Layout layout;
 };
 
-class MpiConformance : public testing::TestWithParam<Param> {};
+class MpiConformance : public testing::TestWithParam<MpiParam> {};
 
 TEST_P(MpiConformance, Holds) { GetParam().conformance.run(Spread(GetParam().layout)); }
 
-std::vector<Param> Params() {
-  std::vector<Param> params;
+std::vector<MpiParam> MpiParams() {
+  std::vector<MpiParam> params;
   for (const ConformanceCase& c : ConformanceCases()) {
     params.push_back({c, "InTurn", InTurn});
     params.push_back({c, "InBlocks", InBlocks});
@@ -76,8 +76,8 @@ std::vector<Param> Params() {
   return params;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MpiConformance, testing::ValuesIn(Params()),
-                         [](const testing::TestParamInfo<Param>& info) {
+INSTANTIATE_TEST_SUITE_P(All, MpiConformance, testing::ValuesIn(MpiParams()),
+                         [](const testing::TestParamInfo<MpiParam>& info) {
                            return info.param.conformance.name + info.param.name;
                          });
 

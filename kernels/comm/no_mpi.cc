@@ -1,8 +1,8 @@
 // JoinMpi of a build without MPI.
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/comm/launch_place.h"
 #include "kernels/comm/mpi.h"
+#include "tools/base/launch_place.h"
 
 namespace pipelab {
 

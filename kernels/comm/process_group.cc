@@ -9,9 +9,9 @@
 #include "kernels/comm/byte_codec.h"
 #include "kernels/comm/follow_up.h"
 #include "kernels/comm/frame_link.h"
-#include "kernels/comm/launch_place.h"
 #include "kernels/comm/process_hub.h"
 #include "kernels/comm/process_meeting.h"
+#include "tools/base/launch_place.h"
 #include "tools/base/secret.h"
 #include "tools/base/status_macros.h"
 

@@ -24,7 +24,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr absl::Duration kLong = absl::Seconds(60);
+constexpr absl::Duration kMinute = absl::Seconds(60);
 
 std::string NewPath() {
   static int count = 0;
@@ -39,7 +39,7 @@ void AsThreads(int size, const Body& body, const ProcessGroupOptions& options = 
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
-      auto group = ProcessGroup::Create(rank, size, FileRendezvous(path, kLong), options);
+      auto group = ProcessGroup::Create(rank, size, FileRendezvous(path, kMinute), options);
       ASSERT_THAT(group, IsOk());
       body(**group);
     });
@@ -54,15 +54,15 @@ TEST(ProcessGroup, Exchanges) {
       EXPECT_EQ(group.clock_offset_ns(), 0) << "one machine, one clock";
       for (int round = 0; round < 3; ++round) {
         const auto text = [&](int rank) { return std::string(1000 * rank + round, 'a' + rank); };
-        PIPELAB_ASSERT_OK_AND_ASSIGN(auto all, group.ToAll(text(group.rank()), kLong));
+        PIPELAB_ASSERT_OK_AND_ASSIGN(auto all, group.ToAll(text(group.rank()), kMinute));
         ASSERT_EQ(all.size(), static_cast<size_t>(size));
         for (int r = 0; r < size; ++r) EXPECT_EQ(all[r], text(r));
-        PIPELAB_ASSERT_OK_AND_ASSIGN(auto few, group.ToFirst(text(group.rank()), kLong));
+        PIPELAB_ASSERT_OK_AND_ASSIGN(auto few, group.ToFirst(text(group.rank()), kMinute));
         EXPECT_EQ(few, group.rank() == 0 ? all : std::vector<std::string>());
         PIPELAB_ASSERT_OK_AND_ASSIGN(std::string first,
-                                     group.FromFirst(group.rank() == 0 ? "it\0is" : "no", kLong));
+                                     group.FromFirst(group.rank() == 0 ? "it\0is" : "no", kMinute));
         EXPECT_EQ(first, "it\0is");
-        ASSERT_THAT(group.Meet(kLong), IsOk());
+        ASSERT_THAT(group.Meet(kMinute), IsOk());
       }
     });
   }
@@ -71,7 +71,7 @@ TEST(ProcessGroup, Exchanges) {
 TEST(ProcessGroup, LargeTexts) {
   AsThreads(3, [](ProcessGroup& group) {
     const std::string mine(3'000'000 + group.rank(), static_cast<char>('0' + group.rank()));
-    PIPELAB_ASSERT_OK_AND_ASSIGN(auto all, group.ToAll(mine, kLong));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(auto all, group.ToAll(mine, kMinute));
     for (int r = 0; r < 3; ++r) {
       EXPECT_EQ(all[r], std::string(3'000'000 + r, static_cast<char>('0' + r)));
     }
@@ -81,14 +81,14 @@ TEST(ProcessGroup, LargeTexts) {
 // Of errors of several the lowest rank's is everybody's, and the group goes on.
 TEST(ProcessGroup, AgreesOnAnError) {
   AsThreads(4, [](ProcessGroup& group) {
-    EXPECT_THAT(group.Agree(absl::OkStatus(), kLong), IsOk());
+    EXPECT_THAT(group.Agree(absl::OkStatus(), kMinute), IsOk());
     const absl::Status own =
         group.rank() % 2 == 1 ? absl::DataLossError(absl::StrCat("file ", group.rank(), " is bad"))
                               : absl::OkStatus();
-    const absl::Status agreed = group.Agree(own, kLong);
+    const absl::Status agreed = group.Agree(own, kMinute);
     EXPECT_THAT(agreed, StatusIs(absl::StatusCode::kDataLoss, "rank 1 of 4: file 1 is bad"));
     EXPECT_EQ(IsFollowUp(agreed), group.rank() != 1);
-    EXPECT_THAT(group.Agree(absl::OkStatus(), kLong), IsOk());
+    EXPECT_THAT(group.Agree(absl::OkStatus(), kMinute), IsOk());
   });
 }
 
@@ -98,7 +98,7 @@ TEST(ProcessGroup, AnErrorEndsTheRunForAll) {
       for (int round = 0; round < 3; ++round) {
         const auto run = group.BeginRun();
         EXPECT_THAT(run->Check(), IsOk());
-        ASSERT_THAT(group.Meet(kLong), IsOk());
+        ASSERT_THAT(group.Meet(kMinute), IsOk());
         const std::string reason = absl::StrCat("disk ", round, " is gone");
         if (group.rank() == culprit) {
           const absl::Status own = run->Fail(absl::DataLossError(reason));
@@ -111,7 +111,7 @@ TEST(ProcessGroup, AnErrorEndsTheRunForAll) {
         const absl::Status late = run->Fail(absl::InternalError("later"));
         EXPECT_THAT(late, StatusIs(absl::StatusCode::kDataLoss, reason));
         EXPECT_TRUE(IsFollowUp(late));
-        ASSERT_THAT(group.Meet(kLong), IsOk()) << "the group goes on";
+        ASSERT_THAT(group.Meet(kMinute), IsOk()) << "the group goes on";
       }
     });
   }
@@ -124,11 +124,11 @@ TEST(ProcessGroup, OneErrorWins) {
   for (int round = 0; round < 5; ++round) {
     AsThreads(5, [&](ProcessGroup& group) {
       const auto run = group.BeginRun();
-      ASSERT_THAT(group.Meet(kLong), IsOk());
+      ASSERT_THAT(group.Meet(kMinute), IsOk());
       const absl::Status s = run->Fail(absl::InternalError(absl::StrCat("of ", group.rank())));
       messages[group.rank()] = std::string(s.message());
       own[group.rank()] = !IsFollowUp(s);
-      ASSERT_THAT(group.Meet(kLong), IsOk());
+      ASSERT_THAT(group.Meet(kMinute), IsOk());
     });
     int winners = 0;
     for (int r = 0; r < 5; ++r) {
@@ -147,25 +147,25 @@ TEST(ProcessGroup, NamesThoseThatDoNotCome) {
   ProcessGroupOptions options;
   options.start_limit = absl::Milliseconds(300);
   std::thread one([&] {
-    EXPECT_THAT(ProcessGroup::Create(1, 4, FileRendezvous(path, kLong), {}),
+    EXPECT_THAT(ProcessGroup::Create(1, 4, FileRendezvous(path, kMinute), {}),
                 StatusIs(absl::StatusCode::kUnavailable, HasSubstr("rank 0 of 4 is gone")))
         << "it has met process 0, which then gave up";
   });
-  EXPECT_THAT(ProcessGroup::Create(0, 4, FileRendezvous(path, kLong), options),
+  EXPECT_THAT(ProcessGroup::Create(0, 4, FileRendezvous(path, kMinute), options),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
                        "rank 0 waited 300ms for rank 2, 3 of 4 to connect"));
   one.join();
   EXPECT_THAT(ProcessGroup::Create(1, 2, FileRendezvous(path, absl::Milliseconds(50)), options),
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("rank 0 to write it")));
-  EXPECT_THAT(ProcessGroup::Create(2, 2, FileRendezvous(path, kLong), options),
+  EXPECT_THAT(ProcessGroup::Create(2, 2, FileRendezvous(path, kMinute), options),
               StatusIs(absl::StatusCode::kInvalidArgument, "process 2 of 2"));
 }
 
 TEST(ProcessGroup, AnotherRunsFileIsRefused) {
   const std::string path = NewPath();
-  const Rendezvous first = FileRendezvous(path, kLong);
+  const Rendezvous first = FileRendezvous(path, kMinute);
   ASSERT_THAT(first(0, "elsewhere"), IsOk());
-  EXPECT_THAT(ProcessGroup::Create(0, 1, FileRendezvous(path, kLong), {}),
+  EXPECT_THAT(ProcessGroup::Create(0, 1, FileRendezvous(path, kMinute), {}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(path)));
 }
 
@@ -178,14 +178,14 @@ TEST(ProcessGroup, ALimitNamesWhoIsMissing) {
       EXPECT_THAT(group.FromFirst("", absl::Milliseconds(100)),
                   StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("for rank 0")));
     }
-    ASSERT_THAT(group.Meet(kLong), IsOk());
+    ASSERT_THAT(group.Meet(kMinute), IsOk());
   });
 }
 
 TEST(ProcessGroup, WhoHasLeftIsNotWaitedFor) {
   AsThreads(3, [](ProcessGroup& group) {
     if (group.rank() == 1) return;
-    EXPECT_THAT(group.Meet(kLong), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("left")));
+    EXPECT_THAT(group.Meet(kMinute), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("left")));
   });
 }
 
@@ -208,7 +208,7 @@ void AsProcesses(int size, const std::function<bool(ProcessGroup&)>& body,
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      auto group = ProcessGroup::Create(rank, size, FileRendezvous(path, kLong), options);
+      auto group = ProcessGroup::Create(rank, size, FileRendezvous(path, kMinute), options);
       _exit(group.ok() && body(**group) ? 0 : 1);
     }
     children.push_back(child);
@@ -233,13 +233,13 @@ TEST(KilledProcess, IsNamedWithWhatItDid) {
                 [&](ProcessGroup& group) {
                   const auto run = group.BeginRun();
                   group.SetWhereabouts(5, [] { return "device 5 is in 1F3"; });
-                  if (!group.Meet(kLong).ok()) return false;
+                  if (!group.Meet(kMinute).ok()) return false;
                   if (group.rank() == victim) {
                     std::this_thread::sleep_for(std::chrono::milliseconds(100));
                     raise(SIGKILL);
                   }
                   const auto begin = std::chrono::steady_clock::now();
-                  const bool waits = group.Meet(kLong).message() == message;
+                  const bool waits = group.Meet(kMinute).message() == message;
                   while (!run->ended()) std::this_thread::yield();
                   const bool soon =
                       std::chrono::steady_clock::now() - begin < std::chrono::seconds(5);
@@ -265,7 +265,7 @@ TEST(KilledProcess, EndsPrograms) {
     };
     AsProcesses(3,
                 [&](ProcessGroup& group) {
-                  if (!group.Meet(kLong).ok()) return false;
+                  if (!group.Meet(kMinute).ok()) return false;
                   if (group.rank() == victim) {
                     std::this_thread::sleep_for(std::chrono::milliseconds(50));
                     raise(SIGKILL);
@@ -291,7 +291,7 @@ TEST(KilledProcess, IsTheReasonOfATermination) {
   };
   AsProcesses(2,
               [&](ProcessGroup& group) {
-                if (!group.Meet(kLong).ok()) return false;
+                if (!group.Meet(kMinute).ok()) return false;
                 if (group.rank() == 1) {
                   std::this_thread::sleep_for(std::chrono::milliseconds(50));
                   raise(SIGKILL);

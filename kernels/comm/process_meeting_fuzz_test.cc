@@ -9,7 +9,7 @@
 namespace pipelab {
 namespace {
 
-std::string FrameOf(uint8_t kind, const std::string& bytes) {
+std::string WholeFrame(uint8_t kind, const std::string& bytes) {
   std::string frame;
   ByteWriter(&frame).Int(static_cast<int64_t>(bytes.size())).Raw(&kind, 1);
   return frame + bytes;
@@ -19,7 +19,7 @@ TEST(ProcessMeetingFuzz, Mutations) {
   std::string hello;
   ByteWriter(&hello).Int(3).Text("0123456789abcdef0123456789abcdef");
   RunMutations(
-      {FrameOf(1, hello), FrameOf(3, "") + FrameOf(4, "text") + FrameOf(1, hello),
+      {WholeFrame(1, hello), WholeFrame(3, "") + WholeFrame(4, "text") + WholeFrame(1, hello),
        " nowhere: a 79 1 k", "0123456789abcdef machine-1 40123 10.0.0.1 fd00::1 127.0.0.1"},
       20000);
 }

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "kernels/batch_norm_kernels.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/simd.h"
 
 namespace pipelab {
 namespace cpu {

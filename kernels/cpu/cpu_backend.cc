@@ -26,7 +26,7 @@ int64_t PanelRows(int64_t n) {
 }
 
 // Numbers of a part of an elementwise pass, which threads share.
-constexpr int64_t kPart = int64_t{1} << 15;
+constexpr int64_t kNumbersPerPart = int64_t{1} << 15;
 
 class CpuBackend final : public Backend {
  public:
@@ -138,12 +138,12 @@ class CpuBackend final : public Backend {
   }
 
   void DoRelu(const Tensor& x, const Tensor& y) override {
-    team_.Run(x.size(), kPart, [&](int64_t begin, int64_t end) {
+    team_.Run(x.size(), kNumbersPerPart, [&](int64_t begin, int64_t end) {
       cpu::ReluForward(Data(x) + begin, end - begin, Data(y) + begin);
     });
   }
   void DoReluGradient(const Tensor& dy, const Tensor& y, const Tensor& dx) override {
-    team_.Run(dy.size(), kPart, [&](int64_t begin, int64_t end) {
+    team_.Run(dy.size(), kNumbersPerPart, [&](int64_t begin, int64_t end) {
       cpu::ReluBackward(Data(dy) + begin, Data(y) + begin, end - begin, Data(dx) + begin);
     });
   }
@@ -166,7 +166,7 @@ class CpuBackend final : public Backend {
     }
   }
   void DoAdd(const Tensor& a, const Tensor& b, const Tensor& y) override {
-    team_.Run(a.size(), kPart, [&](int64_t begin, int64_t end) {
+    team_.Run(a.size(), kNumbersPerPart, [&](int64_t begin, int64_t end) {
       cpu::AddVectors(Data(a) + begin, Data(b) + begin, end - begin, Data(y) + begin);
     });
   }

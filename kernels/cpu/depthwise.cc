@@ -1,6 +1,6 @@
 #include "kernels/cpu/depthwise.h"
 
-#include "kernels/cpu/simd.h"
+#include "kernels/simd.h"
 
 namespace pipelab {
 namespace cpu {

@@ -17,7 +17,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/elementwise.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/simd.h"
 #include "tools/base/rng.h"
 
 namespace pipelab {

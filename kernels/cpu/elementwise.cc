@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "kernels/cpu/simd.h"
+#include "kernels/simd.h"
 
 namespace pipelab {
 namespace cpu {

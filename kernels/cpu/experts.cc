@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/cpu/simd.h"
 #include "kernels/expert_kernels.h"
+#include "kernels/simd.h"
 
 namespace pipelab {
 namespace cpu {

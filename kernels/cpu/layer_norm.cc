@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/rows.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/simd.h"
 
 namespace pipelab {
 namespace cpu {

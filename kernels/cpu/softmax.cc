@@ -3,18 +3,18 @@
 #include <cstdint>
 
 #include "kernels/cpu/rows.h"
-#include "kernels/cpu/simd.h"
 #include "kernels/loss_kernels.h"
+#include "kernels/simd.h"
 
 namespace pipelab {
 namespace cpu {
 namespace {
 
 // Of a tile of `columns`, those that a row sees: [begin, begin + count).
-struct Columns {
+struct ColumnRange {
   int64_t begin, count;
 };
-PIPELAB_INLINE Columns Seen(int64_t row, int64_t columns, int64_t causal_from, int64_t window) {
+PIPELAB_INLINE ColumnRange Seen(int64_t row, int64_t columns, int64_t causal_from, int64_t window) {
   const int64_t end = std::max<int64_t>(0, std::min(columns, causal_from + row + 1));
   const int64_t begin =
       window == 0 ? 0 : std::min(end, std::max<int64_t>(0, causal_from + row + 1 - window));
@@ -42,7 +42,7 @@ PIPELAB_INLINE float ExpRow(const float* row, int64_t n, int64_t computed, float
 PIPELAB_SIMD void SoftmaxTile(float* scores, int64_t m, int64_t c, int64_t causal_from,
                               int64_t window, float* most, float* sum, float* fade) {
   for (int64_t i = 0; i < m; ++i, scores += c) {
-    const Columns seen = Seen(i, c, causal_from, window);
+    const ColumnRange seen = Seen(i, c, causal_from, window);
     if (seen.count == 0) {
       std::fill(scores, scores + c, 0.0f);
       fade[i] = 1.0f;
@@ -72,7 +72,7 @@ PIPELAB_SIMD void SoftmaxTileBackward(float* scores, float* dp, int64_t m, int64
                                       const float* dout, const float* out, int64_t size,
                                       int64_t stride) {
   for (int64_t i = 0; i < m; ++i, scores += c, dp += c, dout += stride, out += stride) {
-    const Columns at = Seen(i, c, causal_from, window);
+    const ColumnRange at = Seen(i, c, causal_from, window);
     float mean = 0;
 #pragma omp simd reduction(+ : mean)
     for (int64_t j = 0; j < size; ++j) mean += dout[j] * out[j];

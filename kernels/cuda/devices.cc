@@ -12,7 +12,7 @@
 #ifdef PIPELAB_CUDA
 #include "kernels/cuda/cuda_device.h"
 #ifndef PIPELAB_NO_NCCL  // tools/gpu/build.sh, whose programs are one process each
-#include "kernels/comm/nccl.h"
+#include "kernels/cuda/nccl.h"
 #endif
 #endif
 

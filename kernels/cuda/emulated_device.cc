@@ -110,7 +110,7 @@ void ForEachProduct(const ConvolutionShape& s, const Visit& visit) {
 }
 
 // As a library does it: sums in float32, rounded once, and workspace written over.
-void Convolution(const ConvolutionCall& call) {
+void RunConvolution(const ConvolutionCall& call) {
   const ConvolutionShape& s = call.shape;
   const Numbers x(call.x, call.bfloat16), w(call.w, call.bfloat16), y(call.y, call.bfloat16);
   std::memset(call.workspace, 0xFF, call.workspace_bytes);
@@ -255,7 +255,7 @@ class EmulatedDevice final : public Device {
         break;
       }
       case WorkKind::kConvolution:
-        Convolution(*static_cast<const ConvolutionCall*>(work.arguments));
+        RunConvolution(*static_cast<const ConvolutionCall*>(work.arguments));
         break;
     }
     return absl::OkStatus();

@@ -13,7 +13,7 @@ namespace pipelab {
 namespace gpu {
 namespace {
 
-Window WindowOf(const PoolingShape& s) {
+Window PoolingWindowOf(const PoolingShape& s) {
   return {s.samples,      s.height,        s.width,        s.out_height(),
           s.out_width(),  s.kernel_height, s.kernel_width, s.stride_height,
           s.stride_width, s.pad_height,    s.pad_width};
@@ -25,26 +25,26 @@ class CudaPoolingKernels final : public PoolingKernels {
 
   void DoMax(const PoolingShape& shape, const Tensor& x_NHWC, const Tensor& y_NHWC) override {
     ByType(x_NHWC, [&](auto at) {
-      MaxPool(*device_, WindowOf(shape), shape.channels, at(x_NHWC), at(y_NHWC));
+      MaxPool(*device_, PoolingWindowOf(shape), shape.channels, at(x_NHWC), at(y_NHWC));
     });
   }
   void DoMaxGradient(const PoolingShape& shape, const Tensor& dy_NHWC, const Tensor& x_NHWC,
                      const Tensor& dx_NHWC) override {
     ByType(x_NHWC, [&](auto at) {
-      MaxPoolGradient(*device_, WindowOf(shape), shape.channels, at(dy_NHWC), at(x_NHWC),
+      MaxPoolGradient(*device_, PoolingWindowOf(shape), shape.channels, at(dy_NHWC), at(x_NHWC),
                       at(dx_NHWC));
     });
   }
   void DoAverage(const PoolingShape& shape, const Tensor& x_NHWC, const Tensor& y_NHWC) override {
     ByType(x_NHWC, [&](auto at) {
-      AveragePool(*device_, WindowOf(shape), shape.channels, shape.count_padding, at(x_NHWC),
+      AveragePool(*device_, PoolingWindowOf(shape), shape.channels, shape.count_padding, at(x_NHWC),
                   at(y_NHWC));
     });
   }
   void DoAverageGradient(const PoolingShape& shape, const Tensor& dy_NHWC,
                          const Tensor& dx_NHWC) override {
     ByType(dy_NHWC, [&](auto at) {
-      AveragePoolGradient(*device_, WindowOf(shape), shape.channels, shape.count_padding,
+      AveragePoolGradient(*device_, PoolingWindowOf(shape), shape.channels, shape.count_padding,
                           at(dy_NHWC), at(dx_NHWC));
     });
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/simd.h"
+#include "kernels/simd.h"
 
 namespace pipelab {
 namespace {
@@ -65,7 +65,7 @@ PIPELAB_INLINE int64_t Nearest(int64_t high, int64_t low, int64_t more, int64_t 
 
 }  // namespace
 
-PIPELAB_SIMD ShiftRange SplitBlock(const float* x, SplitFloats* split) {
+PIPELAB_SIMD ShiftRange SplitDigits(const float* x, SplitFloats* split) {
   int32_t lowest = 255, highest = -1;
   for (int64_t i = 0; i < kDigitBlock; ++i) {
     const uint32_t bits = __builtin_bit_cast(uint32_t, x[i]);

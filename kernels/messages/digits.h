@@ -1,7 +1,7 @@
 // The loops of order-free sums (order_free_sum.h): blocks of 64 float32 as digits of 40 bits.
 //
 //   SplitFloats split;
-//   const ShiftRange range = SplitBlock(x, &split);
+//   const ShiftRange range = SplitDigits(x, &split);
 //   AddDigits(split, first, count, digits);     // digits[count][64]
 //   RoundDigits(first, count, digits, sums);
 //
@@ -34,7 +34,7 @@ struct ShiftRange {
 };
 
 // Of 64 values.
-ShiftRange SplitBlock(const float* x, SplitFloats* split);
+ShiftRange SplitDigits(const float* x, SplitFloats* split);
 // Adds digits [first, first + count) of each number, which are below 2^40. Nothing is carried, so
 // that sums of digits are as free of order as whole numbers are.
 void AddDigits(const SplitFloats& split, int first, int count, int64_t* digits);

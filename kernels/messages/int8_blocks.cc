@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/comm/byte_codec.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/simd.h"
 #include "kernels/tensor/bfloat16.h"
 
 namespace pipelab {

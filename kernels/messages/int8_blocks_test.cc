@@ -21,7 +21,7 @@ namespace pipelab {
 namespace {
 
 using testing::HasSubstr;
-using Vector = std::vector<float>;
+using Floats = std::vector<float>;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -38,7 +38,7 @@ float BFloat16Of(int upper) {
 
 // What the header says, as it says it: the first bfloat16 that is large enough, and a division in
 // double, whose rounding makes no tie of anything else and keeps ties.
-float PlainStep(const Vector& x, int64_t begin, int64_t end) {
+float PlainStep(const Floats& x, int64_t begin, int64_t end) {
   double largest = 0;
   for (int64_t i = begin; i < end; ++i) {
     if (std::isfinite(x[i])) largest = std::max(largest, std::fabs(double{x[i]}));
@@ -57,21 +57,21 @@ float Plain(float x, float step) {
   return static_cast<float>(std::nearbyint(double{x} / step) * step + 0.0);
 }
 
-Vector RoundTrip(absl::Span<const float> x, int64_t block) {
+Floats RoundTrip(absl::Span<const float> x, int64_t block) {
   const auto message = ToInt8Message(x, block);
   EXPECT_THAT(message, IsOk());
   EXPECT_EQ(static_cast<int64_t>(message->size()), Int8MessageBytes(x.size(), block));
-  Vector y(x.size(), -7);
+  Floats y(x.size(), -7);
   EXPECT_THAT(FromInt8Message(*message, absl::MakeSpan(y)), IsOk());
   return y;
 }
 
-bool SameBits(const Vector& a, const Vector& b) {
+bool SameBits(const Floats& a, const Floats& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-void ExpectPlain(const Vector& x, int64_t block) {
-  const Vector y = RoundTrip(x, block);
+void ExpectPlain(const Floats& x, int64_t block) {
+  const Floats y = RoundTrip(x, block);
   const auto n = static_cast<int64_t>(x.size());
   for (int64_t begin = 0; begin < n; begin += block) {
     const int64_t end = std::min(begin + block, n);
@@ -89,9 +89,9 @@ void ExpectPlain(const Vector& x, int64_t block) {
 }
 
 // Values of one magnitude, of many, and any bits at all.
-Vector Values(const std::string& kind, int64_t n) {
+Floats Values(const std::string& kind, int64_t n) {
   const CounterRng rng(3, absl::StrCat(kind, n));
-  Vector x(n);
+  Floats x(n);
   for (int64_t i = 0; i < n; ++i) {
     const float normal = rng.Normal(i);
     const uint32_t bits = rng.Bits(i);
@@ -124,7 +124,7 @@ TEST(Int8Blocks, AsPlainLoopsInDouble) {
 TEST(Int8Blocks, TiesGoToEven) {
   for (int significand = 0; significand < 128; ++significand) {
     const float step = BFloat16Of(0x3f80 + significand);
-    Vector x = {127 * step};
+    Floats x = {127 * step};
     for (int k = -127; k < 127; ++k) {
       const float tie = (static_cast<float>(k) + 0.5f) * step;  // exact
       x.insert(x.end(), {std::nextafter(tie, -kInfinity), tie, std::nextafter(tie, kInfinity)});
@@ -146,7 +146,7 @@ TEST(Int8Blocks, StepsAreSmall) {
 }
 
 TEST(Int8Blocks, WhatIsNotFiniteIsNanAndAlone) {
-  const Vector y = RoundTrip({1, kInfinity, 127, -kInfinity, kNan, -0.0f, -127}, 7);
+  const Floats y = RoundTrip({1, kInfinity, 127, -kInfinity, kNan, -0.0f, -127}, 7);
   for (const int i : {1, 3, 4}) EXPECT_TRUE(std::isnan(y[i]));
   EXPECT_EQ(y[0], 1);
   EXPECT_EQ(y[2], 127);
@@ -156,17 +156,17 @@ TEST(Int8Blocks, WhatIsNotFiniteIsNanAndAlone) {
 }
 
 TEST(Int8Blocks, SameBitsForEveryAlignment) {
-  const Vector x = Values("wide", 700);
+  const Floats x = Values("wide", 700);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string message, ToInt8Message(x, 100));
-  const Vector y = RoundTrip(x, 100);
+  const Floats y = RoundTrip(x, 100);
   for (int shift = 0; shift < 16; ++shift) {
-    Vector moved(shift + x.size());
+    Floats moved(shift + x.size());
     std::copy(x.begin(), x.end(), moved.begin() + shift);
     const absl::Span<float> values = absl::MakeSpan(moved).subspan(shift);
     EXPECT_EQ(*ToInt8Message(values, 100), message);
     const std::string bytes = std::string(shift, 'x') + message;
     EXPECT_THAT(FromInt8Message(absl::string_view(bytes).substr(shift), values), IsOk());
-    EXPECT_TRUE(SameBits(Vector(values.begin(), values.end()), y));
+    EXPECT_TRUE(SameBits(Floats(values.begin(), values.end()), y));
   }
 }
 
@@ -183,7 +183,7 @@ TEST(Int8Blocks, BytesThatAreNoMessage) {
                                               "8-bit messages with blocks of 0 values"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string good, ToInt8Message(Values("normal", 5), 2));
   const auto read = [](const std::string& bytes, size_t values) {
-    Vector y(values);
+    Floats y(values);
     return FromInt8Message(bytes, absl::MakeSpan(y));
   };
   const auto with = [&](size_t at, int value) {

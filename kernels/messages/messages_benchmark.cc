@@ -12,9 +12,9 @@
 
 #include "absl/types/span.h"
 #include "benchmark/benchmark.h"
-#include "kernels/cpu/simd.h"
 #include "kernels/messages/int8_blocks.h"
 #include "kernels/messages/order_free_sum.h"
+#include "kernels/simd.h"
 #include "tools/base/rng.h"
 
 namespace pipelab {

@@ -66,7 +66,7 @@ void OrderFreeSum::AddBlock(const float* x, int64_t n, Block* block) {
     x = own;
   }
   SplitFloats split;
-  ShiftRange range = SplitBlock(x, &split);
+  ShiftRange range = SplitDigits(x, &split);
   if (!range.all_finite()) {
     block->special.resize(kDigitBlock);
     for (int64_t i = 0; i < kDigitBlock; ++i) {
@@ -74,7 +74,7 @@ void OrderFreeSum::AddBlock(const float* x, int64_t n, Block* block) {
       block->special[i] |= special;
       own[i] = special != 0 ? 0.0f : x[i];
     }
-    range = SplitBlock(own, &split);
+    range = SplitDigits(own, &split);
   }
   if (range.all_zero()) return;
   const int first = range.first_digit(), end = range.end_digit();

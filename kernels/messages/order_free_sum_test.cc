@@ -24,10 +24,10 @@ namespace {
 using testing::HasSubstr;
 using Vector = std::vector<float>;
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kMost = std::numeric_limits<float>::max();
-constexpr float kLeast = std::numeric_limits<float>::denorm_min();
+constexpr float kFloatInfinity = std::numeric_limits<float>::infinity();
+constexpr float kFloatNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kMostFloat = std::numeric_limits<float>::max();
+constexpr float kLeastFloat = std::numeric_limits<float>::denorm_min();
 
 uint32_t BitsOf(float x) {
   uint32_t bits;
@@ -69,7 +69,7 @@ class Wide {
 // |sum - x|, where infinity is what would be the next float32: 2^128.
 std::array<int64_t, 11> Distance(Wide sum, float x) {
   if (std::isinf(x)) sum.Add(std::copysign(0x1p104f, x), -1);
-  sum.Add(std::clamp(x, -kMost, kMost), -1);
+  sum.Add(std::clamp(x, -kMostFloat, kMostFloat), -1);
   return sum.Size();
 }
 
@@ -78,7 +78,7 @@ void ExpectNearest(const Vector& terms, float x) {
   Wide sum;
   for (const float term : terms) sum.Add(term, 1);
   const auto own = Distance(sum, x);
-  for (const float to : {-kInfinity, kInfinity}) {
+  for (const float to : {-kFloatInfinity, kFloatInfinity}) {
     const float next = std::nextafter(x, to);
     if (next == x) continue;
     const auto other = Distance(sum, next);
@@ -99,7 +99,8 @@ float Term(const std::string& kind, int64_t t, int64_t i) {
            CounterRng(7, "big").Normal((t - 1) / 2 * 1000 + i);
   }
   if (kind == "subnormal") return x * 1e-39f;
-  if (kind == "huge") return (rng.Bits(i) % 2 == 0 ? 1.0f : -1.0f) * kMost * (1 - rng.Uniform(i));
+  if (kind == "huge")
+    return (rng.Bits(i) % 2 == 0 ? 1.0f : -1.0f) * kMostFloat * (1 - rng.Uniform(i));
   if (kind == "ties") {  // 24 bits, half of the last one, and what is far below that
     const int last = static_cast<int>(CounterRng(7, "last").Below(i, 253)) - 149;
     if (t == 0) return std::ldexp(static_cast<float>((1 << 23) + rng.Below(i, 4)), last);
@@ -180,9 +181,9 @@ TEST(OrderFreeSum, EveryOrderAndGroupingHasTheSameBits) {
     for (const int64_t values : {1, 63, 64, 65, 200}) {
       std::vector<Vector> terms = Terms(kind, 23, values);
       if (values == 65) {  // what is not finite as well
-        terms[3][64] = kInfinity;
-        terms[9][64] = -kInfinity;
-        terms[5][7] = -kNan;
+        terms[3][64] = kFloatInfinity;
+        terms[9][64] = -kFloatInfinity;
+        terms[5][7] = -kFloatNan;
       }
       const OrderFreeSum sum = SumOf(terms);
       const Vector rounded = Rounded(sum);
@@ -197,33 +198,37 @@ TEST(OrderFreeSum, EveryOrderAndGroupingHasTheSameBits) {
 }
 
 TEST(OrderFreeSum, WhatIsNotFinite) {
-  const Vector x = Rounded(SumOf({{kInfinity, -kInfinity, kInfinity, kNan, -0.0f, kMost, kMost},
-                                  {-kMost, 1, -kInfinity, kInfinity, -0.0f, kMost, kMost},
-                                  {1, kLeast, 1, 1, 0.0f, -kMost, 0}}));
-  EXPECT_EQ(Vector(x.begin(), x.begin() + 2), Vector({kInfinity, -kInfinity}));
+  const Vector x = Rounded(SumOf(
+      {{kFloatInfinity, -kFloatInfinity, kFloatInfinity, kFloatNan, -0.0f, kMostFloat, kMostFloat},
+       {-kMostFloat, 1, -kFloatInfinity, kFloatInfinity, -0.0f, kMostFloat, kMostFloat},
+       {1, kLeastFloat, 1, 1, 0.0f, -kMostFloat, 0}}));
+  EXPECT_EQ(Vector(x.begin(), x.begin() + 2), Vector({kFloatInfinity, -kFloatInfinity}));
   for (const int i : {2, 3}) EXPECT_EQ(BitsOf(x[i]), 0x7fc00000u);
   EXPECT_EQ(BitsOf(x[4]), 0u);
-  EXPECT_EQ(x[5], kMost);  // the way led through more
-  EXPECT_EQ(x[6], kInfinity);
+  EXPECT_EQ(x[5], kMostFloat);  // the way led through more
+  EXPECT_EQ(x[6], kFloatInfinity);
   // Half a unit above the largest, and the least below that.
-  EXPECT_EQ(
-      Rounded(SumOf({{kMost, kMost, -kMost}, {0x1p103f, 0x1p103f, -0x1p103f}, {0, -kLeast, 0}})),
-      Vector({kInfinity, kMost, -kInfinity}));
+  EXPECT_EQ(Rounded(SumOf({{kMostFloat, kMostFloat, -kMostFloat},
+                           {0x1p103f, 0x1p103f, -0x1p103f},
+                           {0, -kLeastFloat, 0}})),
+            Vector({kFloatInfinity, kMostFloat, -kFloatInfinity}));
 }
 
 // Half a unit, and the least there is above and below it.
 TEST(OrderFreeSum, TheLastBitDecides) {
-  const Vector x = Rounded(
-      SumOf({{0x1p100f, 0x1p100f, 0x1p100f}, {0x1p76f, 0x1p76f, 0x1p76f}, {0, kLeast, -kLeast}}));
+  const Vector x = Rounded(SumOf({{0x1p100f, 0x1p100f, 0x1p100f},
+                                  {0x1p76f, 0x1p76f, 0x1p76f},
+                                  {0, kLeastFloat, -kLeastFloat}}));
   EXPECT_EQ(x, Vector({0x1p100f, 0x1.000002p100f, 0x1p100f}));
 }
 
 TEST(OrderFreeSum, AsManyVectorsAsThereIsRoomForAndNoMore) {
-  const Vector x = {kMost, kLeast, -1, 0.75f};
+  const Vector x = {kMostFloat, kLeastFloat, -1, 0.75f};
   OrderFreeSum sum = SumOf({x});
   for (int i = 0; i < 22; ++i) EXPECT_THAT(sum.Merge(sum), IsOk());
   EXPECT_EQ(sum.vectors(), OrderFreeSum::kMostVectors);
-  EXPECT_EQ(Rounded(sum), Vector({kInfinity, 0x1p22f * kLeast, -0x1p22f, 0.75f * 0x1p22f}));
+  EXPECT_EQ(Rounded(sum),
+            Vector({kFloatInfinity, 0x1p22f * kLeastFloat, -0x1p22f, 0.75f * 0x1p22f}));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const OrderFreeSum read, OrderFreeSum::FromBytes(sum.ToBytes(), 4));
   EXPECT_EQ(Rounded(read), Rounded(sum));
   const std::string before = sum.ToBytes();
@@ -234,7 +239,7 @@ TEST(OrderFreeSum, AsManyVectorsAsThereIsRoomForAndNoMore) {
   EXPECT_THAT(sum.Merge(SumOf({x})), full);
   EXPECT_EQ(sum.ToBytes(), before);
   // The largest sums of both signs cancel.
-  OrderFreeSum up = SumOf({{kMost}}), down = SumOf({{-kMost}});
+  OrderFreeSum up = SumOf({{kMostFloat}}), down = SumOf({{-kMostFloat}});
   for (int i = 0; i < 21; ++i) {
     EXPECT_THAT(up.Merge(up), IsOk());
     EXPECT_THAT(down.Merge(down), IsOk());
@@ -255,7 +260,7 @@ TEST(OrderFreeSum, OtherSizesAreErrors) {
 }
 
 TEST(OrderFreeSum, BytesThatCannotBe) {
-  const std::string good = SumOf({{1, 2, kNan}, {3, -4, 0}}).ToBytes();
+  const std::string good = SumOf({{1, 2, kFloatNan}, {3, -4, 0}}).ToBytes();
   ASSERT_EQ(good.size(), 16u + 3 + 3 * 8 + 3);
   const auto with = [&](size_t at, char value) {
     std::string bytes = good;

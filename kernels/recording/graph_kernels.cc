@@ -12,11 +12,12 @@ class RecordedGraphs final : public GraphKernels {
  public:
   RecordedGraphs(GraphKernels* of, CallRecord* record) : of_(of), record_(record) {}
   void DoGather(const Tensor& ids, const Tensor& x, const Tensor& y) override {
-    record_->Note("GatherRows", Text(y), 0, {&ids, &y, &y}, [&] { of_->Gather(ids, x, y); });
+    record_->Note("GatherRows", RowsText(y), 0, {&ids, &y, &y}, [&] { of_->Gather(ids, x, y); });
   }
   void DoDropRows(const Tensor& ids, const DropoutMask& mask, const Tensor& x,
                   const Tensor& y) override {
-    record_->Note("DropRows", Text(y), 0, {&ids, &x, &y}, [&] { of_->DropRows(ids, mask, x, y); });
+    record_->Note("DropRows", RowsText(y), 0, {&ids, &x, &y},
+                  [&] { of_->DropRows(ids, mask, x, y); });
   }
   // Rows are read once an edge.
   void DoAggregate(const GraphIndex& index, AggregateMode mode, const Tensor& x,
@@ -31,14 +32,15 @@ class RecordedGraphs final : public GraphKernels {
     record_->AddNumbers(index.num_edges * (RowsOf(dx).columns + 2));
   }
   void DoHeadProducts(const Tensor& x, const Tensor& w, const Tensor& y) override {
-    record_->Note("HeadProducts", Text(x), 0, {&x, &w, &y}, [&] { of_->HeadProducts(x, w, y); });
+    record_->Note("HeadProducts", RowsText(x), 0, {&x, &w, &y},
+                  [&] { of_->HeadProducts(x, w, y); });
   }
   void DoHeadProductsInputGradient(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
-    record_->Note("HeadProductsInputGradient", Text(dx), 0, {&dy, &w, &dx, &dx},
+    record_->Note("HeadProductsInputGradient", RowsText(dx), 0, {&dy, &w, &dx, &dx},
                   [&] { of_->HeadProductsInputGradient(dy, w, dx); });
   }
   void DoHeadProductsWeightGradient(const Tensor& x, const Tensor& dy, const Tensor& dw) override {
-    record_->Note("HeadProductsWeightGradient", Text(x), 0, {&x, &dy, &dw},
+    record_->Note("HeadProductsWeightGradient", RowsText(x), 0, {&x, &dy, &dw},
                   [&] { of_->HeadProductsWeightGradient(x, dy, dw); });
   }
   void DoEdgeSoftmax(const GraphIndex& index, float slope, const Tensor& source,
@@ -66,9 +68,6 @@ class RecordedGraphs final : public GraphKernels {
   }
 
  private:
-  static std::string Text(const Tensor& x) {
-    return absl::StrCat(RowsOf(x).rows, "x", RowsOf(x).columns);
-  }
   static std::string Text(const GraphIndex& index, const Tensor& x) {
     return absl::StrCat(index.num_sources, "->", index.num_targets, "/", index.num_edges, "edges/",
                         RowsOf(x).columns);

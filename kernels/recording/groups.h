@@ -3,10 +3,14 @@
 #define PIPELAB_KERNELS_RECORDING_GROUPS_H_
 
 #include <memory>
+#include <string>
 
 #include "kernels/recording/recording_backend.h"
 
 namespace pipelab {
+
+// The shape of x as a matrix: "32x128".
+std::string RowsText(const Tensor& x);
 
 std::unique_ptr<AttentionKernels> RecordAttention(AttentionKernels* of, CallRecord* record);
 std::unique_ptr<BatchNormKernels> RecordBatchNorm(BatchNormKernels* of, CallRecord* record);

@@ -7,12 +7,13 @@
 #include "kernels/shape_checks.h"
 
 namespace pipelab {
-namespace {
 
-std::string Text(const Tensor& x) {
+std::string RowsText(const Tensor& x) {
   const RowsSize s = RowsOf(x);
   return absl::StrCat(s.rows, "x", s.columns);
 }
+
+namespace {
 
 // What products are taken over: all keys for each query, also where causal ones see the first only,
 // as published counts do.
@@ -33,10 +34,10 @@ double Pairs(const CrossAttentionShape& s) {
          static_cast<double>(s.causal ? s.first_query + s.queries : s.keys);
 }
 // Of products with all pairs: so many of queries and keys, and of values.
-double ProductFlops(const AttentionShape& s, int of_keys, int of_values) {
+double AttentionFlops(const AttentionShape& s, int of_keys, int of_values) {
   return 2.0 * (of_keys + of_values) * Pairs(s) * static_cast<double>(s.heads * s.head_size);
 }
-double ProductFlops(const CrossAttentionShape& s, int of_keys, int of_values) {
+double AttentionFlops(const CrossAttentionShape& s, int of_keys, int of_values) {
   return 2.0 * Pairs(s) * static_cast<double>(of_keys * s.width() + of_values * s.out_width());
 }
 
@@ -59,12 +60,12 @@ class RecordedAttention final : public AttentionKernels {
   RecordedAttention(AttentionKernels* of, CallRecord* record) : of_(of), record_(record) {}
   void DoForward(const AttentionShape& s, const Tensor& qkv, const Tensor& out,
                  const Tensor& lse) override {
-    record_->Note("Attention", Text(s), ProductFlops(s, 1, 1), {&qkv, &out},
+    record_->Note("Attention", Text(s), AttentionFlops(s, 1, 1), {&qkv, &out},
                   [&] { of_->Forward(s, qkv, out, lse); });
   }
   void DoGradient(const AttentionShape& s, const Tensor& dout, const Tensor& qkv, const Tensor& out,
                   const Tensor& lse, const Tensor& dqkv) override {
-    record_->Note("AttentionGradient", Text(s), ProductFlops(s, 3, 2), {&dout, &qkv, &out, &dqkv},
+    record_->Note("AttentionGradient", Text(s), AttentionFlops(s, 3, 2), {&dout, &qkv, &out, &dqkv},
                   [&] { of_->Gradient(s, dout, qkv, out, lse, dqkv); });
   }
   void DoRotate(const RotaryShape& s, bool back, const Tensor& x) override {
@@ -89,13 +90,13 @@ class RecordedAttention final : public AttentionKernels {
   }
   void DoCrossForward(const CrossAttentionShape& s, const Tensor& q, const Tensor& kv,
                       const Tensor& out, const Tensor& lse) override {
-    record_->Note("CrossAttention", Text(s), ProductFlops(s, 1, 1), {&q, &kv, &out},
+    record_->Note("CrossAttention", Text(s), AttentionFlops(s, 1, 1), {&q, &kv, &out},
                   [&] { of_->CrossForward(s, q, kv, out, lse); });
   }
   void DoCrossGradient(const CrossAttentionShape& s, const Tensor& dout, const Tensor& q,
                        const Tensor& kv, const Tensor& out, const Tensor& lse, const Tensor& dq,
                        const Tensor& dkv) override {
-    record_->Note("CrossAttentionGradient", Text(s), ProductFlops(s, 3, 2),
+    record_->Note("CrossAttentionGradient", Text(s), AttentionFlops(s, 3, 2),
                   {&dout, &q, &kv, &out, &dq, &dkv},
                   [&] { of_->CrossGradient(s, dout, q, kv, out, lse, dq, dkv); });
   }
@@ -110,45 +111,45 @@ class RecordedBatchNorm final : public BatchNormKernels {
   RecordedBatchNorm(BatchNormKernels* of, CallRecord* record) : of_(of), record_(record) {}
   void DoForward(const Tensor& x, const Tensor& gamma, const Tensor& beta, const Tensor& y,
                  const Tensor& mean, const Tensor& variance) override {
-    record_->Note("BatchNorm", Text(x), 0, {&x, &y},
+    record_->Note("BatchNorm", RowsText(x), 0, {&x, &y},
                   [&] { of_->Forward(x, gamma, beta, y, mean, variance); });
   }
   void DoInputGradient(const Tensor& dy, const Tensor& x, const Tensor& gamma, const Tensor& mean,
                        const Tensor& variance, const Tensor& dx, const Tensor& dgamma_part,
                        const Tensor& dbeta_part) override {
-    record_->Note("BatchNormInputGradient", Text(x), 0, {&dy, &x, &dx}, [&] {
+    record_->Note("BatchNormInputGradient", RowsText(x), 0, {&dy, &x, &dx}, [&] {
       of_->InputGradient(dy, x, gamma, mean, variance, dx, dgamma_part, dbeta_part);
     });
   }
   void DoStatistics(const Tensor& x, const Tensor& mean, const Tensor& variance) override {
-    record_->Note("BatchNormStatistics", Text(x), 0, {&x},
+    record_->Note("BatchNormStatistics", RowsText(x), 0, {&x},
                   [&] { of_->Statistics(x, mean, variance); });
   }
   void DoGradientSums(const Tensor& dy, const Tensor& x, const Tensor& mean, const Tensor& variance,
                       const Tensor& dgamma_part, const Tensor& dbeta_part) override {
-    record_->Note("BatchNormGradientSums", Text(x), 0, {&dy, &x},
+    record_->Note("BatchNormGradientSums", RowsText(x), 0, {&dy, &x},
                   [&] { of_->GradientSums(dy, x, mean, variance, dgamma_part, dbeta_part); });
   }
   void DoInputGradientOfSums(const Tensor& dy, const Tensor& x, const Tensor& gamma,
                              const Tensor& mean, const Tensor& variance, const RowSums& sums,
                              const Tensor& dx) override {
-    record_->Note("BatchNormInputGradientOfSums", Text(x), 0, {&dy, &x, &dx},
+    record_->Note("BatchNormInputGradientOfSums", RowsText(x), 0, {&dy, &x, &dx},
                   [&] { of_->InputGradientOfSums(dy, x, gamma, mean, variance, sums, dx); });
   }
   void DoWeightGradient(const Tensor& dgamma_part, const Tensor& dbeta_part, const Tensor& dgamma,
                         const Tensor& dbeta) override {
-    record_->Note("BatchNormWeightGradient", Text(dgamma), 0,
+    record_->Note("BatchNormWeightGradient", RowsText(dgamma), 0,
                   {&dgamma_part, &dbeta_part, &dgamma, &dbeta},
                   [&] { of_->WeightGradient(dgamma_part, dbeta_part, dgamma, dbeta); });
   }
   void DoInference(const Tensor& x, const Tensor& gamma, const Tensor& beta, const Tensor& mean,
                    const Tensor& variance, const Tensor& y) override {
-    record_->Note("BatchNormInference", Text(x), 0, {&x, &y},
+    record_->Note("BatchNormInference", RowsText(x), 0, {&x, &y},
                   [&] { of_->Inference(x, gamma, beta, mean, variance, y); });
   }
   void DoUpdateRunning(const Tensor& statistics, absl::Span<const int64_t> rows, float momentum,
                        const Tensor& mean, const Tensor& variance) override {
-    record_->Note("BatchNormUpdateRunning", Text(statistics), 0, {&statistics},
+    record_->Note("BatchNormUpdateRunning", RowsText(statistics), 0, {&statistics},
                   [&] { of_->UpdateRunning(statistics, rows, momentum, mean, variance); });
   }
 
@@ -186,30 +187,30 @@ class RecordedEmbedding final : public EmbeddingKernels {
   RecordedEmbedding(EmbeddingKernels* of, CallRecord* record) : of_(of), record_(record) {}
   void DoLookup(const Tensor& tokens, const Tensor& table, const Tensor& positions,
                 const Tensor& y) override {
-    record_->Note("Lookup", Text(y), 0, {&y, &y, &y},
+    record_->Note("Lookup", RowsText(y), 0, {&y, &y, &y},
                   [&] { of_->Lookup(tokens, table, positions, y); });
   }
   void DoLookupWeightGradient(const Tensor& tokens, const Tensor& dy, const Tensor& dtable,
                               const Tensor& dpositions) override {
-    record_->Note("LookupWeightGradient", Text(dy), 0, {&dy, &dy, &dy, &dy, &dy},
+    record_->Note("LookupWeightGradient", RowsText(dy), 0, {&dy, &dy, &dy, &dy, &dy},
                   [&] { of_->LookupWeightGradient(tokens, dy, dtable, dpositions); });
   }
   void DoLookupPart(const Tensor& tokens, int64_t first, const Tensor& table,
                     const Tensor& positions, const Tensor& y) override {
-    record_->Note("LookupPart", Text(y), 0, {&y, &y, &y},
+    record_->Note("LookupPart", RowsText(y), 0, {&y, &y, &y},
                   [&] { of_->LookupPart(tokens, first, table, positions, y); });
   }
   void DoLookupPartWeightGradient(const Tensor& tokens, int64_t first, const Tensor& dy,
                                   const Tensor& dtable, const Tensor& dpositions) override {
-    record_->Note("LookupPartWeightGradient", Text(dy), 0, {&dy, &dy, &dy},
+    record_->Note("LookupPartWeightGradient", RowsText(dy), 0, {&dy, &dy, &dy},
                   [&] { of_->LookupPartWeightGradient(tokens, first, dy, dtable, dpositions); });
   }
   void DoBag(const Tensor& ids, const Tensor& table, BagMode mode, const Tensor& y) override {
-    record_->Note("Bag", Text(y), 0, {&y, &y}, [&] { of_->Bag(ids, table, mode, y); });
+    record_->Note("Bag", RowsText(y), 0, {&y, &y}, [&] { of_->Bag(ids, table, mode, y); });
   }
   void DoBagWeightGradient(const Tensor& ids, const Tensor& dy, BagMode mode,
                            const Tensor& dtable) override {
-    record_->Note("BagWeightGradient", Text(dy), 0, {&dy, &dy, &dy},
+    record_->Note("BagWeightGradient", RowsText(dy), 0, {&dy, &dy, &dy},
                   [&] { of_->BagWeightGradient(ids, dy, mode, dtable); });
   }
 
@@ -222,27 +223,29 @@ class RecordedExperts final : public ExpertKernels {
  public:
   RecordedExperts(ExpertKernels* of, CallRecord* record) : of_(of), record_(record) {}
   void DoRoute(const RouterShape& s, const Tensor& logits, const Routing& r) override {
-    record_->Note("Route", Text(logits), 0, {&logits, &r.weights_MK, &r.experts_MK, &r.places_MK},
+    record_->Note("Route", RowsText(logits), 0,
+                  {&logits, &r.weights_MK, &r.experts_MK, &r.places_MK},
                   [&] { of_->Route(s, logits, r); });
   }
   void DoRouteGradient(const RouterShape& s, const Tensor& dweights, const Tensor& logits,
                        const Routing& r, float balance, const Tensor& dlogits) override {
-    record_->Note("RouteGradient", Text(logits), 0,
+    record_->Note("RouteGradient", RowsText(logits), 0,
                   {&logits, &r.weights_MK, &r.experts_MK, &dweights, &dlogits},
                   [&] { of_->RouteGradient(s, dweights, logits, r, balance, dlogits); });
   }
   void DoGather(const Routing& r, const Tensor& x, const Tensor& all) override {
-    record_->Note("Gather", Text(all), 0, {&all, &all}, [&] { of_->Gather(r, x, all); });
+    record_->Note("Gather", RowsText(all), 0, {&all, &all}, [&] { of_->Gather(r, x, all); });
   }
   void DoSumOfChoices(const Routing& r, const Tensor& all, const Tensor& y) override {
-    record_->Note("SumOfChoices", Text(all), 0, {&all, &y}, [&] { of_->SumOfChoices(r, all, y); });
+    record_->Note("SumOfChoices", RowsText(all), 0, {&all, &y},
+                  [&] { of_->SumOfChoices(r, all, y); });
   }
   void DoWeigh(const Routing& r, const Tensor& x) override {
-    record_->Note("Weigh", Text(x), 0, {&x, &x}, [&] { of_->Weigh(r, x); });
+    record_->Note("Weigh", RowsText(x), 0, {&x, &x}, [&] { of_->Weigh(r, x); });
   }
   void DoWeighGradient(const Routing& r, const Tensor& x, const Tensor& dy,
                        const Tensor& dweights) override {
-    record_->Note("WeighGradient", Text(x), 0, {&x, &dy, &dy, &dweights},
+    record_->Note("WeighGradient", RowsText(x), 0, {&x, &dy, &dy, &dweights},
                   [&] { of_->WeighGradient(r, x, dy, dweights); });
   }
   void DoProduct(const Routing& r, const Tensor& x, const Tensor& w, const Tensor& y) override {
@@ -279,57 +282,57 @@ class RecordedLoss final : public LossKernels {
   RecordedLoss(LossKernels* of, CallRecord* record) : of_(of), record_(record) {}
   double DoCrossEntropy(const Tensor& logits, const Tensor& targets) override {
     double loss = 0;
-    record_->Note("CrossEntropy", Text(logits), 0, {&logits},
+    record_->Note("CrossEntropy", RowsText(logits), 0, {&logits},
                   [&] { loss = of_->CrossEntropy(logits, targets); });
     return loss;
   }
   void DoCrossEntropyGradient(const Tensor& logits, const Tensor& targets, float scale,
                               const Tensor& dlogits) override {
-    record_->Note("CrossEntropyGradient", Text(logits), 0, {&logits, &dlogits},
+    record_->Note("CrossEntropyGradient", RowsText(logits), 0, {&logits, &dlogits},
                   [&] { of_->CrossEntropyGradient(logits, targets, scale, dlogits); });
   }
   void DoLargestLogits(const Tensor& logits, const Tensor& most) override {
-    record_->Note("LargestLogits", Text(logits), 0, {&logits},
+    record_->Note("LargestLogits", RowsText(logits), 0, {&logits},
                   [&] { of_->LargestLogits(logits, most); });
   }
   void DoSoftmaxSums(const Tensor& logits, const Tensor& targets, int64_t first, const Tensor& most,
                      const Tensor& sums, const Tensor& target_logits) override {
-    record_->Note("SoftmaxSums", Text(logits), 0, {&logits},
+    record_->Note("SoftmaxSums", RowsText(logits), 0, {&logits},
                   [&] { of_->SoftmaxSums(logits, targets, first, most, sums, target_logits); });
   }
   double DoCrossEntropyOfSums(const Tensor& targets, const Tensor& sums,
                               const Tensor& target_logits, const Tensor& most) override {
     double loss = 0;
-    record_->Note("CrossEntropyOfSums", Text(sums), 0, {&sums, &target_logits, &most},
+    record_->Note("CrossEntropyOfSums", RowsText(sums), 0, {&sums, &target_logits, &most},
                   [&] { loss = of_->CrossEntropyOfSums(targets, sums, target_logits, most); });
     return loss;
   }
   void DoCrossEntropyPartGradient(const Tensor& logits, const Tensor& targets, int64_t first,
                                   const Tensor& lse, float scale, const Tensor& dlogits) override {
-    record_->Note("CrossEntropyPartGradient", Text(logits), 0, {&logits, &dlogits}, [&] {
+    record_->Note("CrossEntropyPartGradient", RowsText(logits), 0, {&logits, &dlogits}, [&] {
       of_->CrossEntropyPartGradient(logits, targets, first, lse, scale, dlogits);
     });
   }
   double DoSquaredError(const Tensor& y, const Tensor& targets) override {
     double loss = 0;
-    record_->Note("SquaredError", Text(y), 0, {&y, &targets},
+    record_->Note("SquaredError", RowsText(y), 0, {&y, &targets},
                   [&] { loss = of_->SquaredError(y, targets); });
     return loss;
   }
   void DoSquaredErrorGradient(const Tensor& y, const Tensor& targets, float scale,
                               const Tensor& dy) override {
-    record_->Note("SquaredErrorGradient", Text(y), 0, {&y, &targets, &dy},
+    record_->Note("SquaredErrorGradient", RowsText(y), 0, {&y, &targets, &dy},
                   [&] { of_->SquaredErrorGradient(y, targets, scale, dy); });
   }
   double DoBinaryCrossEntropy(const Tensor& logits, const Tensor& targets) override {
     double loss = 0;
-    record_->Note("BinaryCrossEntropy", Text(logits), 0, {&logits, &targets},
+    record_->Note("BinaryCrossEntropy", RowsText(logits), 0, {&logits, &targets},
                   [&] { loss = of_->BinaryCrossEntropy(logits, targets); });
     return loss;
   }
   void DoBinaryCrossEntropyGradient(const Tensor& logits, const Tensor& targets, float scale,
                                     const Tensor& dlogits) override {
-    record_->Note("BinaryCrossEntropyGradient", Text(logits), 0, {&logits, &targets, &dlogits},
+    record_->Note("BinaryCrossEntropyGradient", RowsText(logits), 0, {&logits, &targets, &dlogits},
                   [&] { of_->BinaryCrossEntropyGradient(logits, targets, scale, dlogits); });
   }
 
@@ -343,26 +346,27 @@ class RecordedOptimizer final : public OptimizerKernels {
   RecordedOptimizer(OptimizerKernels* of, CallRecord* record) : of_(of), record_(record) {}
   void DoAdam(const AdamOptions& options, const Tensor& w, const Tensor& dw, const Tensor& m,
               const Tensor& v) override {
-    record_->Note("Adam", Text(w), 0, {&w, &w, &dw, &m, &m, &v, &v},
+    record_->Note("Adam", RowsText(w), 0, {&w, &w, &dw, &m, &m, &v, &v},
                   [&] { of_->Adam(options, w, dw, m, v); });
   }
   void DoSgd(const SgdOptions& options, const Tensor& w, const Tensor& dw,
              const Tensor& velocity) override {
-    record_->Note("Sgd", Text(w), 0, {&w, &w, &dw, &velocity, &velocity},
+    record_->Note("Sgd", RowsText(w), 0, {&w, &w, &dw, &velocity, &velocity},
                   [&] { of_->Sgd(options, w, dw, velocity); });
   }
   void DoRmsProp(const RmsPropOptions& options, const Tensor& w, const Tensor& dw,
                  const Tensor& squares, const Tensor& velocity) override {
-    record_->Note("RmsProp", Text(w), 0, {&w, &w, &dw, &squares, &squares, &velocity, &velocity},
+    record_->Note("RmsProp", RowsText(w), 0,
+                  {&w, &w, &dw, &squares, &squares, &velocity, &velocity},
                   [&] { of_->RmsProp(options, w, dw, squares, velocity); });
   }
   double SumOfSquares(const Tensor& x) override {
     double sum = 0;
-    record_->Note("SumOfSquares", Text(x), 0, {&x}, [&] { sum = of_->SumOfSquares(x); });
+    record_->Note("SumOfSquares", RowsText(x), 0, {&x}, [&] { sum = of_->SumOfSquares(x); });
     return sum;
   }
   void Scale(const Tensor& x, float factor) override {
-    record_->Note("Scale", Text(x), 0, {&x, &x}, [&] { of_->Scale(x, factor); });
+    record_->Note("Scale", RowsText(x), 0, {&x, &x}, [&] { of_->Scale(x, factor); });
   }
 
  private:

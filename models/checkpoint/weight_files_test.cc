@@ -22,7 +22,7 @@ std::string FolderOf(const char* name) {
   return folder;
 }
 
-std::string FileOf(absl::string_view header, absl::string_view data) {
+std::string SafetensorsFile(absl::string_view header, absl::string_view data) {
   std::string contents(8, '\0');
   const uint64_t length = header.size();
   std::memcpy(contents.data(), &length, 8);
@@ -75,12 +75,13 @@ TEST(WeightFiles, ConvertsEveryHalfAndBFloat16) {
 
 TEST(WeightFiles, ReadsNarrowNumbersFromAFile) {
   const std::string path = JoinPath(FolderOf("narrow"), "a.safetensors");
-  ASSERT_THAT(WriteFileAtomically(
-                  path, FileOf(R"({"h":{"dtype":"F16","shape":[2],"data_offsets":[0,4]},)"
-                               R"("b":{"dtype":"BF16","shape":[1,2],"data_offsets":[4,8]},)"
-                               R"("mask":{"dtype":"BOOL","shape":[3],"data_offsets":[8,11]}})",
-                               std::string("\x00\x3c\x00\xc5\x80\x3f\xa0\xc0\x01\x00\x01", 11))),
-              IsOk());
+  ASSERT_THAT(
+      WriteFileAtomically(
+          path, SafetensorsFile(R"({"h":{"dtype":"F16","shape":[2],"data_offsets":[0,4]},)"
+                                R"("b":{"dtype":"BF16","shape":[1,2],"data_offsets":[4,8]},)"
+                                R"("mask":{"dtype":"BOOL","shape":[3],"data_offsets":[8,11]}})",
+                                std::string("\x00\x3c\x00\xc5\x80\x3f\xa0\xc0\x01\x00\x01", 11))),
+      IsOk());
   PIPELAB_ASSERT_OK_AND_ASSIGN(const WeightFiles files, WeightFiles::Open(path));
   EXPECT_EQ(files.tensors().at("b").shape, (std::vector<int64_t>{1, 2}));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<float> half, files.Read("h"));
@@ -103,9 +104,10 @@ TEST(WeightFiles, ReadsMoreThanOnePartOfATensor) {
     std::memcpy(data.data() + 2 * i, &bits, 2);
   }
   ASSERT_THAT(
-      WriteFileAtomically(path, FileOf(absl::StrCat(R"({"b":{"dtype":"BF16","shape":[)", kNumbers,
-                                                    R"(],"data_offsets":[0,)", 2 * kNumbers, "]}}"),
-                                       data)),
+      WriteFileAtomically(
+          path, SafetensorsFile(absl::StrCat(R"({"b":{"dtype":"BF16","shape":[)", kNumbers,
+                                             R"(],"data_offsets":[0,)", 2 * kNumbers, "]}}"),
+                                data)),
       IsOk());
   PIPELAB_ASSERT_OK_AND_ASSIGN(const WeightFiles files, WeightFiles::Open(path));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<float> all, files.Read("b"));

@@ -22,7 +22,7 @@ using testing::StartsWith;
 
 // A package's folder with a store of the novels, each of three lines; `damage` takes the place of
 // "emma".
-std::string FakePackage(const std::string& damage = "") {
+std::string FakeAustenPackage(const std::string& damage = "") {
   const std::string root = *MakeTemporaryDirectory(JoinPath(testing::TempDir(), "austen-"));
   const std::string base = JoinPath(root, "usr/lib/R/site-library/janeaustenr/data");
   const std::vector<std::string> names = {"emma",       "mansfieldpark",  "northangerabbey",
@@ -47,7 +47,7 @@ std::string FakePackage(const std::string& damage = "") {
 }
 
 TEST(Austen, NovelsComeInTheOrderOfPublication) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const TextCorpus corpus, LoadAusten(FakePackage()));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TextCorpus corpus, LoadAusten(FakeAustenPackage()));
   EXPECT_EQ(corpus.name, "austen");
   ASSERT_EQ(corpus.documents.size(), 6u);
   EXPECT_EQ(corpus.documents[0], "sensesensibility\n\nThe End\n");
@@ -57,9 +57,9 @@ TEST(Austen, NovelsComeInTheOrderOfPublication) {
 }
 
 TEST(Austen, DamageIsNamed) {
-  EXPECT_THAT(LoadAusten(FakePackage(RWriter().Begin(3).Integers({1}).bytes())),
+  EXPECT_THAT(LoadAusten(FakeAustenPackage(RWriter().Begin(3).Integers({1}).bytes())),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("'emma' is integer")));
-  EXPECT_THAT(LoadAusten(FakePackage("X\n")),
+  EXPECT_THAT(LoadAusten(FakeAustenPackage("X\n")),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("Rdata.rdb: 'emma'")));
   EXPECT_THAT(LoadAusten("/no/such"),
               StatusIs(absl::StatusCode::kNotFound, StartsWith("/no/such")));

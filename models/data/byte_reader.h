@@ -1,8 +1,8 @@
 // Reads numbers and slices at any place of a file held in memory; nothing beyond its end is read.
 //
-//   const ByteReader file(bytes, "x.mo", ByteOrder::kLittle);
+//   const FileByteReader file(bytes, "x.mo", ByteOrder::kLittle);
 //   PIPELAB_ASSIGN_OR_RETURN(uint32_t count, file.U32(8));
-//   PIPELAB_ASSIGN_OR_RETURN(ByteReader table, file.Slice(offset, 8 * count, "string table"));
+//   PIPELAB_ASSIGN_OR_RETURN(FileByteReader table, file.Slice(offset, 8 * count, "string table"));
 //
 // Offsets are bytes from the start of this part; errors name the file and the byte counted from the
 // file's own start: "x.mo: byte 28: string table of 800 bytes; this part ends at byte 512".
@@ -20,11 +20,11 @@ namespace pipelab {
 
 enum class ByteOrder : uint8_t { kBig, kLittle };
 
-class ByteReader {
+class FileByteReader {
  public:
   // `bytes` must outlive the reader and its parts.
-  ByteReader(absl::string_view bytes, absl::string_view file, ByteOrder order)
-      : ByteReader(bytes, file, order, 0) {}
+  FileByteReader(absl::string_view bytes, absl::string_view file, ByteOrder order)
+      : FileByteReader(bytes, file, order, 0) {}
 
   int64_t size() const { return static_cast<int64_t>(bytes_.size()); }
   absl::string_view bytes() const { return bytes_; }
@@ -34,14 +34,15 @@ class ByteReader {
   absl::StatusOr<uint16_t> U16(int64_t offset) const;
   absl::StatusOr<uint32_t> U32(int64_t offset) const;
   // `what` names the part in the error: "string table".
-  absl::StatusOr<ByteReader> Slice(int64_t offset, int64_t length, absl::string_view what) const;
-  absl::StatusOr<ByteReader> From(int64_t offset, absl::string_view what) const;
+  absl::StatusOr<FileByteReader> Slice(int64_t offset, int64_t length,
+                                       absl::string_view what) const;
+  absl::StatusOr<FileByteReader> From(int64_t offset, absl::string_view what) const;
 
   // DataLoss: "FILE: byte N: FAULT".
   absl::Status Error(int64_t offset, absl::string_view fault) const;
 
  private:
-  ByteReader(absl::string_view bytes, absl::string_view file, ByteOrder order, int64_t start)
+  FileByteReader(absl::string_view bytes, absl::string_view file, ByteOrder order, int64_t start)
       : bytes_(bytes), file_(file), order_(order), start_(start) {}
   absl::StatusOr<uint32_t> Number(int64_t offset, int size) const;
 

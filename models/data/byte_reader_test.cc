@@ -13,13 +13,14 @@ namespace {
 
 using testing::StrEq;
 
-const std::string& Bytes() {
+const std::string& SampleBytes() {
   static const auto& bytes = *new std::string("\x01\x02\x03\x84\x05", 5);
   return bytes;
 }
 
-TEST(ByteReader, BothOrders) {
-  const ByteReader big(Bytes(), "f", ByteOrder::kBig), little(Bytes(), "f", ByteOrder::kLittle);
+TEST(FileByteReader, BothOrders) {
+  const FileByteReader big(SampleBytes(), "f", ByteOrder::kBig),
+      little(SampleBytes(), "f", ByteOrder::kLittle);
   EXPECT_EQ(*big.U32(0), 0x01020384u);
   EXPECT_EQ(*little.U32(0), 0x84030201u);
   EXPECT_EQ(*big.U16(2), 0x0384u);
@@ -27,8 +28,8 @@ TEST(ByteReader, BothOrders) {
   EXPECT_EQ(*big.U8(4), 5u);
 }
 
-TEST(ByteReader, NothingBeyondTheEnd) {
-  const ByteReader r(Bytes(), "f", ByteOrder::kBig);
+TEST(FileByteReader, NothingBeyondTheEnd) {
+  const FileByteReader r(SampleBytes(), "f", ByteOrder::kBig);
   EXPECT_THAT(r.U32(1), IsOk());
   EXPECT_THAT(r.U32(2),
               StatusIs(absl::StatusCode::kDataLoss,
@@ -47,15 +48,15 @@ TEST(ByteReader, NothingBeyondTheEnd) {
   EXPECT_FALSE(r.Slice(2, -1, "x").ok());
   EXPECT_FALSE(r.From(6, "x").ok());
   EXPECT_FALSE(r.From(std::numeric_limits<int64_t>::min(), "x").ok());
-  EXPECT_FALSE(ByteReader("", "f", ByteOrder::kBig).U8(0).ok());
+  EXPECT_FALSE(FileByteReader("", "f", ByteOrder::kBig).U8(0).ok());
 }
 
-TEST(ByteReader, PartsCountFromTheFilesStart) {
-  const ByteReader r(Bytes(), "f", ByteOrder::kBig);
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const ByteReader part, r.Slice(1, 3, "part"));
+TEST(FileByteReader, PartsCountFromTheFilesStart) {
+  const FileByteReader r(SampleBytes(), "f", ByteOrder::kBig);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const FileByteReader part, r.Slice(1, 3, "part"));
   EXPECT_EQ(part.size(), 3);
   EXPECT_EQ(*part.U8(0), 2u);
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const ByteReader inner, part.From(1, "inner"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const FileByteReader inner, part.From(1, "inner"));
   EXPECT_EQ(*inner.U16(0), 0x0384u);
   EXPECT_THAT(inner.U16(1),
               StatusIs(absl::StatusCode::kDataLoss,

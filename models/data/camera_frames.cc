@@ -13,7 +13,7 @@
 namespace pipelab {
 namespace {
 
-constexpr absl::string_view kFolder = "usr/share/visp-images-data/ViSP-images/mire-2";
+constexpr absl::string_view kImagesFolder = "usr/share/visp-images-data/ViSP-images/mire-2";
 constexpr int kMostFrames = 9999;
 
 absl::Status AddFrame(const GreyImage& image, const std::string& file, int64_t reduce,
@@ -51,7 +51,7 @@ std::string FrameFile(const std::string& folder, int number) {
   return JoinPath(folder, absl::StrFormat("image.%04d.pgm", number));
 }
 
-std::vector<DataField> FieldsOf(const FrameStream& frames) {
+std::vector<DataField> FrameFields(const FrameStream& frames) {
   return {{kImage, FieldType::kFloat, {frames.height, frames.width, 1}},
           {kTargets, FieldType::kFloat, {frames.pixels()}}};
 }
@@ -87,7 +87,7 @@ const DebianPackage& CameraFramesPackage() {
 }
 
 absl::StatusOr<FrameStream> LoadCameraFrames(absl::string_view package_dir, int64_t reduce) {
-  return ReadFrames(JoinPath(package_dir, kFolder), reduce);
+  return ReadFrames(JoinPath(package_dir, kImagesFolder), reduce);
 }
 
 absl::StatusOr<FrameStream> FetchCameraFrames(absl::string_view cache_dir, int64_t reduce,
@@ -125,7 +125,7 @@ FrameStream SyntheticFrames(int64_t frames, int64_t height, int64_t width) {
 }
 
 NextFrameSource::NextFrameSource(const FrameStream* frames)
-    : ExampleSource(FieldsOf(*frames), ExampleOrder(frames->size() - 1)), frames_(frames) {}
+    : ExampleSource(FrameFields(*frames), ExampleOrder(frames->size() - 1)), frames_(frames) {}
 
 void NextFrameSource::WriteFloats(int field, const Draw& draw, absl::Span<float> out) const {
   const int64_t frame = draw.example + field;  // field 1 is the next one

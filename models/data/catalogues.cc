@@ -19,8 +19,8 @@
 namespace pipelab {
 namespace {
 
-constexpr size_t kLeastWords = 3;
-constexpr uint64_t kHeldOutShare = 10;  // one string in so many
+constexpr size_t kLeastStringWords = 3;
+constexpr uint64_t kHeldOutStrings = 10;  // one string in so many
 
 // Without the mark in front of an accelerator key, where there is one: two may be something else.
 std::string WithoutAccelerator(std::string text) {
@@ -40,7 +40,7 @@ std::string Clean(absl::string_view text) {
 }
 
 bool IsHeldOutString(const TextPair& pair) {
-  return StableHash(LettersOf(pair.source)) % kHeldOutShare == 0;
+  return StableHash(LettersOf(pair.source)) % kHeldOutStrings == 0;
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ absl::StatusOr<std::vector<TextPair>> LoadCatalogues(const std::vector<std::stri
   for (const std::string& folder : folders) {
     PIPELAB_ASSIGN_OR_RETURN(std::vector<TextPair> strings, CatalogueStrings(folder, locale));
     for (TextPair& pair : strings) {
-      if (SplitWords(pair.source).size() < kLeastWords) continue;
+      if (SplitWords(pair.source).size() < kLeastStringWords) continue;
       const std::string letters = LettersOf(pair.source);
       if (sources.count(letters) > 0 || targets.count(pair.target) > 0) continue;
       sources.insert(letters);

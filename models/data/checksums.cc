@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Runs the program in `dir`. Its messages in English: they are read here.
-absl::StatusOr<ProcessResult> Run(std::vector<std::string> arguments, absl::string_view dir) {
+absl::StatusOr<ProcessResult> RunIn(std::vector<std::string> arguments, absl::string_view dir) {
   ProcessOptions options;
   options.directory = std::string(dir);
   options.output_limit = 16 << 20;
@@ -49,7 +49,7 @@ absl::StatusOr<std::vector<std::string>> PlainFiles(absl::string_view dir) {
 }  // namespace
 
 absl::StatusOr<std::string> Sha256OfFile(absl::string_view path, const std::string& program) {
-  PIPELAB_ASSIGN_OR_RETURN(const ProcessResult r, Run({program, "--", std::string(path)}, ""));
+  PIPELAB_ASSIGN_OR_RETURN(const ProcessResult r, RunIn({program, "--", std::string(path)}, ""));
   absl::string_view sum = r.output;
   absl::ConsumePrefix(&sum, "\\");  // marks a file name with odd letters
   sum = sum.substr(0, sum.find(' '));
@@ -67,7 +67,7 @@ absl::StatusOr<std::string> Sha256List(absl::string_view dir, const std::string&
     std::vector<std::string> arguments = {program, "--"};
     const size_t last = std::min(files.size(), first + kAtOnce);
     arguments.insert(arguments.end(), files.begin() + first, files.begin() + last);
-    PIPELAB_ASSIGN_OR_RETURN(const ProcessResult r, Run(arguments, dir));
+    PIPELAB_ASSIGN_OR_RETURN(const ProcessResult r, RunIn(arguments, dir));
     if (r.exit_code != 0) {
       return absl::UnknownError(absl::StrCat(dir, ": no SHA-256: ", LastLine(r.error)));
     }
@@ -80,7 +80,7 @@ absl::Status CheckSha256List(absl::string_view dir, absl::string_view list_path,
                              const std::string& program) {
   PIPELAB_ASSIGN_OR_RETURN(
       const ProcessResult r,
-      Run({program, "--check", "--strict", "--quiet", "--", std::string(list_path)}, dir));
+      RunIn({program, "--check", "--strict", "--quiet", "--", std::string(list_path)}, dir));
   if (r.exit_code == 0) return absl::OkStatus();
   // "./path: FAILED" on standard output; a fault of the list itself on the other.
   const std::vector<absl::string_view> lines = absl::StrSplit(r.output, '\n');

@@ -12,7 +12,7 @@ double Score(absl::string_view hypothesis, absl::string_view reference) {
   return chrf.Value();
 }
 
-double F(double p, double r) { return 5 * p * r / (4 * p + r); }
+double FScore(double p, double r) { return 5 * p * r / (4 * p + r); }
 
 TEST(Chrf, Ends) {
   EXPECT_EQ(Score("Deutschland", "Deutschland"), 1);
@@ -27,8 +27,8 @@ TEST(Chrf, ByHand) {
   // "abc" and "abd": 2 of 3 characters, 1 of 2 pairs, 0 of 1 triples; nothing longer.
   EXPECT_NEAR(Score("abc", "abd"), (2.0 / 3 + 1.0 / 2 + 0) / 3, 1e-12);
   // "ab" and "abcd": precision 1, 1; recall 2/4, 1/3. Triples only in the reference: left out.
-  EXPECT_NEAR(Score("ab", "abcd"), F(1, (2.0 / 4 + 1.0 / 3) / 2), 1e-12);
-  EXPECT_NEAR(Score("abcd", "ab"), F((2.0 / 4 + 1.0 / 3) / 2, 1), 1e-12);
+  EXPECT_NEAR(Score("ab", "abcd"), FScore(1, (2.0 / 4 + 1.0 / 3) / 2), 1e-12);
+  EXPECT_NEAR(Score("abcd", "ab"), FScore((2.0 / 4 + 1.0 / 3) / 2, 1), 1e-12);
   // Recall counts twice as much: what is missing costs more than what is too much.
   EXPECT_LT(Score("ab", "abcd"), Score("abcd", "ab"));
 }
@@ -36,7 +36,7 @@ TEST(Chrf, ByHand) {
 TEST(Chrf, RepeatedGramsAreClipped) {
   // "aaaa" and "aab": characters min(4, 2) = 2 of 4 and of 3; pairs 1 of 3 and of 2; triples 0.
   const double p = (2.0 / 4 + 1.0 / 3 + 0) / 3, r = (2.0 / 3 + 1.0 / 2 + 0) / 3;
-  EXPECT_NEAR(Score("aaaa", "aab"), F(p, r), 1e-12);
+  EXPECT_NEAR(Score("aaaa", "aab"), FScore(p, r), 1e-12);
 }
 
 TEST(Chrf, SpaceDoesNotCountAndCharactersAreNotBytes) {

@@ -20,8 +20,8 @@ class Reader {
  public:
   Reader(absl::string_view text, absl::string_view what) : rest_(text), what_(what) {}
 
-  absl::StatusOr<CsvTable> Read() {
-    CsvTable table;
+  absl::StatusOr<DataTable> Read() {
+    DataTable table;
     while (NextLine()) {
       PIPELAB_ASSIGN_OR_RETURN(std::vector<std::string> cells, Cells());
       if (table.columns.empty()) {
@@ -112,7 +112,7 @@ class Reader {
     return LineError(": all cells are numbers; the first line must name the columns");
   }
 
-  absl::Status AddRow(const std::vector<std::string>& cells, CsvTable* table) const {
+  absl::Status AddRow(const std::vector<std::string>& cells, DataTable* table) const {
     if (cells.size() != table->columns.size()) {
       return LineError(": ", cells.size(), " cells; the header has ", table->columns.size(),
                        " columns");
@@ -136,12 +136,12 @@ class Reader {
 
 }  // namespace
 
-int64_t CsvTable::Find(absl::string_view column) const {
+int64_t DataTable::Find(absl::string_view column) const {
   const auto it = std::find(columns.begin(), columns.end(), column);
   return it == columns.end() ? -1 : it - columns.begin();
 }
 
-absl::StatusOr<CsvTable> ParseCsv(absl::string_view text, absl::string_view what) {
+absl::StatusOr<DataTable> ParseCsv(absl::string_view text, absl::string_view what) {
   return Reader(text, what).Read();
 }
 

@@ -1,6 +1,6 @@
 // Tables of numbers with a header line, as spreadsheets write them.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(CsvTable table, ParseCsv(text, "--data=houses.csv"));
+//   PIPELAB_ASSIGN_OR_RETURN(DataTable table, ParseCsv(text, "--data=houses.csv"));
 //   table.Value(/*row=*/0, table.Find("price"));
 //
 // Cells are parted by commas; those in double quotes may hold commas, and "" is one quote. Lines
@@ -20,7 +20,7 @@
 
 namespace pipelab {
 
-struct CsvTable {
+struct DataTable {
   std::vector<std::string> columns;  // names, each once
   std::vector<float> values;         // [row, column], all finite
 
@@ -33,7 +33,7 @@ struct CsvTable {
 };
 
 // `what` names the file in errors. A header and at least one row.
-absl::StatusOr<CsvTable> ParseCsv(absl::string_view text, absl::string_view what);
+absl::StatusOr<DataTable> ParseCsv(absl::string_view text, absl::string_view what);
 
 }  // namespace pipelab
 

@@ -61,7 +61,7 @@ class Opener {
     if (Find(reads_, kFeatures) == nullptr) return Lacks(kFeatures, "a table");
     const absl::StatusOr<std::string> text = ReadTextFile(path_);
     if (!text.ok()) return Error(text.status());
-    PIPELAB_ASSIGN_OR_RETURN(const CsvTable table, ParseCsv(*text, what_));
+    PIPELAB_ASSIGN_OR_RETURN(const DataTable table, ParseCsv(*text, what_));
     const DataField* targets = Find(reads_, kTargets);
     TableOptions options;
     options.targets = options_.targets;

@@ -29,7 +29,7 @@ ModelGraph Reads(std::vector<DataField> fields) {
 
 const DataField kNumber = {kTargets, FieldType::kFloat, {1}};
 
-std::string Write(const std::string& name, const std::string& text) {
+std::string WriteTemporary(const std::string& name, const std::string& text) {
   const std::string path = absl::StrCat(testing::TempDir(), "/", name);
   EXPECT_THAT(WriteFileAtomically(path, text), IsOk());
   return path;
@@ -52,7 +52,7 @@ std::string TwentyRows() {
 }
 
 TEST(DataFile, ATableIsWhatTheNetworkReads) {
-  const std::string path = Write("table.csv", TwentyRows());
+  const std::string path = WriteTemporary("table.csv", TwentyRows());
   PIPELAB_ASSERT_OK_AND_ASSIGN(const DataFile numbers,
                                Open(path, Reads({{"features", FieldType::kFloat, {2}}, kNumber})));
   EXPECT_EQ(numbers.train->Field(kTargets).type, FieldType::kFloat);
@@ -68,7 +68,8 @@ TEST(DataFile, ATableIsWhatTheNetworkReads) {
 }
 
 TEST(DataFile, ATextIsTokens) {
-  const std::string path = Write("text.txt", std::string(500, 'a') + std::string(500, 'b'));
+  const std::string path =
+      WriteTemporary("text.txt", std::string(500, 'a') + std::string(500, 'b'));
   const auto reads = [](int64_t tokens, int64_t words) {
     return Reads(
         {{kTokens, FieldType::kId, {tokens}, words}, {kTargets, FieldType::kId, {tokens}, words}});
@@ -82,7 +83,7 @@ TEST(DataFile, ATextIsTokens) {
               testing::StartsWith("--data=/nowhere/x.txt: "));
 }
 
-std::string Pictures(const std::string& name) {
+std::string PictureFolder(const std::string& name) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/", name);
   for (int c = 0; c < 2; ++c) {
     const std::string of_class = absl::StrCat(folder, "/class", c);
@@ -98,7 +99,7 @@ std::string Pictures(const std::string& name) {
 }
 
 TEST(ImageFolder, ClassesAreFolders) {
-  const std::string folder = Pictures("pictures");
+  const std::string folder = PictureFolder("pictures");
   PIPELAB_ASSERT_OK_AND_ASSIGN(const auto images, ReadImageFolder(folder, {4, 3}));
   EXPECT_EQ(images->size(), 12);
   EXPECT_EQ(images->classes, 2);
@@ -118,7 +119,7 @@ TEST(ImageFolder, ClassesAreFolders) {
 }
 
 TEST(ImageFolder, ErrorsNameTheFile) {
-  const std::string folder = Pictures("damaged");
+  const std::string folder = PictureFolder("damaged");
   ASSERT_THAT(WriteFileAtomically(absl::StrCat(folder, "/class1/9.png"), "no picture"), IsOk());
   EXPECT_THAT(std::string(ReadImageFolder(folder, {}).status().message()),
               HasSubstr("/class1/9.png: damaged PNG"));
@@ -135,8 +136,8 @@ TEST(DataFile, AFolderOfIdxFiles) {
   ASSERT_THAT(MakeDirectories(folder), IsOk());
   const std::string head("\0\0\x08\x03\0\0\0\x0c\0\0\0\x02\0\0\0\x02", 16);
   const std::string labels("\0\0\x08\x01\0\0\0\x0c", 8);
-  Write("idx/train-images-idx3-ubyte", head + std::string(48, 'x'));
-  Write("idx/train-labels-idx1-ubyte", labels + std::string(11, '\0') + '\x03');
+  WriteTemporary("idx/train-images-idx3-ubyte", head + std::string(48, 'x'));
+  WriteTemporary("idx/train-labels-idx1-ubyte", labels + std::string(11, '\0') + '\x03');
   PIPELAB_ASSERT_OK_AND_ASSIGN(const DataFile data,
                                Open(folder, Reads({{kImage, FieldType::kFloat, {2, 2, 1}},
                                                    {kTargets, FieldType::kId, {1}, 10}})));

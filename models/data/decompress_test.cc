@@ -18,7 +18,7 @@ using testing::StartsWith;
 
 constexpr int64_t kLimit = 1 << 20;
 
-std::string Sample() {
+std::string SampleText() {
   std::string text;
   for (int i = 0; i < 30000; ++i) text += std::to_string(i * 7919 % 10007) + " ";
   return text;
@@ -80,14 +80,14 @@ class Formats : public testing::TestWithParam<int> {
 };
 
 TEST_P(Formats, RoundTrip) {
-  for (const std::string& text : {Sample(), std::string("x"), std::string()}) {
+  for (const std::string& text : {SampleText(), std::string("x"), std::string()}) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string out, Unpack(Pack(text), kLimit));
     EXPECT_EQ(out, text);
   }
 }
 
 TEST_P(Formats, LimitIsExact) {
-  const std::string text = Sample(), packed = Pack(text);
+  const std::string text = SampleText(), packed = Pack(text);
   const int64_t size = static_cast<int64_t>(text.size());
   EXPECT_THAT(Unpack(packed, size), IsOk());
   EXPECT_THAT(Unpack(packed, size - 1), StatusIs(absl::StatusCode::kOutOfRange, StartsWith("f: ")));
@@ -109,7 +109,8 @@ TEST_P(Formats, MoreBehindTheEndIsAnError) {
 INSTANTIATE_TEST_SUITE_P(All, Formats, testing::Range(0, 4));
 
 TEST(Decompress, DamageIsCaught) {
-  for (std::string packed : {Deflate(Sample(), 15), Deflate(Sample(), 31), Xz(Sample())}) {
+  for (std::string packed :
+       {Deflate(SampleText(), 15), Deflate(SampleText(), 31), Xz(SampleText())}) {
     packed[packed.size() / 2] ^= 0x10;
     EXPECT_THAT(Decompress(packed, kLimit, "f"),
                 StatusIs(absl::StatusCode::kDataLoss, HasSubstr("at byte")));

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kHidden = 4;
 
-std::vector<DataField> FieldsOf(const DescriptorTable& table) {
+std::vector<DataField> DescriptorFields(const DescriptorTable& table) {
   std::vector<DataField> fields;
   for (const DescriptorFamily& f : table.families) {
     fields.push_back({f.name, FieldType::kFloat, {f.count}});
@@ -56,7 +56,7 @@ Moments MomentsOf(const std::vector<float>& values, int64_t first, int64_t strid
   return m;
 }
 
-void Standardise(const Moments& m, int64_t first, int64_t stride, std::vector<float>* values) {
+void StandardiseBy(const Moments& m, int64_t first, int64_t stride, std::vector<float>* values) {
   // What varies by rounding alone does not vary.
   const bool varies = m.deviation > 1e-6 * std::abs(m.mean) && m.deviation > 0;
   for (size_t i = first; i < values->size(); i += stride) {
@@ -102,12 +102,12 @@ DescriptorData SplitDescriptors(const DescriptorTable& table, int fold, uint64_t
   for (int64_t c = 0; c < table.columns; ++c) {
     const Moments m = MomentsOf(train_part->values, c, table.columns);
     for (DescriptorTable* part : {train_part.get(), held_out_part.get()}) {
-      Standardise(m, c, table.columns, &part->values);
+      StandardiseBy(m, c, table.columns, &part->values);
     }
   }
   const Moments m = MomentsOf(train_part->targets, 0, 1);
   for (DescriptorTable* part : {train_part.get(), held_out_part.get()}) {
-    Standardise(m, 0, 1, &part->targets);
+    StandardiseBy(m, 0, 1, &part->targets);
   }
   return {table.name, train_part, held_out_part, m.mean, m.deviation};
 }
@@ -153,7 +153,7 @@ double NearestNeighboursRSquared(const DescriptorTable& table, int k, uint64_t s
 
 DescriptorBatchSource::DescriptorBatchSource(std::shared_ptr<const DescriptorTable> table,
                                              ExampleOrder order)
-    : ExampleSource(FieldsOf(*table), std::move(order)), table_(std::move(table)) {
+    : ExampleSource(DescriptorFields(*table), std::move(order)), table_(std::move(table)) {
   CHECK_EQ(examples(), table_->compounds());
 }
 

@@ -65,7 +65,7 @@ TEST(SplitDescriptors, StandardisedByTheTrainingPart) {
   for (auto a = back.begin(), b = all.begin(); b != all.end(); ++a, ++b) EXPECT_NEAR(*a, *b, 1e-4);
 }
 
-DescriptorTable Line(const std::vector<float>& places, const std::vector<float>& targets) {
+DescriptorTable OnALine(const std::vector<float>& places, const std::vector<float>& targets) {
   DescriptorTable table;
   table.families = {{"x", 0, 1}};
   table.columns = 1;
@@ -75,8 +75,8 @@ DescriptorTable Line(const std::vector<float>& places, const std::vector<float>&
 }
 
 TEST(NearestNeighbours, ByHand) {
-  const DescriptorTable train = Line({0, 1, 2, 10}, {1, 2, 6, 100});
-  const DescriptorTable asked = Line({0.9f, 9, 1}, {0, 0, 0});
+  const DescriptorTable train = OnALine({0, 1, 2, 10}, {1, 2, 6, 100});
+  const DescriptorTable asked = OnALine({0.9f, 9, 1}, {0, 0, 0});
   EXPECT_THAT(NearestNeighbours(train, asked, 1), ElementsAre(2, 100, 2));
   EXPECT_THAT(NearestNeighbours(train, asked, 2), ElementsAre(1.5f, 53, 1.5f));  // 0 before 2
   EXPECT_THAT(NearestNeighbours(train, asked, 4), ElementsAre(27.25f, 27.25f, 27.25f));

@@ -21,7 +21,7 @@ namespace {
 
 using Names = std::map<std::string, std::string>;  // UTF-8 of the character -> name
 
-constexpr uint64_t kHeldOutOneIn = 5;
+constexpr uint64_t kHeldOutEmojiOneIn = 5;
 constexpr int64_t kTextLimit = int64_t{16} << 20;
 
 struct Single {  // an emoji of one character
@@ -52,7 +52,7 @@ absl::StatusOr<std::vector<Single>> ReadPictures(const std::string& font_path,
     if (absl::IsNotFound(png.status())) continue;
     PIPELAB_RETURN_IF_ERROR(png.status());
     PIPELAB_ASSIGN_OR_RETURN(
-        const Picture picture,
+        const PngImage picture,
         DecodePng(*png, absl::StrFormat("%s: U+%04X", font_path, entry.characters[0])));
     auto group = std::find(groups->begin(), groups->end(), entry.group);
     if (group == groups->end()) group = groups->insert(group, entry.group);
@@ -106,7 +106,7 @@ std::vector<uint8_t> DrawShape(const CounterRng& rng, uint64_t shape) {
 
 }  // namespace
 
-bool IsHeldOutEmoji(absl::string_view utf8) { return StableHash(utf8) % kHeldOutOneIn == 0; }
+bool IsHeldOutEmoji(absl::string_view utf8) { return StableHash(utf8) % kHeldOutEmojiOneIn == 0; }
 
 const DebianPackage& EmojiFontPackage() {
   static const auto& package =

@@ -13,12 +13,13 @@ namespace pipelab {
 namespace {
 
 constexpr uint8_t kWhite = 255;
-constexpr int32_t kUnknown = 1, kFirst = 2;
+constexpr int32_t kUnknown = 1, kFirstGram = 2;
 
-enum Field { kImageField, kTextField, kTextLengthField, kTargetsField };
+enum EmojiField { kImageField, kTextField, kTextLengthField, kLabelField };
 
-std::vector<DataField> FieldsOf(const LabelledImages& images, const CharacterVocabulary& vocabulary,
-                                const EmojiOptions& options) {
+std::vector<DataField> EmojiFields(const LabelledImages& images,
+                                   const CharacterVocabulary& vocabulary,
+                                   const EmojiOptions& options) {
   return {ImageField(images, options.channels_last),
           {kText, FieldType::kId, {options.text_length}, TextIds(vocabulary, options)},
           {kTextLength, FieldType::kId, {1}, options.text_length + 1},
@@ -30,20 +31,20 @@ int32_t NgramAt(const std::vector<int32_t>& characters, size_t end, const EmojiO
   const size_t n = static_cast<size_t>(options.ngram), begin = end + 1 > n ? end + 1 - n : 0;
   const std::string key =
       absl::StrJoin(characters.begin() + begin, characters.begin() + end + 1, ",");
-  return kFirst + static_cast<int32_t>(StableHash(absl::StrCat(begin == 0 ? "^" : "", key)) %
-                                       static_cast<uint64_t>(options.ngram_rows));
+  return kFirstGram + static_cast<int32_t>(StableHash(absl::StrCat(begin == 0 ? "^" : "", key)) %
+                                           static_cast<uint64_t>(options.ngram_rows));
 }
 
 }  // namespace
 
 int64_t TextIds(const CharacterVocabulary& vocabulary, const EmojiOptions& options) {
-  return options.ngram == 1 ? vocabulary.end() : kFirst + options.ngram_rows;
+  return options.ngram == 1 ? vocabulary.end() : kFirstGram + options.ngram_rows;
 }
 
 CharacterVocabulary NameVocabulary(const EmojiData& data, const EmojiOptions& options) {
   CharacterVocabulary::Counter counter;
   for (const EmojiName& name : data.train.names) counter.Add(name.text);
-  return counter.Vocabulary(kFirst, kUnknown, options.least_count);
+  return counter.Vocabulary(kFirstGram, kUnknown, options.least_count);
 }
 
 EmojiSet KeepLocales(const EmojiData& data, const EmojiSet& set,
@@ -82,7 +83,7 @@ EmojiSet SelectEmoji(const EmojiSet& set, const std::vector<bool>& kept) {
 EmojiBatchSource::EmojiBatchSource(EmojiSet set, const PixelScale& scale,
                                    std::shared_ptr<const CharacterVocabulary> vocabulary,
                                    const EmojiOptions& options, ExampleOrder order)
-    : ExampleSource(FieldsOf(set.images, *vocabulary, options), std::move(order)),
+    : ExampleSource(EmojiFields(set.images, *vocabulary, options), std::move(order)),
       set_(std::move(set)),
       value_(PixelValues(scale)),
       vocabulary_(std::move(vocabulary)),
@@ -133,7 +134,7 @@ void EmojiBatchSource::WriteFloats(int, const Draw& draw, absl::Span<float> out)
 }
 
 void EmojiBatchSource::WriteIds(int field, const Draw& draw, absl::Span<int32_t> out) const {
-  if (field == kTargetsField) {
+  if (field == kLabelField) {
     out[0] = set_.images.labels[set_.names[draw.example].emoji];
     return;
   }

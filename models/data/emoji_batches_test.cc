@@ -45,7 +45,7 @@ TEST(EmojiBatchSource, FieldsOfASample) {
 }
 
 // A source of 40 synthetic emoji whose steps have each once.
-EmojiBatchSource SourceOf(const EmojiOptions& options, uint64_t seed = 1) {
+EmojiBatchSource SyntheticSource(const EmojiOptions& options, uint64_t seed = 1) {
   const EmojiData data = SyntheticEmoji(40, 10, 1);
   return EmojiBatchSource(
       data.train, ScaleOf(data.train.images),
@@ -97,11 +97,11 @@ TEST(EmojiBatchSource, Ngrams) {
 TEST(EmojiBatchSource, MasksAShareOfTheTokens) {
   EmojiOptions plain, masked;
   masked.mask = 0.3;
-  const EmojiBatchSource a = SourceOf(plain), b = SourceOf(masked);
+  const EmojiBatchSource a = SyntheticSource(plain), b = SyntheticSource(masked);
   int tokens = 0, hidden = 0;
   for (int64_t step = 0; step < 20; ++step) {
     const auto whole = Ids(a, kText, step), part = Ids(b, kText, step);
-    EXPECT_EQ(part, Ids(SourceOf(masked), kText, step));
+    EXPECT_EQ(part, Ids(SyntheticSource(masked), kText, step));
     EXPECT_EQ(Ids(a, kTextLength, step), Ids(b, kTextLength, step));
     for (size_t i = 0; i < whole.size(); ++i) {
       if (whole[i] == 0 || whole[i] == 1) continue;
@@ -118,7 +118,7 @@ TEST(EmojiBatchSource, MasksAShareOfTheTokens) {
 TEST(EmojiBatchSource, BlanksOneInput) {
   EmojiOptions plain, blank;
   blank.blank = 0.5;
-  const EmojiBatchSource a = SourceOf(plain), b = SourceOf(blank);
+  const EmojiBatchSource a = SyntheticSource(plain), b = SyntheticSource(blank);
   const int64_t pixels = 32 * 32 * 3;
   int pictures = 0, names = 0;
   for (int64_t step = 0; step < 20; ++step) {
@@ -151,8 +151,8 @@ TEST(EmojiBatchSource, BlanksOneInput) {
 TEST(EmojiBatchSource, ShiftsOnWhite) {
   EmojiOptions plain, moved;
   moved.augmentation = {4, false};
-  const EmojiBatchSource source = SourceOf(moved);
-  const auto whole = Pictures(SourceOf(plain), 0), part = Pictures(source, 0);
+  const EmojiBatchSource source = SyntheticSource(moved);
+  const auto whole = Pictures(SyntheticSource(plain), 0), part = Pictures(source, 0);
   EXPECT_NE(whole, part);
   const float white = *std::max_element(whole.begin(), whole.end());
   EXPECT_EQ(white, *std::max_element(part.begin(), part.end()));

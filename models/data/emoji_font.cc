@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kTrueType = 0x00010000;
 constexpr int64_t kStrikeBytes = 48;
 
-absl::Status Unsupported(const ByteReader& table, absl::string_view what, int64_t is,
+absl::Status Unsupported(const FileByteReader& table, absl::string_view what, int64_t is,
                          int64_t must_be) {
   return absl::UnimplementedError(
       absl::StrFormat("%s: %s %d; %d can be read", table.file(), what, is, must_be));
@@ -19,11 +19,12 @@ absl::Status Unsupported(const ByteReader& table, absl::string_view what, int64_
 
 }  // namespace
 
-absl::StatusOr<ByteReader> EmojiFont::Table(const ByteReader& font, absl::string_view tag) const {
+absl::StatusOr<FileByteReader> EmojiFont::Table(const FileByteReader& font,
+                                                absl::string_view tag) const {
   PIPELAB_ASSIGN_OR_RETURN(const int64_t tables, font.U16(4));
   for (int64_t i = 0; i < tables; ++i) {
     const int64_t at = 12 + 16 * i;
-    PIPELAB_ASSIGN_OR_RETURN(const ByteReader name, font.Slice(at, 4, "table directory"));
+    PIPELAB_ASSIGN_OR_RETURN(const FileByteReader name, font.Slice(at, 4, "table directory"));
     if (name.bytes() != tag) continue;
     PIPELAB_ASSIGN_OR_RETURN(const int64_t offset, font.U32(at + 8));
     PIPELAB_ASSIGN_OR_RETURN(const int64_t length, font.U32(at + 12));
@@ -32,15 +33,16 @@ absl::StatusOr<ByteReader> EmojiFont::Table(const ByteReader& font, absl::string
   return font.Error(4, absl::StrCat("no table ", tag));
 }
 
-absl::Status EmojiFont::ReadRanges(const ByteReader& cmap) {
+absl::Status EmojiFont::ReadRanges(const FileByteReader& cmap) {
   PIPELAB_ASSIGN_OR_RETURN(const int64_t subtables, cmap.U16(2));
   for (int64_t i = 0; i < subtables; ++i) {
     PIPELAB_ASSIGN_OR_RETURN(const int64_t offset, cmap.U32(4 + 8 * i + 4));
-    PIPELAB_ASSIGN_OR_RETURN(const ByteReader table, cmap.From(offset, "cmap subtable"));
+    PIPELAB_ASSIGN_OR_RETURN(const FileByteReader table, cmap.From(offset, "cmap subtable"));
     PIPELAB_ASSIGN_OR_RETURN(const int format, table.U16(0));
     if (format != 12) continue;
     PIPELAB_ASSIGN_OR_RETURN(const int64_t count, table.U32(12));
-    PIPELAB_ASSIGN_OR_RETURN(const ByteReader groups, table.Slice(16, 12 * count, "cmap groups"));
+    PIPELAB_ASSIGN_OR_RETURN(const FileByteReader groups,
+                             table.Slice(16, 12 * count, "cmap groups"));
     for (int64_t g = 0; g < count; ++g) {
       PIPELAB_ASSIGN_OR_RETURN(const uint32_t first, groups.U32(12 * g));
       PIPELAB_ASSIGN_OR_RETURN(const uint32_t last, groups.U32(12 * g + 4));
@@ -56,21 +58,22 @@ absl::Status EmojiFont::ReadRanges(const ByteReader& cmap) {
   return absl::UnimplementedError(absl::StrCat(cmap.file(), ": cmap has no subtable of format 12"));
 }
 
-absl::Status EmojiFont::ReadPictures(const ByteReader& cblc) {
+absl::Status EmojiFont::ReadPictures(const FileByteReader& cblc) {
   PIPELAB_ASSIGN_OR_RETURN(const int version, cblc.U16(0));
   if (version != 3) return Unsupported(cblc, "CBLC version", version, 3);
   PIPELAB_ASSIGN_OR_RETURN(const int64_t strikes, cblc.U32(4));
   if (strikes == 0) return cblc.Error(4, "no strike");
-  PIPELAB_ASSIGN_OR_RETURN(const ByteReader strike, cblc.Slice(8, kStrikeBytes, "strike"));
+  PIPELAB_ASSIGN_OR_RETURN(const FileByteReader strike, cblc.Slice(8, kStrikeBytes, "strike"));
   PIPELAB_ASSIGN_OR_RETURN(const int64_t array_at, strike.U32(0));
   PIPELAB_ASSIGN_OR_RETURN(const int64_t count, strike.U32(8));
-  PIPELAB_ASSIGN_OR_RETURN(const ByteReader array,
+  PIPELAB_ASSIGN_OR_RETURN(const FileByteReader array,
                            cblc.Slice(array_at, 8 * count, "index subtable array"));
   for (int64_t i = 0; i < count; ++i) {
     PIPELAB_ASSIGN_OR_RETURN(const uint32_t first, array.U16(8 * i));
     PIPELAB_ASSIGN_OR_RETURN(const uint32_t last, array.U16(8 * i + 2));
     PIPELAB_ASSIGN_OR_RETURN(const int64_t more, array.U32(8 * i + 4));
-    PIPELAB_ASSIGN_OR_RETURN(const ByteReader table, cblc.From(array_at + more, "index subtable"));
+    PIPELAB_ASSIGN_OR_RETURN(const FileByteReader table,
+                             cblc.From(array_at + more, "index subtable"));
     PIPELAB_ASSIGN_OR_RETURN(const int index_format, table.U16(0));
     PIPELAB_ASSIGN_OR_RETURN(const int image_format, table.U16(2));
     if (index_format != 1) return Unsupported(table, "CBLC index format", index_format, 1);
@@ -80,7 +83,7 @@ absl::Status EmojiFont::ReadPictures(const ByteReader& cblc) {
     }
     PIPELAB_ASSIGN_OR_RETURN(const int64_t data, table.U32(4));
     PIPELAB_ASSIGN_OR_RETURN(
-        const ByteReader offsets,
+        const FileByteReader offsets,
         table.Slice(8, 4 * (static_cast<int64_t>(last) - first + 2), "picture offsets"));
     pictures_.push_back({first, last, data, offsets});
   }
@@ -89,16 +92,16 @@ absl::Status EmojiFont::ReadPictures(const ByteReader& cblc) {
 
 absl::StatusOr<EmojiFont> EmojiFont::Parse(std::string contents, absl::string_view file) {
   EmojiFont font(std::make_shared<const std::string>(std::move(contents)));
-  const ByteReader reader(*font.contents_, file, ByteOrder::kBig);
+  const FileByteReader reader(*font.contents_, file, ByteOrder::kBig);
   PIPELAB_ASSIGN_OR_RETURN(const uint32_t magic, reader.U32(0));
   if (magic != kTrueType) {
     return reader.Error(
         0, absl::StrFormat("magic number 0x%08x; a TrueType font starts with 0x%08x", magic,
                            kTrueType));
   }
-  PIPELAB_ASSIGN_OR_RETURN(const ByteReader cmap, font.Table(reader, "cmap"));
+  PIPELAB_ASSIGN_OR_RETURN(const FileByteReader cmap, font.Table(reader, "cmap"));
   PIPELAB_RETURN_IF_ERROR(font.ReadRanges(cmap));
-  PIPELAB_ASSIGN_OR_RETURN(const ByteReader cblc, font.Table(reader, "CBLC"));
+  PIPELAB_ASSIGN_OR_RETURN(const FileByteReader cblc, font.Table(reader, "CBLC"));
   PIPELAB_RETURN_IF_ERROR(font.ReadPictures(cblc));
   PIPELAB_ASSIGN_OR_RETURN(font.data_, font.Table(reader, "CBDT"));
   PIPELAB_ASSIGN_OR_RETURN(const int version, font.data_.U16(0));
@@ -121,10 +124,10 @@ absl::StatusOr<absl::string_view> EmojiFont::Png(uint32_t character) const {
       PIPELAB_ASSIGN_OR_RETURN(const int64_t from, p.offsets.U32(4 * place));
       PIPELAB_ASSIGN_OR_RETURN(const int64_t to, p.offsets.U32(4 * place + 4));
       if (from == to) break;  // the glyph has no picture
-      PIPELAB_ASSIGN_OR_RETURN(const ByteReader picture,
+      PIPELAB_ASSIGN_OR_RETURN(const FileByteReader picture,
                                data_.Slice(p.data + from, to - from, "picture"));
       PIPELAB_ASSIGN_OR_RETURN(const int64_t length, picture.U32(5));  // behind small metrics
-      PIPELAB_ASSIGN_OR_RETURN(const ByteReader png, picture.Slice(9, length, "PNG"));
+      PIPELAB_ASSIGN_OR_RETURN(const FileByteReader png, picture.Slice(9, length, "PNG"));
       return png.bytes();
     }
   }

@@ -37,20 +37,20 @@ class EmojiFont {
   };
   struct Pictures {  // of the glyphs first to last
     uint32_t first, last;
-    int64_t data;        // where the offsets of these glyphs count from, in CBDT
-    ByteReader offsets;  // one a glyph and one behind the last
+    int64_t data;            // where the offsets of these glyphs count from, in CBDT
+    FileByteReader offsets;  // one a glyph and one behind the last
   };
 
   explicit EmojiFont(std::shared_ptr<const std::string> contents)
       : contents_(std::move(contents)), data_("", "", ByteOrder::kBig) {}
-  absl::StatusOr<ByteReader> Table(const ByteReader& font, absl::string_view tag) const;
-  absl::Status ReadRanges(const ByteReader& cmap);
-  absl::Status ReadPictures(const ByteReader& cblc);
+  absl::StatusOr<FileByteReader> Table(const FileByteReader& font, absl::string_view tag) const;
+  absl::Status ReadRanges(const FileByteReader& cmap);
+  absl::Status ReadPictures(const FileByteReader& cblc);
 
   std::shared_ptr<const std::string> contents_;  // what the readers below point into
   std::vector<Range> ranges_;
   std::vector<Pictures> pictures_;
-  ByteReader data_;  // CBDT
+  FileByteReader data_;  // CBDT
 };
 
 }  // namespace pipelab

@@ -22,7 +22,8 @@ std::string Font() {
   return FontOf(0x1F600, {PlainPng(255, 0, 0, 255, 2, 2), PlainPng(0, 0, 255, 255, 2, 2)});
 }
 
-std::string Patch(std::string bytes, const std::string& from, const std::string& to, int skip = 0) {
+std::string PatchAtText(std::string bytes, const std::string& from, const std::string& to,
+                        int skip = 0) {
   size_t at = bytes.find(from);
   for (; skip > 0; --skip) at = bytes.find(from, at + 1);
   EXPECT_NE(at, std::string::npos);
@@ -54,38 +55,41 @@ TEST(EmojiFont, DamageIsNamed) {
     EXPECT_THAT(EmojiFont::Parse(bytes, "f"), StatusIs(code, HasSubstr(words)));
   };
   expect("\x89PNGxxxx", absl::StatusCode::kDataLoss, "f: byte 0: magic number 0x89504e47");
-  expect(Patch(Font(), "CBLC", "XXXX"), absl::StatusCode::kDataLoss, "f: byte 4: no table CBLC");
-  expect(Patch(Font(), Big(12, 2) + Big(0, 2) + Big(28, 4), Big(13, 2)),
+  expect(PatchAtText(Font(), "CBLC", "XXXX"), absl::StatusCode::kDataLoss,
+         "f: byte 4: no table CBLC");
+  expect(PatchAtText(Font(), Big(12, 2) + Big(0, 2) + Big(28, 4), Big(13, 2)),
          absl::StatusCode::kUnimplemented, "no subtable of format 12");
-  expect(Patch(Font(), Big(0x1F600, 4), Big(0x11F600, 4)), absl::StatusCode::kDataLoss,
+  expect(PatchAtText(Font(), Big(0x1F600, 4), Big(0x11F600, 4)), absl::StatusCode::kDataLoss,
          "characters 0x11f600 to 0x1f601");
-  expect(Patch(Font(), Big(1, 4) + Big(0x1F600, 4), Big(0xFFFFFFF, 4)), absl::StatusCode::kDataLoss,
-         "cmap groups of 3221225460 bytes");
-  expect(Patch(Font(), Big(1, 2) + Big(17, 2), Big(3, 2)), absl::StatusCode::kUnimplemented,
+  expect(PatchAtText(Font(), Big(1, 4) + Big(0x1F600, 4), Big(0xFFFFFFF, 4)),
+         absl::StatusCode::kDataLoss, "cmap groups of 3221225460 bytes");
+  expect(PatchAtText(Font(), Big(1, 2) + Big(17, 2), Big(3, 2)), absl::StatusCode::kUnimplemented,
          "CBLC index format 3; 1 can be read");
-  expect(Patch(Font(), Big(1, 2) + Big(17, 2), Big(1, 2) + Big(18, 2)),
+  expect(PatchAtText(Font(), Big(1, 2) + Big(17, 2), Big(1, 2) + Big(18, 2)),
          absl::StatusCode::kUnimplemented, "CBDT image format 18; 17 can be read");
-  expect(Patch(Font(), Big(56, 4) + Big(0, 4) + Big(1, 4) + Big(0, 4), Big(0xFFFFFF00, 4)),
+  expect(PatchAtText(Font(), Big(56, 4) + Big(0, 4) + Big(1, 4) + Big(0, 4), Big(0xFFFFFF00, 4)),
          absl::StatusCode::kDataLoss, "index subtable array of 8 bytes");
 }
 
 TEST(EmojiFont, PicturesBeyondTheTable) {
   const std::string png = PlainPng(255, 0, 0, 255, 2, 2);
   const std::string length = Big(static_cast<uint32_t>(png.size()), 4) + png;
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const EmojiFont longer,
-                               EmojiFont::Parse(Patch(Font(), length, Big(0x7FFFFFFF, 4)), "f"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const EmojiFont longer,
+      EmojiFont::Parse(PatchAtText(Font(), length, Big(0x7FFFFFFF, 4)), "f"));
   EXPECT_THAT(longer.Png(0x1F600),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("PNG of 2147483647 bytes")));
   const std::string offset = Big(static_cast<uint32_t>(png.size()) + 9, 4);
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const EmojiFont beyond,
-                               EmojiFont::Parse(Patch(Font(), offset, Big(0x01000000, 4)), "f"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const EmojiFont beyond,
+      EmojiFont::Parse(PatchAtText(Font(), offset, Big(0x01000000, 4)), "f"));
   EXPECT_THAT(beyond.Png(0x1F600), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("picture of")));
   EXPECT_THAT(beyond.Png(0x1F601), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("picture of")));
 }
 
 TEST(DecodePng, PixelsAndErrors) {
   const std::vector<uint8_t> rgba = {1, 2, 3, 255, 4, 5, 6, 128, 7, 8, 9, 0, 10, 11, 12, 255};
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Picture picture, DecodePng(PngOf(rgba, 2), "p"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const PngImage picture, DecodePng(PngOf(rgba, 2), "p"));
   EXPECT_EQ(picture.width, 2);
   EXPECT_EQ(picture.height, 2);
   EXPECT_EQ(picture.rgba, rgba);
@@ -101,7 +105,7 @@ TEST(DecodePng, PixelsAndErrors) {
 }
 
 TEST(ScaleOnWhite, MeansOfAreas) {
-  Picture p;
+  PngImage p;
   p.width = p.height = 2;
   p.rgba = {255, 0, 0, 255, 0, 0, 0, 255, 0, 0, 255, 0, 0, 0, 0, 51};
   EXPECT_THAT(ScaleOnWhite(p, 2), ElementsAre(255, 0, 0, 0, 0, 0, 255, 255, 255, 204, 204, 204));
@@ -115,7 +119,7 @@ TEST(ScaleOnWhite, MeansOfAreas) {
 }
 
 TEST(ScaleOnWhite, OblongPicturesStandInTheMiddle) {
-  Picture p;
+  PngImage p;
   p.width = 4;
   p.height = 2;
   for (int i = 0; i < 8; ++i) p.rgba.insert(p.rgba.end(), {0, 0, 0, 255});

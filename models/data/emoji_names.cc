@@ -22,7 +22,7 @@ constexpr absl::string_view kElement = "<annotation ", kElementEnd = "</annotati
 
 absl::Status ErrorAt(absl::string_view file, absl::string_view whole, absl::string_view part,
                      absl::string_view fault) {
-  return ByteReader(whole, file, ByteOrder::kBig).Error(part.data() - whole.data(), fault);
+  return FileByteReader(whole, file, ByteOrder::kBig).Error(part.data() - whole.data(), fault);
 }
 
 // One line with a ';': characters; status # picture version name.

@@ -24,7 +24,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-void Write(const std::string& root, const std::string& path, const std::string& bytes) {
+void WriteEmojiFile(const std::string& root, const std::string& path, const std::string& bytes) {
   const std::string whole = JoinPath(root, path);
   ASSERT_THAT(MakeDirectories(whole.substr(0, whole.rfind('/'))), IsOk());
   ASSERT_THAT(WriteFileAtomically(whole, bytes), IsOk());
@@ -43,16 +43,17 @@ std::string Names(const std::vector<std::string>& names) {
 // Three packages in one folder: U+1F600 to U+1F603 with pictures, U+1F604 without.
 std::string FakePackages(const std::string& font) {
   const std::string root = *MakeTemporaryDirectory(JoinPath(testing::TempDir(), "emoji-"));
-  Write(root, "usr/share/fonts/truetype/noto/NotoColorEmoji.ttf", font);
-  Write(root, "usr/share/unicode/emoji/emoji-test.txt",
-        "# group: A\n1F600 ; fully-qualified # x E1.0 one\n1F601 ; fully-qualified # x E1.0 two\n"
-        "1F601 1F602 ; fully-qualified # x E1.0 both\n"
-        "# group: B\n1F602 ; fully-qualified # x E1.0 three\n1F603 ; unqualified # x E1.0 four\n"
-        "1F603 FE0F ; fully-qualified # x E1.0 four\n1F604 ; fully-qualified # x E1.0 five\n");
+  WriteEmojiFile(root, "usr/share/fonts/truetype/noto/NotoColorEmoji.ttf", font);
+  WriteEmojiFile(
+      root, "usr/share/unicode/emoji/emoji-test.txt",
+      "# group: A\n1F600 ; fully-qualified # x E1.0 one\n1F601 ; fully-qualified # x E1.0 two\n"
+      "1F601 1F602 ; fully-qualified # x E1.0 both\n"
+      "# group: B\n1F602 ; fully-qualified # x E1.0 three\n1F603 ; unqualified # x E1.0 four\n"
+      "1F603 FE0F ; fully-qualified # x E1.0 four\n1F604 ; fully-qualified # x E1.0 five\n");
   const std::string annotations = "usr/share/unicode/cldr/common/annotations/";
-  Write(root, annotations + "en.xml", Names({"one", "two", "three", "four", "five"}));
-  Write(root, annotations + "de.xml", Names({"eins", "zwei", "drei"}));
-  Write(root, annotations + "fr.xml", Names({"un"}));
+  WriteEmojiFile(root, annotations + "en.xml", Names({"one", "two", "three", "four", "five"}));
+  WriteEmojiFile(root, annotations + "de.xml", Names({"eins", "zwei", "drei"}));
+  WriteEmojiFile(root, annotations + "fr.xml", Names({"un"}));
   return root;
 }
 
@@ -94,7 +95,7 @@ TEST(Emoji, DamageIsNamed) {
   expect(FakePackages(torn), 1, "NotoColorEmoji.ttf: U+1F600: damaged PNG");
   expect(FakePackages(FourPictures()), 5, "annotations: no file names 5 of the font's emoji");
   const std::string root = FakePackages(FourPictures());
-  Write(root, "usr/share/unicode/cldr/common/annotations/xx.xml", "<ldml><annotation ");
+  WriteEmojiFile(root, "usr/share/unicode/cldr/common/annotations/xx.xml", "<ldml><annotation ");
   expect(root, 1, "xx.xml: byte 0: no whole <ldml>");
   EXPECT_FALSE(LoadEmoji("/no/such", "/no/such", "/no/such").ok());
 }

@@ -11,15 +11,15 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kClasses = 10;
-constexpr absl::string_view kFolder = "usr/share/datasets/fashion-mnist";
+constexpr int64_t kArticles = 10;
+constexpr absl::string_view kFilesFolder = "usr/share/datasets/fashion-mnist";
 
 absl::StatusOr<std::shared_ptr<const LabelledImages>> LoadPart(absl::string_view package_dir,
                                                                absl::string_view part) {
-  const std::string base = JoinPath(JoinPath(package_dir, kFolder), part);
+  const std::string base = JoinPath(JoinPath(package_dir, kFilesFolder), part);
   const std::string images_path = absl::StrCat(base, "-images-idx3-ubyte.gz");
   const std::string labels_path = absl::StrCat(base, "-labels-idx1-ubyte.gz");
-  return ReadIdxImages(images_path, labels_path, kClasses);
+  return ReadIdxImages(images_path, labels_path, kArticles);
 }
 
 }  // namespace

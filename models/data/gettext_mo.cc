@@ -17,13 +17,13 @@ constexpr int64_t kHeader = 28, kEntry = 8;
 // point to one long string again and again cost no more memory than the file.
 class StringTable {
  public:
-  StringTable(const ByteReader& file, const ByteReader& table, int64_t* bytes_left)
+  StringTable(const FileByteReader& file, const FileByteReader& table, int64_t* bytes_left)
       : file_(file), table_(table), bytes_left_(bytes_left) {}
 
   absl::StatusOr<absl::string_view> Read(int64_t i) {
     PIPELAB_ASSIGN_OR_RETURN(const int64_t length, table_.U32(kEntry * i));
     PIPELAB_ASSIGN_OR_RETURN(const int64_t offset, table_.U32(kEntry * i + 4));
-    PIPELAB_ASSIGN_OR_RETURN(const ByteReader text, file_.Slice(offset, length + 1, "string"));
+    PIPELAB_ASSIGN_OR_RETURN(const FileByteReader text, file_.Slice(offset, length + 1, "string"));
     if (text.bytes().back() != '\0') return text.Error(length, "string without a zero byte behind");
     *bytes_left_ -= length;
     if (*bytes_left_ < 0) return table_.Error(kEntry * i, "strings overlap");
@@ -31,8 +31,8 @@ class StringTable {
   }
 
  private:
-  const ByteReader& file_;
-  const ByteReader& table_;
+  const FileByteReader& file_;
+  const FileByteReader& table_;
   int64_t* bytes_left_;
 };
 
@@ -40,9 +40,9 @@ class StringTable {
 
 absl::StatusOr<std::vector<MoEntry>> ParseMo(absl::string_view contents, absl::string_view file) {
   PIPELAB_ASSIGN_OR_RETURN(const uint32_t magic,
-                           ByteReader(contents, file, ByteOrder::kLittle).U32(0));
-  const ByteReader reader(contents, file,
-                          magic == kSwappedMagic ? ByteOrder::kBig : ByteOrder::kLittle);
+                           FileByteReader(contents, file, ByteOrder::kLittle).U32(0));
+  const FileByteReader reader(contents, file,
+                              magic == kSwappedMagic ? ByteOrder::kBig : ByteOrder::kLittle);
   if (magic != kMagic && magic != kSwappedMagic) {
     return reader.Error(
         0, absl::StrFormat("magic number 0x%08x; a .mo file starts with 0x%08x", magic, kMagic));
@@ -55,9 +55,9 @@ absl::StatusOr<std::vector<MoEntry>> ParseMo(absl::string_view contents, absl::s
   PIPELAB_ASSIGN_OR_RETURN(const int64_t count, reader.U32(8));
   PIPELAB_ASSIGN_OR_RETURN(const int64_t ids_at, reader.U32(12));
   PIPELAB_ASSIGN_OR_RETURN(const int64_t translations_at, reader.U32(16));
-  PIPELAB_ASSIGN_OR_RETURN(const ByteReader ids_table,
+  PIPELAB_ASSIGN_OR_RETURN(const FileByteReader ids_table,
                            reader.Slice(ids_at, kEntry * count, "table of originals"));
-  PIPELAB_ASSIGN_OR_RETURN(const ByteReader translations_table,
+  PIPELAB_ASSIGN_OR_RETURN(const FileByteReader translations_table,
                            reader.Slice(translations_at, kEntry * count, "table of translations"));
   int64_t bytes_left = reader.size();
   StringTable ids(reader, ids_table, &bytes_left);

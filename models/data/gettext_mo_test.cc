@@ -15,7 +15,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::string Sample(bool big = false) {
+std::string SampleMo(bool big = false) {
   return MoFile({{"", "Language: de\n"},
                  {"Germany", "Deutschland"},
                  {std::string("language\4Thai"), "Thail\xC3\xA4ndisch"},
@@ -23,13 +23,13 @@ std::string Sample(bool big = false) {
                 big);
 }
 
-std::string Patch(std::string bytes, size_t at, uint32_t word) {
+std::string PatchWord(std::string bytes, size_t at, uint32_t word) {
   return bytes.replace(at, 4, MoWord(word, false));
 }
 
 TEST(Mo, ReadsBothByteOrders) {
   for (const bool big : {false, true}) {
-    PIPELAB_ASSERT_OK_AND_ASSIGN(const auto entries, ParseMo(Sample(big), "f"));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const auto entries, ParseMo(SampleMo(big), "f"));
     ASSERT_EQ(entries.size(), 4u);
     EXPECT_EQ(entries[0].id, "");
     EXPECT_EQ(entries[1].id, "Germany");
@@ -45,14 +45,14 @@ TEST(Mo, ReadsBothByteOrders) {
 
 TEST(Mo, ReadsFiles) {
   const std::string path = JoinPath(testing::TempDir(), "x.mo");
-  ASSERT_THAT(WriteFileAtomically(path, Sample()), IsOk());
+  ASSERT_THAT(WriteFileAtomically(path, SampleMo()), IsOk());
   EXPECT_THAT(ReadMo(path), IsOk());
   EXPECT_THAT(ReadMo("/no/such.mo"), StatusIs(absl::StatusCode::kNotFound, StartsWith("/no/such")));
 }
 
 TEST(Mo, EveryTruncationNamesFileAndByte) {
-  for (size_t n = 0; n < Sample().size(); ++n) {
-    EXPECT_THAT(ParseMo(Sample().substr(0, n), "dir/f.mo"),
+  for (size_t n = 0; n < SampleMo().size(); ++n) {
+    EXPECT_THAT(ParseMo(SampleMo().substr(0, n), "dir/f.mo"),
                 StatusIs(absl::StatusCode::kDataLoss, StartsWith("dir/f.mo: byte ")))
         << n;
   }
@@ -62,14 +62,17 @@ TEST(Mo, DamageIsNamed) {
   const auto expect = [](const std::string& bytes, const char* words) {
     EXPECT_THAT(ParseMo(bytes, "f"), StatusIs(absl::StatusCode::kDataLoss, HasSubstr(words)));
   };
-  expect(Patch(Sample(), 0, 0x12345678), "f: byte 0: magic number 0x12345678; a .mo file starts");
-  expect(Patch(Sample(), 4, 0x20000), "f: byte 4: revision 2");
-  expect(Patch(Sample(), 8, 0xFFFFFFFF), "f: byte 28: table of originals of 34359738360 bytes");
-  expect(Patch(Sample(), 12, 0xFFFFFFF0), "f: byte 4294967280: table of originals");
-  expect(Patch(Sample(), 16, 0x7FFFFFFF), "f: byte 2147483647: table of translations");
-  expect(Patch(Sample(), 36, 0x10000), "string of 65537 bytes");  // a length beyond the file
-  expect(Patch(Sample(), 40, 0xFFFFFFFF), "byte 4294967295: string of");  // an offset beyond it
-  expect(Patch(Sample(), 36, 3), "string without a zero byte");
+  expect(PatchWord(SampleMo(), 0, 0x12345678),
+         "f: byte 0: magic number 0x12345678; a .mo file starts");
+  expect(PatchWord(SampleMo(), 4, 0x20000), "f: byte 4: revision 2");
+  expect(PatchWord(SampleMo(), 8, 0xFFFFFFFF),
+         "f: byte 28: table of originals of 34359738360 bytes");
+  expect(PatchWord(SampleMo(), 12, 0xFFFFFFF0), "f: byte 4294967280: table of originals");
+  expect(PatchWord(SampleMo(), 16, 0x7FFFFFFF), "f: byte 2147483647: table of translations");
+  expect(PatchWord(SampleMo(), 36, 0x10000), "string of 65537 bytes");  // a length beyond the file
+  expect(PatchWord(SampleMo(), 40, 0xFFFFFFFF),
+         "byte 4294967295: string of");  // an offset beyond it
+  expect(PatchWord(SampleMo(), 36, 3), "string without a zero byte");
 }
 
 TEST(Mo, OverlappingStringsCostNoMemory) {
@@ -78,7 +81,7 @@ TEST(Mo, OverlappingStringsCostNoMemory) {
   const uint32_t at = static_cast<uint32_t>(bytes.size());
   bytes += std::string(1000, 'x') + '\0';
   for (size_t i = 0; i < 2000; ++i) {
-    bytes = Patch(Patch(std::move(bytes), 28 + 8 * i, 1000), 32 + 8 * i, at);
+    bytes = PatchWord(PatchWord(std::move(bytes), 28 + 8 * i, 1000), 32 + 8 * i, at);
   }
   EXPECT_THAT(ParseMo(bytes, "f"),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("strings overlap")));

@@ -11,7 +11,7 @@
 namespace pipelab {
 namespace {
 
-void Shuffle(const CounterRng& rng, std::vector<int32_t>* values) {
+void ShuffleValues(const CounterRng& rng, std::vector<int32_t>* values) {
   for (size_t i = values->size(); i > 1; --i) {
     std::swap((*values)[i - 1], (*values)[rng.Below(i, i)]);
   }
@@ -19,7 +19,7 @@ void Shuffle(const CounterRng& rng, std::vector<int32_t>* values) {
 
 void PairStubs(const CounterRng& rng, std::vector<int32_t> stubs,
                std::vector<std::pair<int32_t, int32_t>>* edges) {
-  Shuffle(rng, &stubs);
+  ShuffleValues(rng, &stubs);
   for (size_t i = 0; i + 1 < stubs.size(); i += 2) edges->push_back({stubs[i], stubs[i + 1]});
 }
 

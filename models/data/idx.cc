@@ -19,7 +19,7 @@ constexpr int kMostDimensions = 8;
 absl::StatusOr<IdxArray> ParseIdx(absl::string_view contents, absl::string_view file,
                                   int64_t limit) {
   PIPELAB_ASSIGN_OR_RETURN(const std::string bytes, Decompress(contents, limit, file));
-  const ByteReader reader(bytes, file, ByteOrder::kBig);
+  const FileByteReader reader(bytes, file, ByteOrder::kBig);
   PIPELAB_ASSIGN_OR_RETURN(const uint32_t magic, reader.U32(0));
   const int type = static_cast<int>(magic >> 8 & 0xFF), count = static_cast<int>(magic & 0xFF);
   if (magic >> 16 != 0 || count < 1 || count > kMostDimensions) {

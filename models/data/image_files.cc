@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kMostClasses = 256;  // labels are bytes
 constexpr int64_t kMostBytes = int64_t{1} << 31;
 constexpr int64_t kLeastImages = 10;
-constexpr uint64_t kFolds = 5;  // of which one is held out
+constexpr uint64_t kImageFolds = 5;  // of which one is held out
 
 absl::StatusOr<std::vector<std::string>> NamesShownIn(const std::string& folder) {
   PIPELAB_ASSIGN_OR_RETURN(std::vector<std::string> names, NamesIn(folder));
@@ -35,7 +35,7 @@ absl::Status AddPicture(const std::string& path, const ImageFolderOptions& optio
     return absl::InvalidArgumentError(absl::StrCat(path, ": must be a PNG file"));
   }
   PIPELAB_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
-  PIPELAB_ASSIGN_OR_RETURN(const Picture picture, DecodePng(bytes, path));
+  PIPELAB_ASSIGN_OR_RETURN(const PngImage picture, DecodePng(bytes, path));
   const std::vector<uint8_t> rgb = ScaleOnWhite(picture, options.side);
   for (size_t p = 0; p < rgb.size(); p += 3) {
     if (options.channels == 3) {
@@ -133,7 +133,7 @@ absl::StatusOr<ImageData> SplitImages(const LabelledImages& images, absl::string
   }
   const Shuffle shuffle(static_cast<uint64_t>(images.size()), seed, "data/images/split");
   for (int64_t i = 0; i < images.size(); ++i) {
-    const bool out = shuffle.At(static_cast<uint64_t>(i)) % kFolds == 0;
+    const bool out = shuffle.At(static_cast<uint64_t>(i)) % kImageFolds == 0;
     AddImage(images, i, out ? held_out.get() : train.get());
   }
   const PixelScale scale = ScaleOf(*train);

@@ -23,7 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // Two images of 2x3 pixels in 2 channels: pixel = 100 * image + 10 * place + channel.
-std::shared_ptr<LabelledImages> Small() {
+std::shared_ptr<LabelledImages> SmallImages() {
   auto images = std::make_shared<LabelledImages>();
   images->height = 2;
   images->width = 3;
@@ -36,28 +36,28 @@ std::shared_ptr<LabelledImages> Small() {
   return images;
 }
 
-std::vector<float> Write(const ImagePlacement& placement, bool last) {
+std::vector<float> Written(const ImagePlacement& placement, bool last) {
   std::vector<float> value(256), out(12);
   for (int p = 0; p < 256; ++p) value[p] = static_cast<float>(p);
-  WriteImage(*Small(), 1, placement, last, value, absl::MakeSpan(out));
+  WriteImage(*SmallImages(), 1, placement, last, value, absl::MakeSpan(out));
   return out;
 }
 
 TEST(WriteImage, BothLayouts) {
-  EXPECT_THAT(Write({}, true),
+  EXPECT_THAT(Written({}, true),
               ElementsAre(100, 101, 110, 111, 120, 121, 130, 131, 140, 141, 150, 151));
-  EXPECT_THAT(Write({}, false),
+  EXPECT_THAT(Written({}, false),
               ElementsAre(100, 110, 120, 130, 140, 150, 101, 111, 121, 131, 141, 151));
 }
 
 TEST(WriteImage, ShiftsAndFlips) {
-  EXPECT_THAT(Write({1, 0, false}, false),
+  EXPECT_THAT(Written({1, 0, false}, false),
               ElementsAre(0, 0, 0, 100, 110, 120, 0, 0, 0, 101, 111, 121));
-  EXPECT_THAT(Write({0, -1, false}, false),
+  EXPECT_THAT(Written({0, -1, false}, false),
               ElementsAre(110, 120, 0, 140, 150, 0, 111, 121, 0, 141, 151, 0));
-  EXPECT_THAT(Write({0, 0, true}, false),
+  EXPECT_THAT(Written({0, 0, true}, false),
               ElementsAre(120, 110, 100, 150, 140, 130, 121, 111, 101, 151, 141, 131));
-  EXPECT_THAT(Write({0, 1, true}, false),
+  EXPECT_THAT(Written({0, 1, true}, false),
               ElementsAre(110, 100, 0, 140, 130, 0, 111, 101, 0, 141, 131, 0));
 }
 
@@ -147,7 +147,7 @@ std::string Idx(const std::vector<int>& dimensions, const std::string& bytes) {
 }
 
 // A package's folder with 3 training and 2 test images of 2x2 pixels.
-std::string FakePackage(const std::string& train_labels) {
+std::string FakeFashionPackage(const std::string& train_labels) {
   const std::string root = *MakeTemporaryDirectory(JoinPath(testing::TempDir(), "fashion-"));
   const std::string dir = JoinPath(root, "usr/share/datasets/fashion-mnist");
   EXPECT_THAT(MakeDirectories(dir), IsOk());
@@ -163,7 +163,7 @@ std::string FakePackage(const std::string& train_labels) {
 
 TEST(FashionMnist, LoadsBothParts) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ImageData data,
-                               LoadFashionMnist(FakePackage(Idx({3}, "\1\2\x9"))));
+                               LoadFashionMnist(FakeFashionPackage(Idx({3}, "\1\2\x9"))));
   EXPECT_EQ(data.name, "fashion-mnist");
   EXPECT_THAT(data.train->labels, ElementsAre(1, 2, 9));
   EXPECT_EQ(data.train->image_bytes(), 4);
@@ -174,7 +174,7 @@ TEST(FashionMnist, LoadsBothParts) {
 TEST(FashionMnist, DamageIsNamed) {
   const auto expect = [](const std::string& labels, const char* words) {
     EXPECT_THAT(
-        LoadFashionMnist(FakePackage(labels)),
+        LoadFashionMnist(FakeFashionPackage(labels)),
         StatusIs(absl::StatusCode::kDataLoss,
                  testing::AllOf(HasSubstr("train-labels-idx1-ubyte.gz: "), HasSubstr(words))));
   };

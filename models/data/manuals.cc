@@ -17,7 +17,7 @@ namespace pipelab {
 namespace {
 
 constexpr char kAligned[] = "gnome-help", kUnaligned[] = "system-admin-guide";
-constexpr size_t kLeastWords = 5;
+constexpr size_t kLeastSentenceWords = 5;
 constexpr int kDeepest = 100;
 
 // Stops where tags are nested deeper than any page's, so that no page can exhaust the stack.
@@ -82,7 +82,7 @@ absl::Status AddPairs(const std::string& english, const std::string& other,
   return absl::OkStatus();
 }
 
-bool IsLong(absl::string_view text) { return SplitWords(text).size() >= kLeastWords; }
+bool IsLong(absl::string_view text) { return SplitWords(text).size() >= kLeastSentenceWords; }
 
 // A manual's blocks in one language. Those of the two languages are of other pages, by the pages'
 // hash.

@@ -29,7 +29,7 @@ std::string Page(const std::string& body) {
          "</page>\n";
 }
 
-void Write(const std::string& root, const std::string& path, const std::string& bytes) {
+void WriteManual(const std::string& root, const std::string& path, const std::string& bytes) {
   const std::string file = JoinPath(root, path);
   ASSERT_THAT(MakeDirectories(file.substr(0, file.rfind('/'))), IsOk());
   ASSERT_THAT(WriteFileAtomically(file, bytes), IsOk());
@@ -58,17 +58,18 @@ TEST(ParseManualPage, GivesBlocksWithoutTags) {
 TEST(LoadManuals, AlignsPagesOfEqualFormAndKeepsTheRestApart) {
   const std::string root = *MakeTemporaryDirectory(JoinPath(testing::TempDir(), "manuals-"));
   const std::string help = "usr/share/help/";
-  Write(root, help + "C/gnome-help/a.page", Page("<title>One</title><p>Two</p><p>Same</p>"));
-  Write(root, help + "de/gnome-help/a.page", Page("<title>Eins</title><p>Zwei</p><p>Same</p>"));
-  Write(root, help + "C/gnome-help/b.page", Page("<title>Three</title><p>Four</p>"));
-  Write(root, help + "de/gnome-help/b.page", Page("<title>Drei</title>"));
-  Write(root, help + "C/gnome-help/c.page", Page("<title>One</title><p>Five</p>"));
-  Write(root, help + "de/gnome-help/c.page", Page("<title>Einzig</title><p>Fünf</p>"));
+  WriteManual(root, help + "C/gnome-help/a.page", Page("<title>One</title><p>Two</p><p>Same</p>"));
+  WriteManual(root, help + "de/gnome-help/a.page",
+              Page("<title>Eins</title><p>Zwei</p><p>Same</p>"));
+  WriteManual(root, help + "C/gnome-help/b.page", Page("<title>Three</title><p>Four</p>"));
+  WriteManual(root, help + "de/gnome-help/b.page", Page("<title>Drei</title>"));
+  WriteManual(root, help + "C/gnome-help/c.page", Page("<title>One</title><p>Five</p>"));
+  WriteManual(root, help + "de/gnome-help/c.page", Page("<title>Einzig</title><p>Fünf</p>"));
   std::vector<std::pair<std::string, std::string>> strings = {{"Too short", "Zu kurz"}};
   for (const std::string n : {"1", "2", "3", "4", "5", "6", "7", "8"}) {
     strings.emplace_back("string " + n + " has five words", "Text " + n + " hat fünf Wörter");
   }
-  Write(root, "usr/share/locale/de/LC_MESSAGES/x.mo", MoFile(strings));
+  WriteManual(root, "usr/share/locale/de/LC_MESSAGES/x.mo", MoFile(strings));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ParallelText text,
                                LoadManuals({root, {root}, {}}, "de", LoneText::kHalves));
   std::vector<std::string> pairs;
@@ -90,13 +91,13 @@ TEST(LoadManuals, AlignsPagesOfEqualFormAndKeepsTheRestApart) {
 
 TEST(LoadCatalogues, AlignsStringsOnceWithoutMarks) {
   const std::string root = *MakeTemporaryDirectory(JoinPath(testing::TempDir(), "catalogues-"));
-  Write(root, "usr/share/locale/de/LC_MESSAGES/x.mo",
-        MoFile({{"_Open the  file", "Datei öff_nen"},
-                {"Open the file...", "Datei aufmachen"},  // the letters of the one before
-                {"Open a file", "Datei öffnen"},          // its translation
-                {"Say &lt;b&gt; to it", "Sag &lt;b&gt;"},
-                {"Two words", "Zwei Wörter"},
-                {"snake_case_name is it", "snake_case_name ist es"}}));
+  WriteManual(root, "usr/share/locale/de/LC_MESSAGES/x.mo",
+              MoFile({{"_Open the  file", "Datei öff_nen"},
+                      {"Open the file...", "Datei aufmachen"},  // the letters of the one before
+                      {"Open a file", "Datei öffnen"},          // its translation
+                      {"Say &lt;b&gt; to it", "Sag &lt;b&gt;"},
+                      {"Two words", "Zwei Wörter"},
+                      {"snake_case_name is it", "snake_case_name ist es"}}));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<TextPair> pairs, LoadCatalogues({root}, "de"));
   std::vector<std::string> texts;
   for (const TextPair& p : pairs) texts.push_back(p.source + "=" + p.target);

@@ -9,7 +9,7 @@ namespace pipelab {
 namespace {
 
 // Up to seven tokens and, in the top byte, how many: the keys of all lengths are different numbers.
-uint64_t Key(const uint8_t* first, size_t length) {
+uint64_t GramKey(const uint8_t* first, size_t length) {
   uint64_t key = 0;
   for (size_t i = 0; i < length; ++i) key = key << 8 | first[i];
   return key | static_cast<uint64_t>(length) << 56;
@@ -25,9 +25,9 @@ NGramModel::NGramModel(absl::Span<const uint8_t> tokens, int64_t vocabulary, int
     CHECK_LT(tokens[i], vocabulary);
     for (size_t length = 0; length < static_cast<size_t>(order) && length <= i; ++length) {
       const uint8_t* first = tokens.data() + i - length;
-      Context& context = contexts_[Key(first, length)];
+      Context& context = contexts_[GramKey(first, length)];
       ++context.count;
-      if (++grams_[Key(first, length + 1)] == 1) ++context.distinct;
+      if (++grams_[GramKey(first, length + 1)] == 1) ++context.distinct;
     }
   }
 }
@@ -40,9 +40,9 @@ double NGramModel::Probability(absl::Span<const uint8_t> before, uint8_t next) c
   double probability = uniform_;
   for (size_t length = 0; length <= longest; ++length) {
     const uint8_t* first = gram + longest - length;
-    const auto context = contexts_.find(Key(first, length));
+    const auto context = contexts_.find(GramKey(first, length));
     if (context == contexts_.end()) break;  // nor were longer ones seen
-    const auto count = grams_.find(Key(first, length + 1));
+    const auto count = grams_.find(GramKey(first, length + 1));
     const double seen = count == grams_.end() ? 0 : count->second;
     const double distinct = context->second.distinct;
     probability = (seen + distinct * probability) / (context->second.count + distinct);

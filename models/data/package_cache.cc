@@ -38,9 +38,9 @@ std::string EntryPath(const DebianPackage& package, absl::string_view cache_dir)
                                           absl::string_view(package.sha256).substr(0, 12)));
 }
 
-absl::StatusOr<ProcessResult> Run(const DebianPackage& package,
-                                  const std::vector<std::string>& arguments,
-                                  const std::string& directory, const FetchOptions& options) {
+absl::StatusOr<ProcessResult> RunDpkg(const DebianPackage& package,
+                                      const std::vector<std::string>& arguments,
+                                      const std::string& directory, const FetchOptions& options) {
   ProcessOptions process;
   process.directory = directory;
   process.timeout = options.timeout;
@@ -58,7 +58,7 @@ absl::StatusOr<ProcessResult> RunApt(const DebianPackage& package,
   // As root apt works as the user _apt, who may not write here.
   if (geteuid() == 0) all.insert(all.end(), {"-o", "APT::Sandbox::User=root"});
   all.insert(all.end(), arguments.begin(), arguments.end());
-  return Run(package, all, directory, options);
+  return RunDpkg(package, all, directory, options);
 }
 
 // The first of apt's "E: " lines: later ones only repeat that it failed.
@@ -113,7 +113,7 @@ absl::Status CheckDownload(const DebianPackage& package, const std::string& deb,
   PIPELAB_ASSIGN_OR_RETURN(const std::string sum, Sha256OfFile(deb, options.sha256sum));
   if (sum == package.sha256) return absl::OkStatus();
   // Another version is no damage; an unreadable one is.
-  auto field = Run(package, {options.dpkg_deb, "-f", deb, "Version"}, "", options);
+  auto field = RunDpkg(package, {options.dpkg_deb, "-f", deb, "Version"}, "", options);
   const std::string version =
       field.ok() && field->exit_code == 0 ? LastLine(field->output) : package.version;
   const std::string name = fs::path(deb).filename().string();
@@ -130,7 +130,7 @@ absl::Status Unpack(const DebianPackage& package, const std::string& deb, const 
                     const FetchOptions& options) {
   const std::string files = JoinPath(dir, kFiles);
   PIPELAB_ASSIGN_OR_RETURN(const ProcessResult r,
-                           Run(package, {options.dpkg_deb, "-x", deb, files}, dir, options));
+                           RunDpkg(package, {options.dpkg_deb, "-x", deb, files}, dir, options));
   if (r.exit_code != 0) {
     return absl::DataLossError(
         absl::StrCat(Title(package), ": dpkg-deb cannot unpack it: ", LastLine(r.error)));

@@ -21,7 +21,7 @@ double Overlap(double begin, double end, int64_t i) {
 
 }  // namespace
 
-absl::StatusOr<Picture> DecodePng(absl::string_view bytes, absl::string_view what, int64_t limit) {
+absl::StatusOr<PngImage> DecodePng(absl::string_view bytes, absl::string_view what, int64_t limit) {
   png_image image = {};
   image.version = PNG_IMAGE_VERSION;
   const auto release = absl::MakeCleanup([&] { png_image_free(&image); });
@@ -29,7 +29,7 @@ absl::StatusOr<Picture> DecodePng(absl::string_view bytes, absl::string_view wha
     return absl::DataLossError(absl::StrFormat("%s: damaged PNG: %s", what, image.message));
   };
   if (png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()) == 0) return damaged();
-  Picture picture;
+  PngImage picture;
   picture.width = image.width;
   picture.height = image.height;
   if (picture.width > limit / std::max<int64_t>(picture.height, 1)) {
@@ -44,7 +44,7 @@ absl::StatusOr<Picture> DecodePng(absl::string_view bytes, absl::string_view wha
   return picture;
 }
 
-std::vector<uint8_t> ScaleOnWhite(const Picture& picture, int64_t side) {
+std::vector<uint8_t> ScaleOnWhite(const PngImage& picture, int64_t side) {
   const int64_t longer = std::max(picture.width, picture.height);
   const double step = static_cast<double>(longer) / static_cast<double>(side);
   const double left = static_cast<double>(longer - picture.width) / 2;

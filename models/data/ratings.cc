@@ -11,7 +11,7 @@ namespace pipelab {
 namespace {
 
 constexpr int kTastes = 4;
-constexpr uint64_t kHeldOutOneIn = 10;
+constexpr uint64_t kHeldOutRatingOneIn = 10;
 
 }  // namespace
 
@@ -52,7 +52,7 @@ RatingSplit SplitRatings(const RatingTable& table, uint64_t seed) {
   const CounterRng rng(seed, "data/ratings/split");
   RatingSplit split;
   for (size_t i = 0; i < table.ratings.size(); ++i) {
-    const bool held_out = rng.Below(i, kHeldOutOneIn) == 0;
+    const bool held_out = rng.Below(i, kHeldOutRatingOneIn) == 0;
     (held_out ? split.held_out : split.train).push_back(static_cast<int64_t>(i));
   }
   return split;

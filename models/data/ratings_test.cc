@@ -25,7 +25,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using F = RatingFeatures;
+using Features = RatingFeatures;
 
 TEST(SplitRatings, ATenthBySeedAndPlace) {
   const RatingTable table = SyntheticRatings(50, 80, 20000, 1);
@@ -36,7 +36,7 @@ TEST(SplitRatings, ATenthBySeedAndPlace) {
   EXPECT_NE(a.held_out, SplitRatings(table, 2).held_out);
 }
 
-RatingTable Small() {
+RatingTable SmallTable() {
   RatingTable table;
   table.users = 2;
   table.films = {{"A", 1950, {0}}, {"B", 0, {0, 1}}, {"C", 1960, {1}}};
@@ -49,7 +49,7 @@ RatingTable Small() {
 
 TEST(BiasModel, ByHand) {
   // Training: user 0 likes A, not B; user 1 likes C. Mean 2/3.
-  const BiasModel model(Small(), {0, 1, 4}, 1);
+  const BiasModel model(SmallTable(), {0, 1, 4}, 1);
   const double mean = 2.0 / 3, a = (1 - mean) / 2, b = (0 - mean) / 2, c = (1 - mean) / 2;
   const double user0 = ((1 - mean - a) + (0 - mean - b)) / 3, user1 = (1 - mean - c) / 2;
   EXPECT_NEAR(model.Score(0, 0), mean + a + user0, 1e-12);
@@ -66,31 +66,31 @@ TEST(BiasModel, BeatsChanceOnSyntheticRatings) {
 }
 
 TEST(RatingFeatures, BagsKnowOnlyTheTrainingPast) {
-  const F features(Small(), {0, 1, 2, 3, 4, 6}, RatingOptions());
-  EXPECT_THAT(features.IdsOf(F::kUser, 5), ElementsAre(0));
-  EXPECT_THAT(features.IdsOf(F::kFilm, 4), ElementsAre(2));
-  EXPECT_THAT(features.IdsOf(F::kYear, 1), ElementsAre(0));  // not known
-  EXPECT_THAT(features.IdsOf(F::kYear, 4), ElementsAre(11));
-  EXPECT_THAT(features.IdsOf(F::kGenres, 1), ElementsAre(0, 1));
+  const Features features(SmallTable(), {0, 1, 2, 3, 4, 6}, RatingOptions());
+  EXPECT_THAT(features.IdsOf(Features::kUser, 5), ElementsAre(0));
+  EXPECT_THAT(features.IdsOf(Features::kFilm, 4), ElementsAre(2));
+  EXPECT_THAT(features.IdsOf(Features::kYear, 1), ElementsAre(0));  // not known
+  EXPECT_THAT(features.IdsOf(Features::kYear, 4), ElementsAre(11));
+  EXPECT_THAT(features.IdsOf(Features::kGenres, 1), ElementsAre(0, 1));
   // User 0 at time 50: liked C (30) and A (10), not B (20). The latest first.
-  EXPECT_THAT(features.IdsOf(F::kLikedFilms, 5), ElementsAre(2, 0));
-  EXPECT_THAT(features.IdsOf(F::kDislikedFilms, 5), ElementsAre(1));
-  EXPECT_THAT(features.IdsOf(F::kFans, 5), ElementsAre(0));
-  EXPECT_THAT(features.IdsOf(F::kFans, 4), ElementsAre(0));
+  EXPECT_THAT(features.IdsOf(Features::kLikedFilms, 5), ElementsAre(2, 0));
+  EXPECT_THAT(features.IdsOf(Features::kDislikedFilms, 5), ElementsAre(1));
+  EXPECT_THAT(features.IdsOf(Features::kFans, 5), ElementsAre(0));
+  EXPECT_THAT(features.IdsOf(Features::kFans, 4), ElementsAre(0));
   // At time 20 not what happens at 20 or later, nor the rating itself.
-  EXPECT_THAT(features.IdsOf(F::kLikedFilms, 1), ElementsAre(0));
-  EXPECT_THAT(features.IdsOf(F::kFans, 6), IsEmpty());
-  EXPECT_THAT(features.IdsOf(F::kLikedFilms, 0), IsEmpty());
+  EXPECT_THAT(features.IdsOf(Features::kLikedFilms, 1), ElementsAre(0));
+  EXPECT_THAT(features.IdsOf(Features::kFans, 6), IsEmpty());
+  EXPECT_THAT(features.IdsOf(Features::kLikedFilms, 0), IsEmpty());
   // Rating 5 is held out: nothing sees it.
-  const F none(Small(), {3}, RatingOptions());
-  EXPECT_THAT(none.IdsOf(F::kLikedFilms, 5), IsEmpty());
+  const Features none(SmallTable(), {3}, RatingOptions());
+  EXPECT_THAT(none.IdsOf(Features::kLikedFilms, 5), IsEmpty());
 }
 
 TEST(RatingFeatures, HistoryIsBounded) {
   RatingOptions options;
   options.history = 1;
-  const F features(Small(), {0, 1, 2, 3, 4, 6}, options);
-  EXPECT_THAT(features.IdsOf(F::kLikedFilms, 5), ElementsAre(2));
+  const Features features(SmallTable(), {0, 1, 2, 3, 4, 6}, options);
+  EXPECT_THAT(features.IdsOf(Features::kLikedFilms, 5), ElementsAre(2));
 }
 
 TEST(RatingFeatures, HeldOutStarsAreSeenNowhere) {
@@ -98,14 +98,15 @@ TEST(RatingFeatures, HeldOutStarsAreSeenNowhere) {
   const RatingSplit split = SplitRatings(table, 1);
   RatingTable other = table;
   for (const int64_t i : split.held_out) other.ratings[i].stars = 5.5f - other.ratings[i].stars;
-  const F a(table, split.train, RatingOptions()), b(other, split.train, RatingOptions());
-  std::vector<float> x(F::kNumDense), y(F::kNumDense);
+  const Features a(table, split.train, RatingOptions()), b(other, split.train, RatingOptions());
+  std::vector<float> x(Features::kNumDense), y(Features::kNumDense);
   for (int64_t i = 0; i < 400; ++i) {
     a.Dense(i, absl::MakeSpan(x));
     b.Dense(i, absl::MakeSpan(y));
     EXPECT_EQ(x, y);
-    for (int bag = 0; bag < F::kNumBags; ++bag) {
-      EXPECT_EQ(a.IdsOf(static_cast<F::Bag>(bag), i), b.IdsOf(static_cast<F::Bag>(bag), i));
+    for (int bag = 0; bag < Features::kNumBags; ++bag) {
+      EXPECT_EQ(a.IdsOf(static_cast<Features::Bag>(bag), i),
+                b.IdsOf(static_cast<Features::Bag>(bag), i));
     }
   }
 }
@@ -116,26 +117,27 @@ TEST(RatingFeatures, ATrainingRatingDoesNotTellItsOwnStars) {
   for (const int64_t own : split.train) {
     RatingTable other = table;
     other.ratings[own].stars = table.ratings[own].liked() ? 1 : 5;
-    const F a(table, split.train, RatingOptions()), b(other, split.train, RatingOptions());
-    std::vector<float> x(F::kNumDense), y(F::kNumDense);
+    const Features a(table, split.train, RatingOptions()), b(other, split.train, RatingOptions());
+    std::vector<float> x(Features::kNumDense), y(Features::kNumDense);
     a.Dense(own, absl::MakeSpan(x));
     b.Dense(own, absl::MakeSpan(y));
-    for (int64_t k = 0; k < F::kNumDense; ++k) {
+    for (int64_t k = 0; k < Features::kNumDense; ++k) {
       // Shares are drawn to the mean of all, which moves by 1 / 360.
       EXPECT_NEAR(x[k], y[k], k == 3 || k == 5 ? 4.0 / 300 : 0) << k;
     }
-    for (int bag = 0; bag < F::kNumBags; ++bag) {
-      EXPECT_EQ(a.IdsOf(static_cast<F::Bag>(bag), own), b.IdsOf(static_cast<F::Bag>(bag), own));
+    for (int bag = 0; bag < Features::kNumBags; ++bag) {
+      EXPECT_EQ(a.IdsOf(static_cast<Features::Bag>(bag), own),
+                b.IdsOf(static_cast<Features::Bag>(bag), own));
     }
   }
 }
 
 TEST(RatingBatchSource, FieldsOfASample) {
-  const RatingTable table = Small();
+  const RatingTable table = SmallTable();
   RatingOptions options;
   options.history = 3;
   const auto features =
-      std::make_shared<const F>(table, std::vector<int64_t>{0, 1, 2, 3, 4, 6}, options);
+      std::make_shared<const Features>(table, std::vector<int64_t>{0, 1, 2, 3, 4, 6}, options);
   const RatingBatchSource source(features, {5, 3}, ExampleOrder(2));
   ASSERT_EQ(source.fields().size(), 9u);
   EXPECT_EQ(source.Field("film"), (DataField{"film", FieldType::kId, {1}, 3}));
@@ -158,7 +160,7 @@ TEST(RatingBatchSource, FieldsOfASample) {
 // dense numbers are of unit size.
 void ExpectInBounds(const RatingTable& table) {
   const RatingSplit split = SplitRatings(table, 1);
-  const auto features = std::make_shared<const F>(table, split.train, RatingOptions());
+  const auto features = std::make_shared<const Features>(table, split.train, RatingOptions());
   const int64_t n = static_cast<int64_t>(split.held_out.size());
   const RatingBatchSource source(features, split.held_out, ExampleOrder(n));
   for (size_t f = 0; f < source.fields().size(); ++f) {

@@ -12,15 +12,15 @@
 namespace pipelab {
 namespace {
 
-constexpr uint32_t kFirst = 0xE000, kReplacement = 0xFFFD;
+constexpr uint32_t kFirstMerge = 0xE000, kReplacement = 0xFFFD;
 
 // Words as characters, each with a space in front.
-std::vector<std::vector<uint32_t>> WordsOf(absl::string_view text) {
+std::vector<std::vector<uint32_t>> PiecesOfWords(absl::string_view text) {
   std::vector<std::vector<uint32_t>> words;
   for (const absl::string_view word : absl::StrSplit(text, ' ')) {
     words.push_back(CharactersOf(absl::StrCat(" ", word)));
     for (uint32_t& c : words.back()) {
-      if (c >= kFirst && c < kFirst + Subwords::kMostMerges) c = kReplacement;
+      if (c >= kFirstMerge && c < kFirstMerge + Subwords::kMostMerges) c = kReplacement;
       if (c == kNoCharacter) c = kReplacement;
     }
   }
@@ -43,7 +43,7 @@ Subwords Subwords::Learn(const std::vector<std::string>& texts, int merges) {
   CHECK(merges >= 0 && merges <= kMostMerges) << merges;
   std::map<Pieces, int64_t> counts;
   for (const std::string& text : texts) {
-    for (const Pieces& word : WordsOf(text)) ++counts[word];
+    for (const Pieces& word : PiecesOfWords(text)) ++counts[word];
   }
   std::vector<std::pair<Pieces, int64_t>> words(counts.begin(), counts.end());
   Subwords subwords;
@@ -60,7 +60,7 @@ Subwords Subwords::Learn(const std::vector<std::string>& texts, int merges) {
       most = count;
     }
     if (most < 2) break;
-    const uint32_t merged = kFirst + static_cast<uint32_t>(subwords.merges());
+    const uint32_t merged = kFirstMerge + static_cast<uint32_t>(subwords.merges());
     subwords.parts_.push_back(best);
     subwords.merged_of_[best] = merged;
     for (auto& [word, count] : words) word = WithMerge(word, best, merged);
@@ -70,16 +70,16 @@ Subwords Subwords::Learn(const std::vector<std::string>& texts, int merges) {
 
 std::string Subwords::Encode(absl::string_view text) const {
   std::string encoded;
-  for (Pieces word : WordsOf(text)) {
+  for (Pieces word : PiecesOfWords(text)) {
     while (true) {
       // The earliest merge that the word has: they apply in the order in which they were learned.
-      uint32_t first = kFirst + kMostMerges;
+      uint32_t first = kFirstMerge + kMostMerges;
       for (size_t i = 0; i + 1 < word.size(); ++i) {
         const auto it = merged_of_.find({word[i], word[i + 1]});
         if (it != merged_of_.end()) first = std::min(first, it->second);
       }
-      if (first == kFirst + kMostMerges) break;
-      word = WithMerge(word, parts_[first - kFirst], first);
+      if (first == kFirstMerge + kMostMerges) break;
+      word = WithMerge(word, parts_[first - kFirstMerge], first);
     }
     for (const uint32_t piece : word) encoded += EncodeUtf8(piece);
   }
@@ -87,12 +87,12 @@ std::string Subwords::Encode(absl::string_view text) const {
 }
 
 void Subwords::AppendText(uint32_t piece, std::string* text) const {
-  if (piece < kFirst || piece >= kFirst + parts_.size()) {
+  if (piece < kFirstMerge || piece >= kFirstMerge + parts_.size()) {
     *text += EncodeUtf8(piece == kNoCharacter ? kReplacement : piece);
     return;
   }
-  AppendText(parts_[piece - kFirst].first, text);
-  AppendText(parts_[piece - kFirst].second, text);
+  AppendText(parts_[piece - kFirstMerge].first, text);
+  AppendText(parts_[piece - kFirstMerge].second, text);
 }
 
 std::string Subwords::Decode(absl::string_view pieces) const {

@@ -15,10 +15,10 @@ namespace {
 
 using Rows = TableBatchSource::Rows;
 
-constexpr int64_t kLeastRows = 10, kMostClasses = 1 << 20;
-constexpr uint64_t kFolds = 5;  // of which one is held out
+constexpr int64_t kLeastRows = 10, kClassLimit = 1 << 20;
+constexpr uint64_t kRowFolds = 5;  // of which one is held out
 
-std::vector<DataField> FieldsOf(const Rows& rows) {
+std::vector<DataField> RowFields(const Rows& rows) {
   const DataField targets = rows.classes > 0
                                 ? DataField{kTargets, FieldType::kId, {1}, rows.classes}
                                 : DataField{kTargets, FieldType::kFloat, {rows.targets}};
@@ -26,7 +26,7 @@ std::vector<DataField> FieldsOf(const Rows& rows) {
 }
 
 // Places of the columns, features first and then targets.
-absl::StatusOr<std::vector<int64_t>> ColumnsOf(const CsvTable& table, absl::string_view what,
+absl::StatusOr<std::vector<int64_t>> ColumnsOf(const DataTable& table, absl::string_view what,
                                                const std::vector<std::string>& targets) {
   const auto error = [&](const auto&... parts) {
     return absl::InvalidArgumentError(absl::StrCat(what, ": ", parts...));
@@ -52,14 +52,14 @@ absl::StatusOr<std::vector<int64_t>> ColumnsOf(const CsvTable& table, absl::stri
   return columns;
 }
 
-absl::StatusOr<int64_t> ClassesIn(const CsvTable& table, absl::string_view what, int64_t column) {
+absl::StatusOr<int64_t> ClassesIn(const DataTable& table, absl::string_view what, int64_t column) {
   int64_t classes = 0;
   for (int64_t r = 0; r < table.rows(); ++r) {
     const float value = table.Value(r, column);
-    if (!(value >= 0 && value < kMostClasses && value == std::floor(value))) {
+    if (!(value >= 0 && value < kClassLimit && value == std::floor(value))) {
       return absl::InvalidArgumentError(
           absl::StrCat(what, ": row ", r + 1, ", column \"", table.columns[column], "\": ", value,
-                       ": a class must be a whole number from 0 to ", kMostClasses - 1));
+                       ": a class must be a whole number from 0 to ", kClassLimit - 1));
     }
     classes = std::max(classes, static_cast<int64_t>(value) + 1);
   }
@@ -67,7 +67,7 @@ absl::StatusOr<int64_t> ClassesIn(const CsvTable& table, absl::string_view what,
 }
 
 // By the training rows; returns mean and deviation.
-std::pair<double, double> Standardise(int64_t column, Rows* train, Rows* held_out) {
+std::pair<double, double> StandardiseColumn(int64_t column, Rows* train, Rows* held_out) {
   const int64_t width = train->features + train->targets;
   double mean = 0, squares = 0;
   const double n = static_cast<double>(train->rows());
@@ -90,7 +90,7 @@ std::pair<double, double> Standardise(int64_t column, Rows* train, Rows* held_ou
 }  // namespace
 
 TableBatchSource::TableBatchSource(Rows rows, ExampleOrder order)
-    : ExampleSource(FieldsOf(rows), std::move(order)), rows_(std::move(rows)) {
+    : ExampleSource(RowFields(rows), std::move(order)), rows_(std::move(rows)) {
   CHECK_EQ(examples(), rows_.rows());
 }
 
@@ -106,7 +106,7 @@ void TableBatchSource::WriteIds(int, const Draw& draw, absl::Span<int32_t> out) 
   out[0] = static_cast<int32_t>(rows_.values[draw.example * width + rows_.features]);
 }
 
-absl::StatusOr<TableData> MakeTableData(const CsvTable& table, absl::string_view what,
+absl::StatusOr<TableData> MakeTableData(const DataTable& table, absl::string_view what,
                                         const TableOptions& options) {
   if (table.rows() < kLeastRows) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -127,13 +127,13 @@ absl::StatusOr<TableData> MakeTableData(const CsvTable& table, absl::string_view
   Rows held_out = train;
   const Shuffle shuffle(static_cast<uint64_t>(table.rows()), options.seed, "data/table/split");
   for (int64_t r = 0; r < table.rows(); ++r) {
-    Rows& part = shuffle.At(static_cast<uint64_t>(r)) % kFolds == 0 ? held_out : train;
+    Rows& part = shuffle.At(static_cast<uint64_t>(r)) % kRowFolds == 0 ? held_out : train;
     for (const int64_t c : columns) part.values.push_back(table.Value(r, c));
   }
   TableData data;
   for (int64_t c = 0; c < table.width(); ++c) {
     if (c >= train.features && train.classes > 0) break;
-    const auto [mean, deviation] = Standardise(c, &train, &held_out);
+    const auto [mean, deviation] = StandardiseColumn(c, &train, &held_out);
     if (c < train.features) continue;
     data.target_mean.push_back(mean);
     data.target_deviation.push_back(deviation);

@@ -58,7 +58,7 @@ struct TableData {
 
 // InvalidArgument, "WHAT: ...": an unknown or repeated target, nothing left to predict from, fewer
 // than ten rows, classes that are no whole numbers from 0.
-absl::StatusOr<TableData> MakeTableData(const CsvTable& table, absl::string_view what,
+absl::StatusOr<TableData> MakeTableData(const DataTable& table, absl::string_view what,
                                         const TableOptions& options);
 
 }  // namespace pipelab

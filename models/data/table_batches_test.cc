@@ -17,7 +17,7 @@ using testing::ElementsAre;
 
 TEST(Csv, ReadsNumbersUnderNames) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(
-      const CsvTable t,
+      const DataTable t,
       ParseCsv("rooms, \"price, \"\"net\"\"\"\r\n1,-2.5e3\r\n\r\n \"3\" , 4", "a.csv"));
   EXPECT_THAT(t.columns, ElementsAre("rooms", "price, \"net\""));
   EXPECT_THAT(t.values, ElementsAre(1, -2500, 3, 4));
@@ -45,7 +45,7 @@ TEST(Csv, ErrorsNameLineAndColumn) {
 }
 
 // x, y = 3 x + 100, z = row mod 3, always 7.
-CsvTable Line(int64_t rows) {
+DataTable LineTable(int64_t rows) {
   std::string text = "x,y,z,same\n";
   for (int64_t r = 0; r < rows; ++r)
     absl::StrAppend(&text, r, ",", 3 * r + 100, ",", r % 3, ",7\n");
@@ -66,7 +66,7 @@ std::vector<float> All(const TableBatchSource& source, int field, bool training)
 TEST(TableBatches, AreStandardisedByTheTrainingRowsAlone) {
   TableOptions options;
   options.targets = {"y"};
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const TableData data, MakeTableData(Line(100), "a", options));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TableData data, MakeTableData(LineTable(100), "a", options));
   EXPECT_EQ(data.train->examples(), 80);
   EXPECT_EQ(data.held_out->examples(), 20);
   EXPECT_EQ(data.train->Field(kFeatures).shape, std::vector<int64_t>{3});
@@ -90,17 +90,17 @@ TEST(TableBatches, AreStandardisedByTheTrainingRowsAlone) {
 }
 
 TEST(TableBatches, TargetsAreOneColumnSeveralOrClasses) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const TableData last, MakeTableData(Line(20), "a", {}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TableData last, MakeTableData(LineTable(20), "a", {}));
   EXPECT_EQ(last.train->Field(kTargets).shape, std::vector<int64_t>{1});
   EXPECT_EQ(last.target_mean[0], 7);
   TableOptions options;
   options.targets = {"z", "x"};
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const TableData two, MakeTableData(Line(20), "a", options));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TableData two, MakeTableData(LineTable(20), "a", options));
   EXPECT_EQ(two.train->Field(kTargets).shape, std::vector<int64_t>{2});
   options.targets = {"z"};
   options.classes = true;
   options.batch_samples = 16;
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const TableData classes, MakeTableData(Line(20), "a", options));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TableData classes, MakeTableData(LineTable(20), "a", options));
   EXPECT_EQ(classes.train->Field(kTargets).limit, 3);
   std::vector<int32_t> ids(16);
   classes.train->FillIds(1, 0, 0, absl::MakeSpan(ids));
@@ -109,20 +109,21 @@ TEST(TableBatches, TargetsAreOneColumnSeveralOrClasses) {
 }
 
 TEST(TableBatches, ErrorsSayWhatWouldBeRight) {
-  const auto error = [](const CsvTable& table, std::vector<std::string> targets, bool classes) {
+  const auto error = [](const DataTable& table, std::vector<std::string> targets, bool classes) {
     TableOptions options;
     options.targets = std::move(targets);
     options.classes = classes;
     return std::string(MakeTableData(table, "a.csv", options).status().message());
   };
-  EXPECT_EQ(error(Line(9), {}, false), "a.csv: 9 rows; must have at least 10, to hold some out");
-  EXPECT_EQ(error(Line(20), {"price"}, false),
+  EXPECT_EQ(error(LineTable(9), {}, false),
+            "a.csv: 9 rows; must have at least 10, to hold some out");
+  EXPECT_EQ(error(LineTable(20), {"price"}, false),
             "a.csv: no column is called \"price\"; there are x, y, z, same");
-  EXPECT_EQ(error(Line(20), {"y", "y"}, false), "a.csv: target column \"y\" is listed twice");
-  EXPECT_EQ(error(Line(20), {"x", "y", "z", "same"}, false),
+  EXPECT_EQ(error(LineTable(20), {"y", "y"}, false), "a.csv: target column \"y\" is listed twice");
+  EXPECT_EQ(error(LineTable(20), {"x", "y", "z", "same"}, false),
             "a.csv: no column is left to predict the targets from");
-  EXPECT_EQ(error(Line(20), {"x", "y"}, true), "a.csv: 2 target columns; classes are in one");
-  CsvTable table = Line(20);
+  EXPECT_EQ(error(LineTable(20), {"x", "y"}, true), "a.csv: 2 target columns; classes are in one");
+  DataTable table = LineTable(20);
   table.values[6] = 0.5;  // row 2, z
   EXPECT_EQ(error(table, {"z"}, true),
             "a.csv: row 2, column \"z\": 0.5: a class must be a whole number from 0 to 1048575");

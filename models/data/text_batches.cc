@@ -12,9 +12,9 @@
 namespace pipelab {
 namespace {
 
-constexpr size_t kHeldOutShare = 10;  // one part in ten of each document
+constexpr size_t kHeldOutPart = 10;  // one part in ten of each document
 
-size_t TrainingBytes(size_t bytes) { return bytes - bytes / kHeldOutShare; }
+size_t TrainingBytes(size_t bytes) { return bytes - bytes / kHeldOutPart; }
 
 }  // namespace
 

@@ -19,7 +19,7 @@ int LargestClass(const GraphData& data) {
 }
 
 template <class Predict>
-double Accuracy(const GraphData& data, const Predict& predict) {
+double AccuracyOf(const GraphData& data, const Predict& predict) {
   int64_t right = 0;
   for (int32_t v : data.test) right += predict(v) == data.labels_V[v];
   return static_cast<double>(right) / static_cast<double>(data.test.size());
@@ -76,14 +76,14 @@ GraphData ToGraphData(const TextGraph& text, int width) {
 
 double LargestClassAccuracy(const GraphData& data) {
   const int largest = LargestClass(data);
-  return Accuracy(data, [&](int32_t) { return largest; });
+  return AccuracyOf(data, [&](int32_t) { return largest; });
 }
 
 double NeighbourAccuracy(const GraphData& data) {
   const int largest = LargestClass(data);
   std::vector<bool> trained(data.graph.num_vertices());
   for (int32_t v : data.train) trained[v] = true;
-  return Accuracy(data, [&](int32_t v) {
+  return AccuracyOf(data, [&](int32_t v) {
     std::map<int32_t, int> votes;
     for (int32_t u : data.graph.neighbours(v)) {
       if (trained[u]) ++votes[data.labels_V[u]];
@@ -106,7 +106,7 @@ double NaiveBayesAccuracy(const TextGraph& text, const GraphData& data) {
     ++prior[label];
     for (int32_t w : text.words_V[v]) ++counts[w * classes + label], ++sums[label];
   }
-  return Accuracy(data, [&](int32_t v) {
+  return AccuracyOf(data, [&](int32_t v) {
     std::vector<double> score(classes);
     for (size_t c = 0; c < classes; ++c) score[c] = std::log(prior[c]);  // -infinity of none
     for (int32_t w : text.words_V[v]) {

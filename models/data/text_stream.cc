@@ -10,7 +10,7 @@
 namespace pipelab {
 namespace {
 
-std::vector<DataField> FieldsOf(int64_t vocabulary, int64_t context, int64_t stride) {
+std::vector<DataField> StreamFields(int64_t vocabulary, int64_t context, int64_t stride) {
   std::vector<DataField> fields = TokenFields(context, vocabulary);
   fields[1].padded = stride < context;
   return fields;
@@ -27,7 +27,7 @@ int64_t SamplesOf(size_t tokens, int64_t context, int64_t stride) {
 
 TextStream::TextStream(absl::Span<const uint8_t> tokens, int64_t vocabulary, int64_t context,
                        int64_t stride)
-    : ExampleSource(FieldsOf(vocabulary, context, stride),
+    : ExampleSource(StreamFields(vocabulary, context, stride),
                     ExampleOrder(SamplesOf(tokens.size(), context, stride))),
       tokens_(tokens),
       context_(context),

@@ -10,7 +10,7 @@
 namespace pipelab {
 namespace {
 
-std::vector<uint8_t> Text(int64_t n) {
+std::vector<uint8_t> SquaresText(int64_t n) {
   std::vector<uint8_t> text;
   for (int64_t i = 0; i < n; ++i) text.push_back(static_cast<uint8_t>(i * i % 251));
   return text;
@@ -20,7 +20,7 @@ TEST(TextWindows, EveryTargetOnceAndInOrder) {
   for (int64_t context = 1; context <= 9; ++context) {
     for (int64_t n = context + 1; n <= 4 * context + 3; ++n) {
       SCOPED_TRACE(testing::Message() << "context " << context << ", text of " << n);
-      const std::vector<uint8_t> text = Text(n);
+      const std::vector<uint8_t> text = SquaresText(n);
       const TextWindows windows(text, 251, context);
       ASSERT_GE(windows.samples(), 1);
       int64_t place = windows.first_place();
@@ -39,7 +39,7 @@ TEST(TextWindows, EveryTargetOnceAndInOrder) {
 
 TEST(TextWindows, SamplesAreTheText) {
   const int64_t context = 6;
-  const std::vector<uint8_t> text = Text(40);
+  const std::vector<uint8_t> text = SquaresText(40);
   const TextWindows windows(text, 251, context);
   const int64_t samples = windows.samples();
   std::vector<int32_t> tokens(samples * context), targets(samples * context);
@@ -58,7 +58,7 @@ TEST(TextWindows, SamplesAreTheText) {
 }
 
 TEST(TextWindowsDeathTest, NoSampleBehindTheLast) {
-  const std::vector<uint8_t> text = Text(20);
+  const std::vector<uint8_t> text = SquaresText(20);
   const TextWindows windows(text, 251, 8);
   std::vector<int32_t> out(8);
   EXPECT_DEATH(windows.FillIds(0, 0, windows.samples(), absl::MakeSpan(out)), "Check failed");

@@ -16,7 +16,7 @@ std::string KeyOf(int32_t locale, absl::string_view text) {
   return absl::StrCat(locale, "\t", text);
 }
 
-std::set<std::string> WordsOf(absl::string_view text) {
+std::set<std::string> DistinctWords(absl::string_view text) {
   return absl::StrSplit(text, ' ', absl::SkipEmpty());
 }
 
@@ -44,9 +44,9 @@ DictionaryTranslator::DictionaryTranslator(const TranslationCorpus& train) {
   absl::flat_hash_map<std::pair<std::string, std::string>, int64_t> count;
   for (const Translation& t : train.translations) {
     names_.emplace(KeyOf(t.locale, t.source), t.target);
-    const std::set<std::string> targets = WordsOf(t.target);
+    const std::set<std::string> targets = DistinctWords(t.target);
     for (const std::string& v : targets) ++target_count[KeyOf(t.locale, v)];
-    for (const std::string& w : WordsOf(t.source)) {
+    for (const std::string& w : DistinctWords(t.source)) {
       const std::string key = KeyOf(t.locale, w);
       ++source_count[key];
       for (const std::string& v : targets) ++count[{key, v}];

@@ -9,7 +9,7 @@
 namespace pipelab {
 namespace {
 
-enum Field { kSourceField, kSourceLengthField, kTokensField, kTargetsField };
+enum TranslationField { kSourceField, kSourceLengthField, kTokensField, kTargetsField };
 
 CharacterVocabulary CharactersIn(const TranslationCorpus& corpus, int64_t least_count) {
   CharacterVocabulary::Counter counter;

@@ -69,17 +69,18 @@ absl::Status ReadCatalogue(const std::string& path, int32_t locale,
   return absl::OkStatus();
 }
 
-std::tuple<int32_t, const std::string&, const std::string&> Key(const Translation& t) {
+std::tuple<int32_t, const std::string&, const std::string&> SortKey(const Translation& t) {
   return {t.locale, t.source, t.target};
 }
 
 void SortOnce(std::vector<Translation>* translations) {
   std::sort(translations->begin(), translations->end(),
-            [](const Translation& a, const Translation& b) { return Key(a) < Key(b); });
-  translations->erase(
-      std::unique(translations->begin(), translations->end(),
-                  [](const Translation& a, const Translation& b) { return Key(a) == Key(b); }),
-      translations->end());
+            [](const Translation& a, const Translation& b) { return SortKey(a) < SortKey(b); });
+  translations->erase(std::unique(translations->begin(), translations->end(),
+                                  [](const Translation& a, const Translation& b) {
+                                    return SortKey(a) == SortKey(b);
+                                  }),
+                      translations->end());
 }
 
 // Two letters to two letters, by the language's own table.

@@ -34,7 +34,7 @@ void WriteCatalogue(const std::string& root, const std::string& locale, const st
   ASSERT_THAT(WriteFileAtomically(JoinPath(dir, file), bytes), IsOk());
 }
 
-std::string FakePackage() {
+std::string FakeCatalogues() {
   const std::string root = *MakeTemporaryDirectory(JoinPath(testing::TempDir(), "iso-"));
   WriteCatalogue(root, "fr", "iso_3166-1.mo", MoFile({{"Germany", "Allemagne"}}));
   WriteCatalogue(
@@ -50,7 +50,7 @@ std::string FakePackage() {
 }
 
 TEST(IsoCodes, LoadsWhatIsTranslatedOnce) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const TranslationCorpus corpus, LoadIsoCodes(FakePackage()));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TranslationCorpus corpus, LoadIsoCodes(FakeCatalogues()));
   EXPECT_EQ(corpus.name, "iso-codes");
   EXPECT_THAT(corpus.locales, ElementsAre("de", "fr"));
   std::vector<std::string> all;
@@ -62,7 +62,7 @@ TEST(IsoCodes, LoadsWhatIsTranslatedOnce) {
 }
 
 TEST(IsoCodes, DamageIsNamed) {
-  std::string root = FakePackage();
+  std::string root = FakeCatalogues();
   WriteCatalogue(root, "fr", "iso_639-3.mo", "rubbish");
   EXPECT_THAT(LoadIsoCodes(root),
               StatusIs(absl::StatusCode::kDataLoss,
@@ -128,7 +128,7 @@ TEST(SyntheticTranslations, IsSteady) {
                          }));
 }
 
-TranslationCorpus Small() {
+TranslationCorpus SmallCorpus() {
   TranslationCorpus corpus;
   corpus.name = "small";
   corpus.locales = {"de", "fr"};
@@ -137,7 +137,7 @@ TranslationCorpus Small() {
 }
 
 TEST(TranslationVocabulary, SpecialLocalesCharacters) {
-  const V v(Small(), 2);
+  const V v(SmallCorpus(), 2);
   // At least twice: space, d, e, o, r, t, u and no A, a, c, g.
   EXPECT_EQ(v.size(), 4 + 2 + 7);
   EXPECT_EQ(v.LocaleToken(1), 5);
@@ -149,7 +149,7 @@ TEST(TranslationVocabulary, SpecialLocalesCharacters) {
 }
 
 TEST(TranslationBatchSource, FieldsOfASample) {
-  const auto corpus = std::make_shared<const TranslationCorpus>(Small());
+  const auto corpus = std::make_shared<const TranslationCorpus>(SmallCorpus());
   const auto v = std::make_shared<const V>(*corpus, 1);
   TranslationOptions options;
   options.source_length = 9;
@@ -201,7 +201,7 @@ TEST(MakeTranslationData, LeavesOutWhatIsTooLong) {
 }
 
 TEST(DictionaryTranslator, NamesThenWordsThenCopies) {
-  TranslationCorpus corpus = Small();
+  TranslationCorpus corpus = SmallCorpus();
   corpus.translations.push_back({0, "blue car", "blaues Auto"});
   corpus.translations.push_back({0, "blue sky", "blaues Licht"});
   const DictionaryTranslator dictionary(corpus);
@@ -213,11 +213,13 @@ TEST(DictionaryTranslator, NamesThenWordsThenCopies) {
 }
 
 TEST(Evaluate, ExactAndChrf) {
-  const TranslationQuality same = Evaluate(Small(), [](const Translation& t) { return t.target; });
+  const TranslationQuality same =
+      Evaluate(SmallCorpus(), [](const Translation& t) { return t.target; });
   EXPECT_EQ(same.pairs, 3);
   EXPECT_EQ(same.exact, 1);
   EXPECT_EQ(same.chrf, 1);
-  const TranslationQuality copy = Evaluate(Small(), [](const Translation& t) { return t.source; });
+  const TranslationQuality copy =
+      Evaluate(SmallCorpus(), [](const Translation& t) { return t.source; });
   EXPECT_EQ(copy.exact, 0);
   EXPECT_GT(copy.chrf, 0);
   EXPECT_LT(copy.chrf, 0.5);

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string Example() {
+std::string PlacementExample() {
   for (const EmbeddedText& file : ExampleFiles()) {
     if (file.name == "placement") return std::string(file.text);
   }
@@ -24,7 +24,8 @@ std::string Example() {
 }
 
 TEST(PlacementJson, ReadsTheExample) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const PlacementProblem p, ParsePlacement(Example(), "a.json"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const PlacementProblem p,
+                               ParsePlacement(PlacementExample(), "a.json"));
   EXPECT_EQ(p.memory_bytes, 16e9);
   EXPECT_EQ(p.accelerators, 2);
   EXPECT_EQ(p.cpus, 1);
@@ -48,8 +49,9 @@ TEST(PlacementJson, ReadsTheExample) {
 
 // Key by key what the file said, but for 1 and true.
 TEST(PlacementJson, WrittenInputsAreTheSame) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const PlacementProblem p, ParsePlacement(Example(), "a.json"));
-  json root = *ParseJson(Example(), "a.json");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const PlacementProblem p,
+                               ParsePlacement(PlacementExample(), "a.json"));
+  json root = *ParseJson(PlacementExample(), "a.json");
   for (json& node : root["nodes"]) {
     for (const char* key : {"supportedOnFpga", "isBackwardNode"}) {
       if (node[key].is_number()) node[key] = node[key] == 1;
@@ -59,31 +61,34 @@ TEST(PlacementJson, WrittenInputsAreTheSame) {
 }
 
 // The example with one change, which must be refused with this message.
-void Refuses(const std::function<void(json&)>& change, const std::string& message) {
-  json root = *ParseJson(Example(), "example");
+void PlacementRefuses(const std::function<void(json&)>& change, const std::string& message) {
+  json root = *ParseJson(PlacementExample(), "example");
   change(root);
   EXPECT_THAT(ParsePlacement(DumpJson(root), "a.json"),
               StatusIs(absl::StatusCode::kInvalidArgument, absl::StrCat("a.json: ", message)));
 }
 
 TEST(PlacementJson, ErrorsNameFileKeyAndReason) {
-  Refuses([](json& j) { j.erase("maxFPGAs"); }, "maxFPGAs: missing");
-  Refuses([](json& j) { j["maxCPUs"] = -1; },
-          "maxCPUs: -1: must be a whole number from 0 to 1073741824");
-  Refuses([](json& j) { j["nodes"].clear(); }, "nodes: there are none");
-  Refuses([](json& j) { j["nodes"][1]["id"] = 4; }, "nodes[1].id: 4: another node has this id");
-  Refuses([](json& j) { j["nodes"][1]["isBackwardNode"] = 2; },
-          "nodes[1].isBackwardNode: must be true or false, or 1 or 0");
-  Refuses([](json& j) { j["nodes"][1].erase("isBackwardNode"); },
-          "nodes[1].isBackwardNode: missing");
-  Refuses([](json& j) { j["nodes"][1]["fpgaLatency"] = -2; },
-          "nodes[1].fpgaLatency: -2.0: must be from 0 to 1e+15");
-  Refuses([](json& j) { j["nodes"][1]["colorClass"] = "red"; },
-          "nodes[1].colorClass: \"red\": must be a whole number from -9007199254740992 to "
-          "9007199254740992");
-  Refuses([](json& j) { j["edges"][1]["destId"] = 3; }, "edges[1].destId: 3: no node has this id");
-  Refuses([](json& j) { j["edges"][1].erase("cost"); }, "edges[1].cost: missing");
-  Refuses([](json& j) { j["edges"][1]["destId"] = 4; }, "edges: cyclic nodes: 4 -> 2 -> 4");
+  PlacementRefuses([](json& j) { j.erase("maxFPGAs"); }, "maxFPGAs: missing");
+  PlacementRefuses([](json& j) { j["maxCPUs"] = -1; },
+                   "maxCPUs: -1: must be a whole number from 0 to 1073741824");
+  PlacementRefuses([](json& j) { j["nodes"].clear(); }, "nodes: there are none");
+  PlacementRefuses([](json& j) { j["nodes"][1]["id"] = 4; },
+                   "nodes[1].id: 4: another node has this id");
+  PlacementRefuses([](json& j) { j["nodes"][1]["isBackwardNode"] = 2; },
+                   "nodes[1].isBackwardNode: must be true or false, or 1 or 0");
+  PlacementRefuses([](json& j) { j["nodes"][1].erase("isBackwardNode"); },
+                   "nodes[1].isBackwardNode: missing");
+  PlacementRefuses([](json& j) { j["nodes"][1]["fpgaLatency"] = -2; },
+                   "nodes[1].fpgaLatency: -2.0: must be from 0 to 1e+15");
+  PlacementRefuses([](json& j) { j["nodes"][1]["colorClass"] = "red"; },
+                   "nodes[1].colorClass: \"red\": must be a whole number from -9007199254740992 to "
+                   "9007199254740992");
+  PlacementRefuses([](json& j) { j["edges"][1]["destId"] = 3; },
+                   "edges[1].destId: 3: no node has this id");
+  PlacementRefuses([](json& j) { j["edges"][1].erase("cost"); }, "edges[1].cost: missing");
+  PlacementRefuses([](json& j) { j["edges"][1]["destId"] = 4; },
+                   "edges: cyclic nodes: 4 -> 2 -> 4");
 }
 
 }  // namespace

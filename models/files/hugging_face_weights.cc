@@ -28,13 +28,13 @@ constexpr double kNormEpsilon = 1e-5;  // of every norm here (kernels/backend.h)
 
 constexpr double kLatentNormEpsilon = 1e-6;  // transformers' norms of latent rows
 
-std::string ShapeText(const std::vector<int64_t>& shape) {
+std::string CheckpointShapeText(const std::vector<int64_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
 }
 
-class Reader {
+class WeightsReader {
  public:
-  Reader(const WeightFamily& family, const ModelGraph& graph, const WeightFiles& files)
+  WeightsReader(const WeightFamily& family, const ModelGraph& graph, const WeightFiles& files)
       : family_(family), graph_(graph), files_(files) {}
 
   // The norms' epsilon of the file becomes the scale of the residual stream.
@@ -193,8 +193,8 @@ class Reader {
     const bool longer = part.layout == WeightLayout::kFirstRows && shape.size() == 2 &&
                         shape[0] >= needed[0] && shape[1] == needed[1];
     if (shape != needed && !longer) {
-      return Error("tensor \"", part.name, "\" is ", ShapeText(it->second.shape),
-                   " there; the model takes ", ShapeText(needed));
+      return Error("tensor \"", part.name, "\" is ", CheckpointShapeText(it->second.shape),
+                   " there; the model takes ", CheckpointShapeText(needed));
     }
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> there, blocks_.Read(files_, part.name));
     const double shift = family_.gammas_about_one && absl::EndsWith(p.name, "gamma") ? 1 : 0;
@@ -239,7 +239,7 @@ class Reader {
         continue;
       }
       return Error("tensor \"", name, "\" of ",
-                   ShapeText(files_.tensors().at(std::string(name)).shape),
+                   CheckpointShapeText(files_.tensors().at(std::string(name)).shape),
                    " is no part of the model that the config.json describes");
     }
     return absl::OkStatus();
@@ -267,7 +267,7 @@ absl::Status ReadHuggingFaceWeights(const nlohmann::json& config, absl::string_v
     return file.Error("model_type", "\"", type, "\": its weights cannot be read");
   }
   PIPELAB_ASSIGN_OR_RETURN(const double epsilon, NormEpsilonOf(file, *family));
-  Reader reader(*family, graph, files);
+  WeightsReader reader(*family, graph, files);
   reader.SetEpsilon(epsilon);
   constexpr char kQueryScalar[] = "query_pre_attn_scalar";
   if (file.HasValue(kQueryScalar)) {

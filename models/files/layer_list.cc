@@ -19,7 +19,6 @@ namespace {
 constexpr Nanoseconds kMostTime = Milliseconds(1000000);
 constexpr Bytes kMostBytes(int64_t{1} << 46);
 constexpr Flops kMostFlops(1e24);
-constexpr int64_t kMostParameters = int64_t{1} << 50;
 
 template <typename Q>
 bool Within(const PassCosts<Q>& costs, Q most) {

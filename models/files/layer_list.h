@@ -24,6 +24,8 @@
 
 namespace pipelab {
 
+inline constexpr int64_t kMostParameters = int64_t{1} << 50;  // of a list
+
 // Q is Flops, Nanoseconds or Bytes.
 template <typename Q>
 struct PassCost {

@@ -14,8 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMostParameters = int64_t{1} << 50;
-
 // An example in messages.
 template <typename Q>
 constexpr const char* kExample = "\"8 MiB\"";

@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using testing::ElementsAre;
 
-std::string Example() {
+std::string LayerListExample() {
   for (const EmbeddedText& file : ExampleFiles()) {
     if (file.name == "two_towers") return std::string(file.text);
   }
@@ -26,7 +26,7 @@ std::string Example() {
 }
 
 TEST(LayerListJson, ReadsTheExample) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const LayerList list, ParseLayerList(Example(), "a.json"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const LayerList list, ParseLayerList(LayerListExample(), "a.json"));
   EXPECT_EQ(list.name, "two-towers");
   EXPECT_EQ(list.bytes_per_number, 2);
   ASSERT_EQ(list.layers.size(), 6u);
@@ -53,7 +53,7 @@ TEST(LayerListJson, ReadsTheExample) {
 }
 
 TEST(LayerListJson, WrittenListsAreReadBack) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(LayerList list, ParseLayerList(Example(), "a.json"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(LayerList list, ParseLayerList(LayerListExample(), "a.json"));
   list.outputs = {"head", "words"};
   const std::string text = LayerListToJson(list);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const LayerList again, ParseLayerList(text, "again"));
@@ -101,8 +101,8 @@ TEST(LayerListJson, WithoutParametersNoWeightPart) {
 }
 
 // The example with one change, which must be refused with this message.
-void Refuses(const std::function<void(json&)>& change, const std::string& message) {
-  json root = *ParseJson(Example(), "example");
+void LayerListJsonRefuses(const std::function<void(json&)>& change, const std::string& message) {
+  json root = *ParseJson(LayerListExample(), "example");
   change(root);
   const absl::StatusOr<LayerList> list = ParseLayerList(DumpJson(root), "a.json");
   ASSERT_FALSE(list.ok()) << message;
@@ -111,66 +111,76 @@ void Refuses(const std::function<void(json&)>& change, const std::string& messag
 }
 
 TEST(LayerListJson, ErrorsNameFileKeyAndReason) {
-  Refuses([](json& j) { j["colour"] = 1; },
-          "colour: unknown; known here: name, source, bytes_per_number, layers, outputs");
-  Refuses([](json& j) { j.erase("name"); }, "name: missing");
-  Refuses([](json& j) { j.erase("layers"); }, "layers: missing");
-  Refuses([](json& j) { j["bytes_per_number"] = 8; },
-          "bytes_per_number: 8: must be a whole number from 1 to 4");
-  Refuses([](json& j) { j["layers"][1]["params"] = 1; },
-          "layers[1].params: unknown; known here: name, inputs, flops, operation, time, output, "
-          "kept, keeps_inputs, workspace, parameters, tensor_parallel");
-  Refuses([](json& j) { j["layers"][1].erase("flops"); },
-          "layers[1].flops: missing, and so is \"time\": layer \"text/0\" has no cost");
-  Refuses([](json& j) { j["layers"][1]["time"] = "3 ms"; },
-          "layers[1].time: is there beside \"flops\"; give one of the two");
-  Refuses([](json& j) { j["layers"][1]["inputs"] = "words"; },
-          "layers[1].inputs: \"words\": must be a list");
-  Refuses([](json& j) { j["layers"][1]["inputs"] = {0}; },
-          "layers[1].inputs: must be a list of layers' names");
-  Refuses([](json& j) { j["layers"][1]["parameters"] = -1; },
-          "layers[1].parameters: -1: must be a whole number from 0 to 1125899906842624");
-  Refuses([](json& j) { j["layers"][1]["keeps_inputs"] = "no"; },
-          "layers[1].keeps_inputs: \"no\": must be true or false");
+  LayerListJsonRefuses(
+      [](json& j) { j["colour"] = 1; },
+      "colour: unknown; known here: name, source, bytes_per_number, layers, outputs");
+  LayerListJsonRefuses([](json& j) { j.erase("name"); }, "name: missing");
+  LayerListJsonRefuses([](json& j) { j.erase("layers"); }, "layers: missing");
+  LayerListJsonRefuses([](json& j) { j["bytes_per_number"] = 8; },
+                       "bytes_per_number: 8: must be a whole number from 1 to 4");
+  LayerListJsonRefuses(
+      [](json& j) { j["layers"][1]["params"] = 1; },
+      "layers[1].params: unknown; known here: name, inputs, flops, operation, time, output, "
+      "kept, keeps_inputs, workspace, parameters, tensor_parallel");
+  LayerListJsonRefuses(
+      [](json& j) { j["layers"][1].erase("flops"); },
+      "layers[1].flops: missing, and so is \"time\": layer \"text/0\" has no cost");
+  LayerListJsonRefuses([](json& j) { j["layers"][1]["time"] = "3 ms"; },
+                       "layers[1].time: is there beside \"flops\"; give one of the two");
+  LayerListJsonRefuses([](json& j) { j["layers"][1]["inputs"] = "words"; },
+                       "layers[1].inputs: \"words\": must be a list");
+  LayerListJsonRefuses([](json& j) { j["layers"][1]["inputs"] = {0}; },
+                       "layers[1].inputs: must be a list of layers' names");
+  LayerListJsonRefuses(
+      [](json& j) { j["layers"][1]["parameters"] = -1; },
+      "layers[1].parameters: -1: must be a whole number from 0 to 1125899906842624");
+  LayerListJsonRefuses([](json& j) { j["layers"][1]["keeps_inputs"] = "no"; },
+                       "layers[1].keeps_inputs: \"no\": must be true or false");
 }
 
 TEST(LayerListJson, QuantitiesHaveUnits) {
-  Refuses([](json& j) { j["layers"][1]["flops"] = 12e9; },
-          "layers[1].flops: must be a number and a unit in quotes, such as \"12 Gflop\", or an "
-          "object with \"forward\"");
-  Refuses([](json& j) { j["layers"][1]["flops"] = "12"; },
-          "layers[1].flops: \"12\": the unit is missing; must be a number and a unit, such as "
-          "\"2.5 Gflop\"");
-  Refuses([](json& j) { j["layers"][1]["flops"] = "3 ms"; },
-          "layers[1].flops: \"3 ms\": \"ms\" is not a unit here; must be a number and a unit, such "
-          "as \"2.5 Gflop\"");
-  Refuses([](json& j) { j["layers"][1]["output"] = "-1 B"; },
-          "layers[1].output: \"-1 B\": must be finite and not negative, such as \"16 GiB\"");
-  Refuses([](json& j) { j["layers"][1]["workspace"] = 4; },
-          "layers[1].workspace: must be a number and a unit in quotes, such as \"8 MiB\", or an "
-          "object of such with \"fixed\" and \"per_sample\"");
-  Refuses([](json& j) { j["layers"][1]["workspace"] = json::object(); },
-          "layers[1].workspace: needs \"per_sample\" or \"fixed\"");
-  Refuses([](json& j) { j["layers"][4]["time"]["forward"]["each"] = "1 ms"; },
-          "layers[4].time.forward.each: unknown; known here: fixed, per_sample");
-  Refuses([](json& j) { j["layers"][4]["time"]["forward"]["fixed"] = "1"; },
-          "layers[4].time.forward.fixed: \"1\": the unit is missing; must be a number and a unit, "
-          "such as \"5 us\"");
+  LayerListJsonRefuses(
+      [](json& j) { j["layers"][1]["flops"] = 12e9; },
+      "layers[1].flops: must be a number and a unit in quotes, such as \"12 Gflop\", or an "
+      "object with \"forward\"");
+  LayerListJsonRefuses(
+      [](json& j) { j["layers"][1]["flops"] = "12"; },
+      "layers[1].flops: \"12\": the unit is missing; must be a number and a unit, such as "
+      "\"2.5 Gflop\"");
+  LayerListJsonRefuses(
+      [](json& j) { j["layers"][1]["flops"] = "3 ms"; },
+      "layers[1].flops: \"3 ms\": \"ms\" is not a unit here; must be a number and a unit, such "
+      "as \"2.5 Gflop\"");
+  LayerListJsonRefuses(
+      [](json& j) { j["layers"][1]["output"] = "-1 B"; },
+      "layers[1].output: \"-1 B\": must be finite and not negative, such as \"16 GiB\"");
+  LayerListJsonRefuses(
+      [](json& j) { j["layers"][1]["workspace"] = 4; },
+      "layers[1].workspace: must be a number and a unit in quotes, such as \"8 MiB\", or an "
+      "object of such with \"fixed\" and \"per_sample\"");
+  LayerListJsonRefuses([](json& j) { j["layers"][1]["workspace"] = json::object(); },
+                       "layers[1].workspace: needs \"per_sample\" or \"fixed\"");
+  LayerListJsonRefuses([](json& j) { j["layers"][4]["time"]["forward"]["each"] = "1 ms"; },
+                       "layers[4].time.forward.each: unknown; known here: fixed, per_sample");
+  LayerListJsonRefuses(
+      [](json& j) { j["layers"][4]["time"]["forward"]["fixed"] = "1"; },
+      "layers[4].time.forward.fixed: \"1\": the unit is missing; must be a number and a unit, "
+      "such as \"5 us\"");
 }
 
 TEST(LayerListJson, PassesAndOperations) {
-  Refuses([](json& j) { j["layers"][4]["time"].erase("forward"); },
-          "layers[4].time.forward: missing");
-  Refuses([](json& j) { j["layers"][4]["time"]["backward_input"] = "1 ms"; },
-          "layers[4].time.backward: is there beside its parts; give one of the two");
-  Refuses([](json& j) { j["layers"][4]["operation"] = "matmul"; },
-          "layers[4].operation: belongs to \"flops\", not \"time\"");
-  Refuses([](json& j) { j["layers"][1]["operation"] = "measured"; },
-          "layers[1].operation: what was measured has \"time\" in place of \"flops\"");
-  Refuses([](json& j) { j["layers"][1]["operation"] = "optimizer"; },
-          "layers[1].operation: optimizer steps follow from \"parameters\"");
-  Refuses([](json& j) { j["layers"][1]["operation"] = "conv"; },
-          "layers[1].operation: \"conv\" is unknown; did you mean convolution?");
+  LayerListJsonRefuses([](json& j) { j["layers"][4]["time"].erase("forward"); },
+                       "layers[4].time.forward: missing");
+  LayerListJsonRefuses([](json& j) { j["layers"][4]["time"]["backward_input"] = "1 ms"; },
+                       "layers[4].time.backward: is there beside its parts; give one of the two");
+  LayerListJsonRefuses([](json& j) { j["layers"][4]["operation"] = "matmul"; },
+                       "layers[4].operation: belongs to \"flops\", not \"time\"");
+  LayerListJsonRefuses([](json& j) { j["layers"][1]["operation"] = "measured"; },
+                       "layers[1].operation: what was measured has \"time\" in place of \"flops\"");
+  LayerListJsonRefuses([](json& j) { j["layers"][1]["operation"] = "optimizer"; },
+                       "layers[1].operation: optimizer steps follow from \"parameters\"");
+  LayerListJsonRefuses([](json& j) { j["layers"][1]["operation"] = "conv"; },
+                       "layers[1].operation: \"conv\" is unknown; did you mean convolution?");
 }
 
 }  // namespace

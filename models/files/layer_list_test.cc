@@ -180,7 +180,7 @@ TEST(LayerList, GraphsHaveFourBytesANumber) {
 }
 
 // Two good layers with one change.
-void Refuses(const std::function<void(LayerList&)>& change, const std::string& message) {
+void MakeGraphRefuses(const std::function<void(LayerList&)>& change, const std::string& message) {
   LayerList list = ListOf({Timed("a", {}), Timed("b", {"a"}), Timed("c", {"b"})});
   change(list);
   const absl::StatusOr<ModelGraph> graph = MakeGraph(list, "a.json");
@@ -190,33 +190,37 @@ void Refuses(const std::function<void(LayerList&)>& change, const std::string& m
 }
 
 TEST(LayerList, ErrorsNameTheLayerAndTheReason) {
-  Refuses([](LayerList& l) { l.layers.clear(); }, "layers: there are none");
-  Refuses([](LayerList& l) { l.layers[0].inputs = {"c"}; },
-          "cyclic layers: \"a\" -> \"b\" -> \"c\" -> \"a\"");
-  Refuses([](LayerList& l) { l.layers[1].inputs = {"b"}; }, "cyclic layers: \"b\" -> \"b\"");
-  Refuses([](LayerList& l) { l.layers[2].inputs = {"B"}; },
-          "layer \"c\": inputs: unknown input \"B\": no layer has this name");
-  Refuses(
+  MakeGraphRefuses([](LayerList& l) { l.layers.clear(); }, "layers: there are none");
+  MakeGraphRefuses([](LayerList& l) { l.layers[0].inputs = {"c"}; },
+                   "cyclic layers: \"a\" -> \"b\" -> \"c\" -> \"a\"");
+  MakeGraphRefuses([](LayerList& l) { l.layers[1].inputs = {"b"}; },
+                   "cyclic layers: \"b\" -> \"b\"");
+  MakeGraphRefuses([](LayerList& l) { l.layers[2].inputs = {"B"}; },
+                   "layer \"c\": inputs: unknown input \"B\": no layer has this name");
+  MakeGraphRefuses(
       [](LayerList& l) {
         l.layers[2].inputs = {"b", "b"};
       },
       "layer \"c\": inputs: \"b\" is there twice");
-  Refuses([](LayerList& l) { l.layers[2].name = "a"; }, "layers[2]: the name \"a\" is there twice");
-  Refuses([](LayerList& l) { l.layers[2].name = ""; }, "layers[2]: the name is empty");
-  Refuses([](LayerList& l) { l.layers[2].inputs = {"a"}; },
-          "layers: nothing takes the output of \"b\", \"c\": is an input missing? Where all of "
-          "them end the model, list their names in \"outputs\"");
-  Refuses(
+  MakeGraphRefuses([](LayerList& l) { l.layers[2].name = "a"; },
+                   "layers[2]: the name \"a\" is there twice");
+  MakeGraphRefuses([](LayerList& l) { l.layers[2].name = ""; }, "layers[2]: the name is empty");
+  MakeGraphRefuses(
+      [](LayerList& l) { l.layers[2].inputs = {"a"}; },
+      "layers: nothing takes the output of \"b\", \"c\": is an input missing? Where all of "
+      "them end the model, list their names in \"outputs\"");
+  MakeGraphRefuses(
       [](LayerList& l) {
         l.layers[2].inputs = {"a"};
         l.outputs = {"c"};
       },
       "layers: nothing takes the output of \"b\", and \"outputs\" does not have them");
-  Refuses([](LayerList& l) { l.outputs = {"d"}; }, "outputs: no layer has the name \"d\"");
-  Refuses([](LayerList& l) { l.outputs = {"c", "c"}; }, "outputs: \"c\" twice");
-  Refuses([](LayerList& l) { l.layers[1].output = absl::nullopt; },
-          "layer \"b\": output: missing, and layer \"c\" takes it");
-  Refuses([](LayerList& l) { l.bytes_per_number = 3; }, "bytes_per_number: 3: must be 1, 2 or 4");
+  MakeGraphRefuses([](LayerList& l) { l.outputs = {"d"}; }, "outputs: no layer has the name \"d\"");
+  MakeGraphRefuses([](LayerList& l) { l.outputs = {"c", "c"}; }, "outputs: \"c\" twice");
+  MakeGraphRefuses([](LayerList& l) { l.layers[1].output = absl::nullopt; },
+                   "layer \"b\": output: missing, and layer \"c\" takes it");
+  MakeGraphRefuses([](LayerList& l) { l.bytes_per_number = 3; },
+                   "bytes_per_number: 3: must be 1, 2 or 4");
 }
 
 TEST(LayerList, SizesHaveLimits) {
@@ -224,24 +228,25 @@ TEST(LayerList, SizesHaveLimits) {
   const auto set_flops = [](LayerList& l, double flops) {
     l.layers[1].costs = PassCosts<Flops>{{}, {Flops(0), Flops(flops)}, {}};
   };
-  Refuses([&](LayerList& l) { set_flops(l, -1); }, flops);
-  Refuses([&](LayerList& l) { set_flops(l, 2e24); }, flops);
-  Refuses([&](LayerList& l) { set_flops(l, std::numeric_limits<double>::quiet_NaN()); }, flops);
-  Refuses(
+  MakeGraphRefuses([&](LayerList& l) { set_flops(l, -1); }, flops);
+  MakeGraphRefuses([&](LayerList& l) { set_flops(l, 2e24); }, flops);
+  MakeGraphRefuses([&](LayerList& l) { set_flops(l, std::numeric_limits<double>::quiet_NaN()); },
+                   flops);
+  MakeGraphRefuses(
       [](LayerList& l) {
         l.layers[1].costs = PassCosts<Nanoseconds>{{Nanoseconds(-1), Nanoseconds(0)}, {}, {}};
       },
       flops);
-  Refuses([](LayerList& l) { l.layers[1].kept = Bytes(-1); },
-          "layer \"b\": bytes must be from 0 to 64 TiB");
-  Refuses(
+  MakeGraphRefuses([](LayerList& l) { l.layers[1].kept = Bytes(-1); },
+                   "layer \"b\": bytes must be from 0 to 64 TiB");
+  MakeGraphRefuses(
       [](LayerList& l) {
         for (ListedLayer& layer : l.layers) layer.kept = Bytes(int64_t{1} << 45);
       },
       "layers: together more than 64 TiB per sample");
-  Refuses([](LayerList& l) { l.layers[1].parameters = -1; },
-          "layer \"b\": parameters must be from 0 to 1125899906842624");
-  Refuses(
+  MakeGraphRefuses([](LayerList& l) { l.layers[1].parameters = -1; },
+                   "layer \"b\": parameters must be from 0 to 1125899906842624");
+  MakeGraphRefuses(
       [](LayerList& l) {
         for (ListedLayer& layer : l.layers) layer.parameters = int64_t{1} << 49;
       },

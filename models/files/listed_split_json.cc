@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMostSize = int64_t{1} << 50;
+constexpr int64_t kMostDivisibleSize = int64_t{1} << 50;
 
 std::string InBytes(Bytes b) { return absl::StrCat(b.value(), " B"); }
 
@@ -64,7 +64,7 @@ absl::StatusOr<ListedSplit> ReadListedSplit(const JsonObject& layer_object,
     for (const std::string& name : divides.Keys()) {
       TensorDimension dimension;
       dimension.name = name;
-      PIPELAB_ASSIGN_OR_RETURN(dimension.size, divides.Integer(name, 1, kMostSize));
+      PIPELAB_ASSIGN_OR_RETURN(dimension.size, divides.Integer(name, 1, kMostDivisibleSize));
       split.divides.push_back(std::move(dimension));
     }
     if (split.divides.empty()) {
@@ -80,7 +80,7 @@ absl::StatusOr<ListedSplit> ReadListedSplit(const JsonObject& layer_object,
     PIPELAB_ASSIGN_OR_RETURN(*sum, object.Quantity<Bytes>(key));
   }
   if (object.Has("tokens")) {
-    PIPELAB_ASSIGN_OR_RETURN(split.tokens, object.Integer("tokens", 1, kMostSize));
+    PIPELAB_ASSIGN_OR_RETURN(split.tokens, object.Integer("tokens", 1, kMostDivisibleSize));
   }
   return split;
 }

@@ -158,7 +158,7 @@ TEST(ListedSplit, DegreesThatDoNotFitAreRefusedByName) {
             "sequence: layer \"embed\" (profiled) cannot be split by tokens");
 }
 
-void Refuses(const std::function<void(json&)>& change, const std::string& message) {
+void SplitRefuses(const std::function<void(json&)>& change, const std::string& message) {
   json root = *ParseJson(kModel, "m");
   change(root["layers"][1]["tensor_parallel"]);
   const absl::StatusOr<LayerList> list = ParseLayerList(DumpJson(root), "a.json");
@@ -168,27 +168,27 @@ void Refuses(const std::function<void(json&)>& change, const std::string& messag
 }
 
 TEST(ListedSplit, ErrorsNameFileKeyAndReason) {
-  Refuses([](json& j) { j = true; }, ": true: must be an object");
-  Refuses([](json& j) { j["sums"] = 1; },
-          ".sums: unknown; known here: divides, forward_sum, backward_sum, whole, tokens");
-  Refuses([](json& j) { j.erase("forward_sum"); },
-          ".forward_sum: missing: what the group sums, of a sample; \"0 B\" for nothing");
-  Refuses([](json& j) { j.erase("divides"); }, ".divides: missing");
-  Refuses([](json& j) { j["divides"] = json::object(); },
-          ".divides: needs a size that the group divides, such as \"heads\": 32");
-  Refuses([](json& j) { j["divides"]["heads"] = 0; },
-          ".divides.heads: 0: must be a whole number from 1 to 1125899906842624");
-  Refuses([](json& j) { j["whole"] = "some"; },
-          ".whole: \"some\": must be \"all\", or an object with \"work\", \"kept\" or "
-          "\"parameters\"");
-  Refuses([](json& j) { j["whole"]["work"] = 1.5; },
-          ".whole.work: 1.5: must be a share from 0 to 1");
-  Refuses([](json& j) { j["whole"]["kept"] = "65 kB"; },
-          ".whole.kept: more than the layer's 64000 B");
-  Refuses([](json& j) { j["whole"]["parameters"] = 4101; },
-          ".whole.parameters: 4101: must be a whole number from 0 to 4100");
-  Refuses([](json& j) { j["tokens"] = 0; },
-          ".tokens: 0: must be a whole number from 1 to 1125899906842624");
+  SplitRefuses([](json& j) { j = true; }, ": true: must be an object");
+  SplitRefuses([](json& j) { j["sums"] = 1; },
+               ".sums: unknown; known here: divides, forward_sum, backward_sum, whole, tokens");
+  SplitRefuses([](json& j) { j.erase("forward_sum"); },
+               ".forward_sum: missing: what the group sums, of a sample; \"0 B\" for nothing");
+  SplitRefuses([](json& j) { j.erase("divides"); }, ".divides: missing");
+  SplitRefuses([](json& j) { j["divides"] = json::object(); },
+               ".divides: needs a size that the group divides, such as \"heads\": 32");
+  SplitRefuses([](json& j) { j["divides"]["heads"] = 0; },
+               ".divides.heads: 0: must be a whole number from 1 to 1125899906842624");
+  SplitRefuses([](json& j) { j["whole"] = "some"; },
+               ".whole: \"some\": must be \"all\", or an object with \"work\", \"kept\" or "
+               "\"parameters\"");
+  SplitRefuses([](json& j) { j["whole"]["work"] = 1.5; },
+               ".whole.work: 1.5: must be a share from 0 to 1");
+  SplitRefuses([](json& j) { j["whole"]["kept"] = "65 kB"; },
+               ".whole.kept: more than the layer's 64000 B");
+  SplitRefuses([](json& j) { j["whole"]["parameters"] = 4101; },
+               ".whole.parameters: 4101: must be a whole number from 0 to 4100");
+  SplitRefuses([](json& j) { j["tokens"] = 0; },
+               ".tokens: 0: must be a whole number from 1 to 1125899906842624");
 }
 
 TEST(ListedSplit, ListsMadeInCodeAreCheckedToo) {

@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string Example(absl::string_view name) {
+std::string ExampleNamed(absl::string_view name) {
   for (const EmbeddedText& file : ExampleFiles()) {
     if (file.name == name) return std::string(file.text);
   }
@@ -24,23 +24,24 @@ std::string Example(absl::string_view name) {
 
 TEST(ModelFile, FormatsAreToldApart) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph mine,
-                               ParseModel(Example("two_towers"), "a", "file"));
+                               ParseModel(ExampleNamed("two_towers"), "a", "file"));
   EXPECT_EQ(mine.name, "two-towers");
   EXPECT_EQ(mine.layers.size(), 7u);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph profile,
-                               ParseModel(Example("pipedream.graph"), "a", "file"));
+                               ParseModel(ExampleNamed("pipedream.graph"), "a", "file"));
   EXPECT_EQ(profile.name, "file");
   EXPECT_EQ(profile.layers.size(), 7u);
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph piper, ParseModel(Example("piper"), "a", "file"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph piper,
+                               ParseModel(ExampleNamed("piper"), "a", "file"));
   EXPECT_EQ(piper.name, "file");
   EXPECT_EQ(piper.layers.size(), 5u);
   ModelFileOptions options;
   options.piper_unit = PiperTimeUnit::kMilliseconds;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph fast,
-                               ParseModel(Example("piper"), "a", "file", options));
+                               ParseModel(ExampleNamed("piper"), "a", "file", options));
   EXPECT_EQ(fast.layers[0].operations(1000, TokenSlice()).forward[0].time,
             piper.layers[0].operations(1, TokenSlice()).forward[0].time);
-  EXPECT_THAT(ParseModel(Example("placement"), "a.json", "file"),
+  EXPECT_THAT(ParseModel(ExampleNamed("placement"), "a.json", "file"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("dnn-partitioning")));
 }
 
@@ -48,7 +49,7 @@ TEST(ModelFile, NamesAndFiles) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph gpt, FindModel("--model", "gpt-6.6b"));
   EXPECT_GT(gpt.num_parameters(), 6e9);
   const std::string path = JoinPath(testing::TempDir(), "my.graph.txt");
-  ASSERT_THAT(WriteFileAtomically(path, Example("pipedream.graph")), IsOk());
+  ASSERT_THAT(WriteFileAtomically(path, ExampleNamed("pipedream.graph")), IsOk());
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph profile, FindModel("--model", path));
   EXPECT_EQ(profile.name, "my");
 }

@@ -85,8 +85,8 @@ TEST(NetworkJson, IsAModelFile) {
               StartsWith("net.json: a network of layers that run"));
 }
 
-void Refuses(const char* model, const std::function<void(json&)>& change,
-             const std::string& message) {
+void NetworkRefuses(const char* model, const std::function<void(json&)>& change,
+                    const std::string& message) {
   json root = *ParseJson(model, "m");
   change(root["layers"]);
   const absl::StatusOr<ModelGraph> graph = ParseNetwork(DumpJson(root), "a.json");
@@ -96,61 +96,61 @@ void Refuses(const char* model, const std::function<void(json&)>& change,
 }
 
 TEST(NetworkJson, ErrorsNameFilePlaceAndReason) {
-  Refuses(
+  NetworkRefuses(
       kTable, [](json& j) { j[1]["kind"] = "linear"; },
       absl::StrCat(
           "layers[1].kind: \"linear\" is unknown; there are ",
           "add, classifier, concat, data_input, dense, element_loss, embedding_bag, "
           "gpt_attention, gpt_embedding, gpt_experts, gpt_head, gpt_mlp, image_conv, norm, "
           "patch_embedding, pool, relu"));
-  Refuses(
+  NetworkRefuses(
       kTable, [](json& j) { j[1].erase("out"); }, "layers[1].out: missing");
-  Refuses(
+  NetworkRefuses(
       kTable, [](json& j) { j[1]["units"] = 3; },
       "layers[1].units: unknown; a dense knows name, kind, inputs, out, activation");
-  Refuses(
+  NetworkRefuses(
       kTable, [](json& j) { j[1]["activation"] = "tanh"; },
       "layers[1].activation: \"tanh\" is unknown; there are none, gelu, relu");
-  Refuses(
+  NetworkRefuses(
       kTable, [](json& j) { j[2]["inputs"] = {"out"}; },
       "layers[2].inputs: \"out\": no earlier layer has this name");
-  Refuses(
+  NetworkRefuses(
       kTable, [](json& j) { j[2]["name"] = "in"; }, "layers[2].name: \"in\" is there twice");
-  Refuses(
+  NetworkRefuses(
       kTable, [](json& j) { j[4].erase("inputs"); },
       "layers[4].inputs: 1 layers; a concat takes 2 to 64");
-  Refuses(
+  NetworkRefuses(
       kTable,
       [](json& j) {
         j[0]["shape"] = {8, 0};
       },
       "layers[0].shape: must be one to three whole numbers from 1, such as [28, 28, 1]");
-  Refuses(
+  NetworkRefuses(
       kImages,
       [](json& j) {
         j[3]["inputs"] = {"conv1", "conv2"};
       },
       "layers[3].inputs: layer \"conv2\" gives [196, 8]; layer \"conv1\" gives [784, 8], and "
       "a sum's inputs must have one shape");
-  Refuses(
+  NetworkRefuses(
       kTable,
       [](json& j) {
         j[3] = {{"name", "p"}, {"kind", "pool"}, {"pool", "max"}};
       },
       "layers[3].inputs: layer \"deep\" gives [1, 4]; a pool takes the pixels of an image");
-  Refuses(
+  NetworkRefuses(
       kImages, [](json& j) { j[2]["kernel"] = 2; }, "layers[2].kernel: must be odd");
-  Refuses(
+  NetworkRefuses(
       kText, [](json& j) { j[1]["heads"] = 5; },
       "layers[1].heads: 5: must divide the 32 numbers of a row");
-  Refuses(
+  NetworkRefuses(
       kText,
       [](json& j) {
         j[1]["window"] = 3;
         j[1]["causal"] = false;
       },
       "layers[1].window: 3: causal attention has windows");
-  Refuses(
+  NetworkRefuses(
       kText,
       [](json& j) {
         j[2] = {{"name", "experts"}, {"kind", "gpt_experts"}, {"experts", 8}, {"chosen", 3},
@@ -158,10 +158,10 @@ TEST(NetworkJson, ErrorsNameFilePlaceAndReason) {
       },
       "layers[2].nodes: 4: must be at most 64 and divide the 8 experts, and 1 of them (most_nodes) "
       "must have 3");
-  Refuses(
+  NetworkRefuses(
       kText, [](json& j) { j[1]["dropout"] = 1; },
       "layers[1].dropout: 1: must be at least 0 and below 1");
-  Refuses(
+  NetworkRefuses(
       kTable,
       [](json& j) {
         j.push_back({{"name", "b"}, {"kind", "norm"}});

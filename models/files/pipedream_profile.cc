@@ -24,9 +24,9 @@ namespace {
 
 constexpr absl::string_view kBar = " -- ";
 
-class Reader {
+class ProfileReader {
  public:
-  explicit Reader(absl::string_view what) : what_(what) {}
+  explicit ProfileReader(absl::string_view what) : what_(what) {}
 
   absl::StatusOr<PipeDreamProfile> Read(absl::string_view text) {
     for (absl::string_view line : absl::StrSplit(text, '\n')) {
@@ -193,7 +193,7 @@ double PipeDreamNode::TotalActivationBytes() const {
 
 absl::StatusOr<PipeDreamProfile> ParsePipeDreamProfile(absl::string_view text,
                                                        absl::string_view what) {
-  return Reader(what).Read(text);
+  return ProfileReader(what).Read(text);
 }
 
 std::string PipeDreamProfileToText(const PipeDreamProfile& profile) {

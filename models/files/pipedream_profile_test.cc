@@ -16,7 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 
-std::string Example() {
+std::string ProfileExample() {
   for (const EmbeddedText& file : ExampleFiles()) {
     if (file.name == "pipedream.graph") return std::string(file.text);
   }
@@ -39,7 +39,8 @@ std::vector<std::string> EdgesOf(const PipeDreamProfile& profile) {
 }
 
 TEST(PipeDreamProfile, ReadsTheExample) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const PipeDreamProfile p, ParsePipeDreamProfile(Example(), "a.txt"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const PipeDreamProfile p,
+                               ParsePipeDreamProfile(ProfileExample(), "a.txt"));
   EXPECT_THAT(IdsOf(p), ElementsAre("node1", "node4", "node7", "node5", "node8", "node9", "node10",
                                     "node11"));
   EXPECT_THAT(EdgesOf(p),
@@ -56,7 +57,8 @@ TEST(PipeDreamProfile, ReadsTheExample) {
 }
 
 TEST(PipeDreamProfile, InputsAndUnusedItemsAreDropped) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const PipeDreamProfile p, ParsePipeDreamProfile(Example(), "a.txt"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const PipeDreamProfile p,
+                               ParsePipeDreamProfile(ProfileExample(), "a.txt"));
   const PipeDreamProfile rest = WithoutInputs(p);
   EXPECT_THAT(IdsOf(rest), ElementsAre("node4", "node7", "node5", "node8", "node10", "node11"));
   EXPECT_THAT(EdgesOf(rest), ElementsAre("node4-node5", "node5-node7", "node7-node8",
@@ -78,9 +80,10 @@ TEST(PipeDreamProfile, OnlySourcesAndSinksAreDropped) {
 
 TEST(PipeDreamProfile, WrittenProfilesAreReadBack) {
   std::string text = absl::StrReplaceAll(
-      Example(), {{"parameter_size=65664000.000", "parameter_size=65664000.125 -- stage_id=3"},
-                  {"Dropout(p=0.2)", "Dropout -- of -- 0.2"},
-                  {"activation_size=196608000.0", "activation_size=[196608000.0]"}});
+      ProfileExample(),
+      {{"parameter_size=65664000.000", "parameter_size=65664000.125 -- stage_id=3"},
+       {"Dropout(p=0.2)", "Dropout -- of -- 0.2"},
+       {"activation_size=196608000.0", "activation_size=[196608000.0]"}});
   PIPELAB_ASSERT_OK_AND_ASSIGN(const PipeDreamProfile p, ParsePipeDreamProfile(text, "a.txt"));
   EXPECT_EQ(p.nodes[3].description, "Dropout -- of -- 0.2");
   EXPECT_EQ(p.nodes[7].stage, 3);
@@ -102,7 +105,8 @@ TEST(PipeDreamProfile, WrittenProfilesAreReadBack) {
 }
 
 TEST(PipeDreamProfile, BecomesAModel) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const PipeDreamProfile p, ParsePipeDreamProfile(Example(), "a.txt"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const PipeDreamProfile p,
+                               ParsePipeDreamProfile(ProfileExample(), "a.txt"));
   const LayerList list = ToLayerList(WithoutInputs(p), "gnmt");
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph graph, MakeGraph(list, "a.txt"));
   std::vector<std::string> names;
@@ -122,9 +126,10 @@ TEST(PipeDreamProfile, BecomesAModel) {
 }
 
 // The example with one change, which must be refused with this message.
-void Refuses(const std::string& old_text, const std::string& new_text, const std::string& message) {
-  const std::string text = absl::StrReplaceAll(Example(), {{old_text, new_text}});
-  ASSERT_NE(text, Example()) << old_text;
+void ProfileRefuses(const std::string& old_text, const std::string& new_text,
+                    const std::string& message) {
+  const std::string text = absl::StrReplaceAll(ProfileExample(), {{old_text, new_text}});
+  ASSERT_NE(text, ProfileExample()) << old_text;
   const absl::StatusOr<PipeDreamProfile> p = ParsePipeDreamProfile(text, "a.txt");
   ASSERT_FALSE(p.ok()) << message;
   EXPECT_EQ(p.status().code(), absl::StatusCode::kInvalidArgument);
@@ -135,31 +140,33 @@ TEST(PipeDreamProfile, ErrorsNameFileLineAndReason) {
   const auto number = [](const std::string& field) {
     return absl::StrCat("a.txt:3: ", field, ": must be a number from 0 to 1e+15");
   };
-  Refuses("=3.190", "=fast", number("forward_compute_time=fast"));
-  Refuses("=5.348", "=-5.348", number("backward_compute_time=-5.348"));
-  Refuses("=8404992.000", "=nan", number("parameter_size=nan"));
-  Refuses("[3145728.0; 65536.0;", "[3145728.0; ;", number("activation_size="));
-  Refuses("65536.0]", "65536.0",
-          "a.txt:3: activation_size=[3145728.0; 65536.0; 65536.0: the list has no end");
-  Refuses("backward_compute_time=5.348, ", "", "a.txt:3: backward_compute_time: missing");
-  Refuses("forward_compute_time=3.190", "time=3.190",
-          "a.txt:3: \"time\" is unknown; a node has forward_compute_time, backward_compute_time, "
-          "activation_size, parameter_size");
-  Refuses("backward_compute_time=5.348", "forward_compute_time=5.348",
-          "a.txt:3: forward_compute_time: is there twice");
-  Refuses("8404992.000", "8404992.000 -- stage_id=x",
-          "a.txt:3: stage_id=x: must be a number from 0");
-  Refuses("node5 -- Dropout", "node4 -- Dropout", "a.txt:4: node \"node4\" is there twice");
-  Refuses("node5 -- Dropout", "node 5 -- Dropout", "a.txt:4: \"node 5\": an id must be one word");
-  Refuses("node10 -- Add -- ", "node10 -- ",
-          "a.txt:7: a node must be \"ID -- DESCRIPTION -- forward_compute_time=...\"");
-  Refuses("\tnode4 -- node5", "\tnode4 -- node6",
-          "a.txt:10: the edge's node \"node6\" does not exist");
-  Refuses("\tnode4 -- node5", "\tnode4", "a.txt:10: an edge must be \"<tab>ID -- ID\"");
-  Refuses("\tnode4 -- node5", "\tnode1 -- node4",
-          "a.txt:10: the edge node1 -- node4 is there twice");
-  Refuses("\tnode4 -- node5", "\tnode4 -- node5\n\tnode10 -- node5",
-          "a.txt: cyclic nodes: node7 -> node8 -> node10 -> node5 -> node7");
+  ProfileRefuses("=3.190", "=fast", number("forward_compute_time=fast"));
+  ProfileRefuses("=5.348", "=-5.348", number("backward_compute_time=-5.348"));
+  ProfileRefuses("=8404992.000", "=nan", number("parameter_size=nan"));
+  ProfileRefuses("[3145728.0; 65536.0;", "[3145728.0; ;", number("activation_size="));
+  ProfileRefuses("65536.0]", "65536.0",
+                 "a.txt:3: activation_size=[3145728.0; 65536.0; 65536.0: the list has no end");
+  ProfileRefuses("backward_compute_time=5.348, ", "", "a.txt:3: backward_compute_time: missing");
+  ProfileRefuses(
+      "forward_compute_time=3.190", "time=3.190",
+      "a.txt:3: \"time\" is unknown; a node has forward_compute_time, backward_compute_time, "
+      "activation_size, parameter_size");
+  ProfileRefuses("backward_compute_time=5.348", "forward_compute_time=5.348",
+                 "a.txt:3: forward_compute_time: is there twice");
+  ProfileRefuses("8404992.000", "8404992.000 -- stage_id=x",
+                 "a.txt:3: stage_id=x: must be a number from 0");
+  ProfileRefuses("node5 -- Dropout", "node4 -- Dropout", "a.txt:4: node \"node4\" is there twice");
+  ProfileRefuses("node5 -- Dropout", "node 5 -- Dropout",
+                 "a.txt:4: \"node 5\": an id must be one word");
+  ProfileRefuses("node10 -- Add -- ", "node10 -- ",
+                 "a.txt:7: a node must be \"ID -- DESCRIPTION -- forward_compute_time=...\"");
+  ProfileRefuses("\tnode4 -- node5", "\tnode4 -- node6",
+                 "a.txt:10: the edge's node \"node6\" does not exist");
+  ProfileRefuses("\tnode4 -- node5", "\tnode4", "a.txt:10: an edge must be \"<tab>ID -- ID\"");
+  ProfileRefuses("\tnode4 -- node5", "\tnode1 -- node4",
+                 "a.txt:10: the edge node1 -- node4 is there twice");
+  ProfileRefuses("\tnode4 -- node5", "\tnode4 -- node5\n\tnode10 -- node5",
+                 "a.txt: cyclic nodes: node7 -> node8 -> node10 -> node5 -> node7");
   EXPECT_EQ(std::string(ParsePipeDreamProfile("\n", "a.txt").status().message()),
             "a.txt: no nodes: not a PipeDream profile");
 }

@@ -19,9 +19,9 @@ using nlohmann::json;
 
 constexpr int64_t kMost = int64_t{1} << 30;  // devices, micro-batches, degrees
 
-class Reader {
+class PiperReader {
  public:
-  Reader(const JsonObject& file, PiperTimeUnit unit) : file_(file) { problem_.unit = unit; }
+  PiperReader(const JsonObject& file, PiperTimeUnit unit) : file_(file) { problem_.unit = unit; }
 
   absl::StatusOr<PiperProblem> Read() {
     PIPELAB_RETURN_IF_ERROR(ReadMachine());
@@ -190,7 +190,7 @@ ListedLayer MakeLayer(const PiperVariant& variant, double output_bytes,
 absl::StatusOr<PiperProblem> ReadPiper(const json& root, absl::string_view what,
                                        PiperTimeUnit unit) {
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject file, JsonObject::Root(root, what));
-  return Reader(file, unit).Read();
+  return PiperReader(file, unit).Read();
 }
 
 absl::StatusOr<PiperProblem> ParsePiper(absl::string_view text, absl::string_view what,

@@ -18,7 +18,7 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::Pair;
 
-std::string Example() {
+std::string PiperExample() {
   for (const EmbeddedText& file : ExampleFiles()) {
     if (file.name == "piper") return std::string(file.text);
   }
@@ -27,7 +27,7 @@ std::string Example() {
 }
 
 TEST(PiperJson, ReadsTheExample) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const PiperProblem p, ParsePiper(Example(), "a.json"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const PiperProblem p, ParsePiper(PiperExample(), "a.json"));
   EXPECT_EQ(p.memory_bytes, 16e9);
   EXPECT_EQ(p.devices, 4);
   EXPECT_EQ(p.bandwidth, BytesPerSecond(25e9));
@@ -54,12 +54,12 @@ TEST(PiperJson, ReadsTheExample) {
 
 // Key by key what the file said.
 TEST(PiperJson, WrittenInputsAreTheSame) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const PiperProblem p, ParsePiper(Example(), "a.json"));
-  EXPECT_EQ(*ParseJson(PiperToJson(p), "written"), *ParseJson(Example(), "a.json"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const PiperProblem p, ParsePiper(PiperExample(), "a.json"));
+  EXPECT_EQ(*ParseJson(PiperToJson(p), "written"), *ParseJson(PiperExample(), "a.json"));
 }
 
 TEST(PiperJson, BecomesAModel) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const PiperProblem p, ParsePiper(Example(), "a.json"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const PiperProblem p, ParsePiper(PiperExample(), "a.json"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const LayerList list, ToLayerList(p, "some", "a.json"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph graph, MakeGraph(list, "a.json"));
   std::vector<std::string> names;
@@ -78,7 +78,7 @@ TEST(PiperJson, BecomesAModel) {
 
 TEST(PiperJson, TheUnitOfTimesIsAnOption) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const PiperProblem p,
-                               ParsePiper(Example(), "a.json", PiperTimeUnit::kMilliseconds));
+                               ParsePiper(PiperExample(), "a.json", PiperTimeUnit::kMilliseconds));
   EXPECT_EQ(p.nodes[0].variants.at(1)[0].time, 0.006);  // as in the file
   EXPECT_EQ(p.Seconds(6), 0.006);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const LayerList list, ToLayerList(p, "some", "a.json"));
@@ -88,7 +88,7 @@ TEST(PiperJson, TheUnitOfTimesIsAnOption) {
 
 // Other files' variants have other ids.
 TEST(PiperJson, ThePlainVariantIsVanillaOrTheFirst) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(PiperProblem p, ParsePiper(Example(), "a.json"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(PiperProblem p, ParsePiper(PiperExample(), "a.json"));
   PiperNode& node = p.nodes[0];
   std::swap(node.variants[1][0], node.variants[1][1]);
   EXPECT_EQ(PlainVariant(node), &node.variants[1][1]);
@@ -103,8 +103,8 @@ TEST(PiperJson, ThePlainVariantIsVanillaOrTheFirst) {
 }
 
 // The example with one change, which must be refused with this message.
-void Refuses(const std::function<void(json&)>& change, const std::string& message) {
-  json root = *ParseJson(Example(), "example");
+void PiperRefuses(const std::function<void(json&)>& change, const std::string& message) {
+  json root = *ParseJson(PiperExample(), "example");
   change(root);
   EXPECT_THAT(ParsePiper(DumpJson(root), "a.json"),
               StatusIs(absl::StatusCode::kInvalidArgument, absl::StrCat("a.json: ", message)));
@@ -113,57 +113,58 @@ void Refuses(const std::function<void(json&)>& change, const std::string& messag
 json& Variant(json& root) { return root["nodes"][0]["TMPCs"]["1"][0]; }
 
 TEST(PiperJson, ANodeWithoutANameIsCalledByItsId) {
-  json root = *ParseJson(Example(), "example");
+  json root = *ParseJson(PiperExample(), "example");
   root["nodes"][1].erase("name");
   PIPELAB_ASSERT_OK_AND_ASSIGN(const PiperProblem p, ParsePiper(DumpJson(root), "a.json"));
   EXPECT_EQ(p.nodes[1].name, "1");
 }
 
 TEST(PiperJson, ErrorsNameFileKeyAndReason) {
-  Refuses([](json& j) { j.erase("bandwidth"); }, "bandwidth: missing");
-  Refuses([](json& j) { j["bandwidth"] = 0; }, "bandwidth: must be above 0");
-  Refuses([](json& j) { j["maxDevices"] = 2.5; },
-          "maxDevices: 2.5: must be a whole number from 1 to 1073741824");
-  Refuses([](json& j) { j["mbsInBatch"] = 0; },
-          "mbsInBatch: 0.0: must be a whole number from 1 to 1073741824");
-  Refuses([](json& j) { j["maxMemoryPerDevice"] = -1; },
-          "maxMemoryPerDevice: -1.0: must be from 0 to 1e+15");
-  Refuses([](json& j) { j["nodes"] = json::array(); }, "nodes: there are none");
-  Refuses([](json& j) { j["nodes"][2]["id"] = 1; }, "nodes[2].id: 1: another node has this id");
-  Refuses([](json& j) { j["nodes"][0]["TMPCs"]["1"].push_back(Variant(j)); },
-          "nodes[0].TMPCs.1[2].id: \"vanilla\": another variant of the degree has this id");
-  Refuses([](json& j) { j["nodes"][0]["TMPCs"] = json::object(); },
-          "nodes[0].TMPCs: there are no variants");
-  Refuses([](json& j) { j["nodes"][0]["TMPCs"]["1"] = json::array(); },
-          "nodes[0].TMPCs.1: there are no variants");
-  Refuses([](json& j) { j["nodes"][0]["TMPCs"]["two"] = json::array(); },
-          "nodes[0].TMPCs.two: must be a tensor-parallel degree, a whole number from 1");
-  Refuses([](json& j) { Variant(j).erase("timePerSample"); },
-          "nodes[0].TMPCs.1[0].timePerSample: missing");
-  Refuses([](json& j) { Variant(j)["timePerSample"] = "1 s"; },
-          "nodes[0].TMPCs.1[0].timePerSample: \"1 s\": must be a number");
-  Refuses([](json& j) { Variant(j)["memoryUsageA"] = -0.5; },
-          "nodes[0].TMPCs.1[0].memoryUsageA: -0.5: must be from 0 to 1e+15");
+  PiperRefuses([](json& j) { j.erase("bandwidth"); }, "bandwidth: missing");
+  PiperRefuses([](json& j) { j["bandwidth"] = 0; }, "bandwidth: must be above 0");
+  PiperRefuses([](json& j) { j["maxDevices"] = 2.5; },
+               "maxDevices: 2.5: must be a whole number from 1 to 1073741824");
+  PiperRefuses([](json& j) { j["mbsInBatch"] = 0; },
+               "mbsInBatch: 0.0: must be a whole number from 1 to 1073741824");
+  PiperRefuses([](json& j) { j["maxMemoryPerDevice"] = -1; },
+               "maxMemoryPerDevice: -1.0: must be from 0 to 1e+15");
+  PiperRefuses([](json& j) { j["nodes"] = json::array(); }, "nodes: there are none");
+  PiperRefuses([](json& j) { j["nodes"][2]["id"] = 1; },
+               "nodes[2].id: 1: another node has this id");
+  PiperRefuses([](json& j) { j["nodes"][0]["TMPCs"]["1"].push_back(Variant(j)); },
+               "nodes[0].TMPCs.1[2].id: \"vanilla\": another variant of the degree has this id");
+  PiperRefuses([](json& j) { j["nodes"][0]["TMPCs"] = json::object(); },
+               "nodes[0].TMPCs: there are no variants");
+  PiperRefuses([](json& j) { j["nodes"][0]["TMPCs"]["1"] = json::array(); },
+               "nodes[0].TMPCs.1: there are no variants");
+  PiperRefuses([](json& j) { j["nodes"][0]["TMPCs"]["two"] = json::array(); },
+               "nodes[0].TMPCs.two: must be a tensor-parallel degree, a whole number from 1");
+  PiperRefuses([](json& j) { Variant(j).erase("timePerSample"); },
+               "nodes[0].TMPCs.1[0].timePerSample: missing");
+  PiperRefuses([](json& j) { Variant(j)["timePerSample"] = "1 s"; },
+               "nodes[0].TMPCs.1[0].timePerSample: \"1 s\": must be a number");
+  PiperRefuses([](json& j) { Variant(j)["memoryUsageA"] = -0.5; },
+               "nodes[0].TMPCs.1[0].memoryUsageA: -0.5: must be from 0 to 1e+15");
 }
 
 TEST(PiperJson, EdgesMustFit) {
-  Refuses([](json& j) { Variant(j)["syncTimeFw"].erase("1"); },
-          "nodes[0].TMPCs.1[0].syncTimeFw.1: missing");
-  Refuses([](json& j) { Variant(j)["syncTimeBw"]["5"] = 0; },
-          "nodes[0].TMPCs.1[0].syncTimeBw.5: the node has no such edge");
-  Refuses([](json& j) { Variant(j)["syncTimeBw"]["07"] = 0; },
-          "nodes[0].TMPCs.1[0].syncTimeBw.07: the node has no such edge");
-  Refuses([](json& j) { j["edges"][0]["sourceId"] = 2; },
-          "edges[0].sourceId: 2: no node has this id");
-  Refuses([](json& j) { j["edges"][1] = j["edges"][0]; },
-          "edges[1].sourceId: the edge from 1 to 3 is there twice");
-  Refuses(
+  PiperRefuses([](json& j) { Variant(j)["syncTimeFw"].erase("1"); },
+               "nodes[0].TMPCs.1[0].syncTimeFw.1: missing");
+  PiperRefuses([](json& j) { Variant(j)["syncTimeBw"]["5"] = 0; },
+               "nodes[0].TMPCs.1[0].syncTimeBw.5: the node has no such edge");
+  PiperRefuses([](json& j) { Variant(j)["syncTimeBw"]["07"] = 0; },
+               "nodes[0].TMPCs.1[0].syncTimeBw.07: the node has no such edge");
+  PiperRefuses([](json& j) { j["edges"][0]["sourceId"] = 2; },
+               "edges[0].sourceId: 2: no node has this id");
+  PiperRefuses([](json& j) { j["edges"][1] = j["edges"][0]; },
+               "edges[1].sourceId: the edge from 1 to 3 is there twice");
+  PiperRefuses(
       [](json& j) {
         j["edges"].push_back({{"sourceId", 7}, {"destId", 1}, {"communicationCost", 0}});
       },
       "edges: cyclic nodes: 3 -> 7 -> 1 -> 3");
-  Refuses([](json& j) { j["edges"][0].erase("communicationCost"); },
-          "edges[0].communicationCost: missing");
+  PiperRefuses([](json& j) { j["edges"][0].erase("communicationCost"); },
+               "edges[0].communicationCost: missing");
 }
 
 }  // namespace

@@ -16,6 +16,8 @@ class BatchNorm : public UnaryLayer {
   void EndStep(Backend* backend) override { norm_.EndStep(backend, statistics_); }
 
  private:
+  using P = BatchNormParameter;
+
   Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
   Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
                        LayerStash* stash) override;
@@ -23,8 +25,6 @@ class BatchNorm : public UnaryLayer {
 
   MicroBatchNorm norm_;
 };
-
-using P = BatchNormParameter;
 
 Tensor BatchNorm::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   const Parameter &gamma = parameters_[P::kGamma], &beta = parameters_[P::kBeta];

@@ -15,6 +15,8 @@ class Classifier : public UnaryLayer {
   explicit Classifier(const LayerSpec& spec) : classes_(spec.data[0].limit) {}
 
  private:
+  using P = ClassifierParameter;
+
   Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
   Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
                        LayerStash* stash) override;
@@ -22,8 +24,6 @@ class Classifier : public UnaryLayer {
 
   int64_t classes_;
 };
-
-using P = ClassifierParameter;
 
 Tensor Classifier::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;

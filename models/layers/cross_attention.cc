@@ -26,6 +26,14 @@ class CrossAttention : public Layer {
                       LayerStash* stash) override;
 
  private:
+  using P = CrossAttentionParameter;
+
+  // Places in the stash. The forward leaves the first six; the input gradient replaces q, k and v
+  // by their gradients and adds the last two. "Mix" is the attention's output, "branch" what the
+  // residual adds to x.
+  enum { kMean, kRstd, kMix, kQ, kKv, kLse, kDbranch, kDnorm };
+  enum { kX, kMemory };  // places in the inputs
+
   CrossAttentionShape ShapeFor(const LayerContext& ctx) const;
 
   ProductRows rows_;
@@ -34,14 +42,6 @@ class CrossAttention : public Layer {
   ResidualDropout residual_;
   int64_t hidden_;
 };
-
-using P = CrossAttentionParameter;
-
-// Places in the stash. The forward leaves the first six; the input gradient replaces q, k and v by
-// their gradients and adds the last two. "Mix" is the attention's output, "branch" what the
-// residual adds to x.
-enum { kMean, kRstd, kMix, kQ, kKv, kLse, kDbranch, kDnorm };
-enum { kX, kMemory };  // places in the inputs
 
 CrossAttention::CrossAttention(const LayerSpec& spec)
     : rows_(spec),

@@ -15,6 +15,8 @@ class Dense : public UnaryLayer {
   explicit Dense(const LayerSpec& spec);
 
  private:
+  using P = DenseParameter;
+
   Tensor Run(const LayerContext& ctx, const Tensor& x_MK, LayerStash* stash) override;
   Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MK, Tensor dy,
                        LayerStash* stash) override;
@@ -25,8 +27,6 @@ class Dense : public UnaryLayer {
   GeluForm gelu_;
   float scale_;
 };
-
-using P = DenseParameter;
 
 Dense::Dense(const LayerSpec& spec)
     : out_(spec.output_shape.back()),

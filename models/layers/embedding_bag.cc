@@ -15,6 +15,8 @@ class EmbeddingBag : public UnaryLayer {
   explicit EmbeddingBag(const LayerSpec& spec);
 
  private:
+  using P = EmbeddingBagParameter;
+
   Tensor Run(const LayerContext& ctx, const Tensor& x, LayerStash* stash) override;
   Tensor InputGradient(const LayerContext& ctx, const Tensor& x, Tensor dy,
                        LayerStash* stash) override;
@@ -23,8 +25,6 @@ class EmbeddingBag : public UnaryLayer {
   int64_t width_;
   BagMode mode_;
 };
-
-using P = EmbeddingBagParameter;
 
 EmbeddingBag::EmbeddingBag(const LayerSpec& spec)
     : width_(spec.output_shape[1]),

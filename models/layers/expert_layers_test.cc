@@ -37,15 +37,15 @@
 namespace pipelab {
 namespace {
 
-using Numbers = std::vector<float>;
-using MakeBackend = std::unique_ptr<Backend> (*)(Arena*);
+using ExpertNumbers = std::vector<float>;
+using ExpertBackend = std::unique_ptr<Backend> (*)(Arena*);
 
-constexpr int64_t kSamples = 2;
+constexpr int64_t kExpertSamples = 2;
 
 // Of one rank: what it computed, what that took, what it sent and got.
-struct Result {
-  Numbers y, dx;
-  std::vector<Numbers> gradients;
+struct ExpertResult {
+  ExpertNumbers y, dx;
+  std::vector<ExpertNumbers> gradients;
   std::vector<Bytes> bytes;    // kept, for the weight part, the peak of each pass, of both fused
   std::vector<Bytes> traffic;  // with those that have other experts, of each pass
   int64_t came = 0, went = 0;  // rows from all, and those for others
@@ -92,19 +92,19 @@ int64_t SumOf(absl::Span<const int64_t> values) {
 // Rows of a device: its samples of a batch, or its group's tokens of them.
 Tensor Rows(const LayerSpec& spec, Backend* backend, const std::string& name) {
   const int64_t row = spec.output_shape[0] * spec.output_shape[1];
-  return RandomTensor(backend, RowsOf(spec.output_shape, kSamples), name, 1,
+  return RandomTensor(backend, RowsOf(spec.output_shape, kExpertSamples), name, 1,
                       {spec.rows.parts, spec.rows.part, row});
 }
 
 // Names of the copy's data.
 std::string Name(const char* what, int copy) { return std::string(what) + std::to_string(copy); }
 
-Result RunPasses(const LayerSpec& spec, int copy, MakeBackend make, CommunicatorPeers* group,
-                 CommunicatorPeers* experts, bool fused) {
+ExpertResult RunExpertPasses(const LayerSpec& spec, int copy, ExpertBackend make,
+                             CommunicatorPeers* group, CommunicatorPeers* experts, bool fused) {
   Arena arena;
   const std::unique_ptr<Backend> backend = make(&arena);
-  LayerRig rig(spec, backend.get(), kSamples);
-  Result result;
+  LayerRig rig(spec, backend.get(), kExpertSamples);
+  ExpertResult result;
   HookedPeers hooked(experts, [&](int exchange, auto to, auto from) {
     if (exchange != 1) return;  // of weights, one per row
     result.came = SumOf(from);
@@ -112,7 +112,7 @@ Result RunPasses(const LayerSpec& spec, int copy, MakeBackend make, Communicator
   });
   rig.ctx.peers = group;
   if (experts != nullptr) rig.ctx.experts = &hooked;
-  rig.ctx.first_sample = copy * kSamples;
+  rig.ctx.first_sample = copy * kExpertSamples;
   const Tensor x = Rows(spec, backend.get(), Name("x", copy));
   const Bytes base = arena.current_transient();
   const auto pass = [&](const std::function<void()>& run) {
@@ -154,24 +154,26 @@ Result RunPasses(const LayerSpec& spec, int copy, MakeBackend make, Communicator
   return result;
 }
 
-Result RunLayer(const LayerSpec& spec, int copy, MakeBackend make, CommunicatorPeers* group,
-                CommunicatorPeers* experts) {
-  Result result = RunPasses(spec, copy, make, group, experts, /*fused=*/false);
-  result.bytes.back() = RunPasses(spec, copy, make, group, experts, /*fused=*/true).bytes.back();
+ExpertResult RunExpertLayer(const LayerSpec& spec, int copy, ExpertBackend make,
+                            CommunicatorPeers* group, CommunicatorPeers* experts) {
+  ExpertResult result = RunExpertPasses(spec, copy, make, group, experts, /*fused=*/false);
+  result.bytes.back() =
+      RunExpertPasses(spec, copy, make, group, experts, /*fused=*/true).bytes.back();
   return result;
 }
 
-struct Case {
+struct ExpertCase {
   int copies;
   TensorParallel split;
 };
 
 // [copy * T + t]; E divides them.
-std::vector<Result> RunParts(const LayerSpec& spec, const Case& c, MakeBackend make) {
+std::vector<ExpertResult> RunExpertParts(const LayerSpec& spec, const ExpertCase& c,
+                                         ExpertBackend make) {
   const int degree = static_cast<int>(c.split.degree), ranks = c.copies * degree;
   const int together = static_cast<int>(c.split.expert_copies());
   auto communicators = MakeInProcessCommunicators(ranks, {});
-  std::vector<Result> results(ranks);
+  std::vector<ExpertResult> results(ranks);
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
@@ -185,7 +187,7 @@ std::vector<Result> RunParts(const LayerSpec& spec, const Case& c, MakeBackend m
       CommunicatorPeers experts(communicators[r].get(), same, absl::Seconds(20));
       const LayerSpec part =
           MemberLayer(spec, c.split, t, ContextPart(), c.split.ShareOfExperts(copy, t));
-      results[r] = RunLayer(part, copy, make, degree > 1 ? &peers : nullptr, &experts);
+      results[r] = RunExpertLayer(part, copy, make, degree > 1 ? &peers : nullptr, &experts);
       EXPECT_THAT(experts.status(), IsOk());
     });
   }
@@ -193,7 +195,8 @@ std::vector<Result> RunParts(const LayerSpec& spec, const Case& c, MakeBackend m
   return results;
 }
 
-void ExpectNear(const Numbers& actual, const Numbers& expected, const std::string& what) {
+void ExpectWithinRounding(const ExpertNumbers& actual, const ExpertNumbers& expected,
+                          const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
   double largest = 0;
   for (float v : expected) largest = std::max(largest, std::abs(double{v}));
@@ -203,28 +206,28 @@ void ExpectNear(const Numbers& actual, const Numbers& expected, const std::strin
   }
 }
 
-void AddTo(const Numbers& more, Numbers* sum) {
+void AddTo(const ExpertNumbers& more, ExpertNumbers* sum) {
   sum->resize(more.size());
   for (size_t i = 0; i < more.size(); ++i) (*sum)[i] += more[i];
 }
 
-class ExpertLayers : public testing::TestWithParam<MakeBackend> {
+class ExpertLayers : public testing::TestWithParam<ExpertBackend> {
  protected:
-  void Check(const GptExpertsSizes& sizes, const Case& c) {
+  void Check(const GptExpertsSizes& sizes, const ExpertCase& c) {
     SCOPED_TRACE(testing::Message()
                  << "E=" << c.split.experts << " T=" << c.split.degree << " copies " << c.copies
                  << (c.split.whole_experts ? " whole" : "") << " shared " << sizes.choice.shared
                  << " dropout " << sizes.dropout << " capacity " << sizes.choice.capacity_factor);
     const LayerSpec spec = GptExpertsSpec(sizes);
-    const std::vector<Result> parts = RunParts(spec, c, GetParam());
+    const std::vector<ExpertResult> parts = RunExpertParts(spec, c, GetParam());
     const int64_t degree = c.split.degree, row = sizes.tokens * sizes.hidden;
-    std::vector<Numbers> whole(spec.parameters.size()), together(spec.parameters.size());
+    std::vector<ExpertNumbers> whole(spec.parameters.size()), together(spec.parameters.size());
     for (int copy = 0; copy < c.copies; ++copy) {
-      const Result one = RunLayer(spec, copy, GetParam(), nullptr, nullptr);
+      const ExpertResult one = RunExpertLayer(spec, copy, GetParam(), nullptr, nullptr);
       for (size_t k = 0; k < whole.size(); ++k) AddTo(one.gradients[k], &whole[k]);
-      Numbers y(one.y.size()), dx(one.dx.size());
+      ExpertNumbers y(one.y.size()), dx(one.dx.size());
       for (int64_t t = 0; t < degree; ++t) {
-        const Result& part = parts[copy * degree + t];
+        const ExpertResult& part = parts[copy * degree + t];
         const ParameterCut cut =
             c.split.sequence ? ParameterCut{degree, t, row / degree} : ParameterCut();
         for (size_t i = 0; i < part.y.size(); ++i) {
@@ -234,29 +237,29 @@ class ExpertLayers : public testing::TestWithParam<MakeBackend> {
         ExpectCosts(sizes, spec, c, part);
         AddGradients(spec, c, copy, t, part, &together);
       }
-      ExpectNear(y, one.y, "y");
-      ExpectNear(dx, one.dx, "dx");
+      ExpectWithinRounding(y, one.y, "y");
+      ExpectWithinRounding(dx, one.dx, "dx");
     }
     for (size_t k = 0; k < whole.size(); ++k) {
-      ExpectNear(together[k], whole[k], spec.parameters[k].name);
+      ExpectWithinRounding(together[k], whole[k], spec.parameters[k].name);
     }
   }
 
  private:
-  static void ExpectCosts(const GptExpertsSizes& sizes, const LayerSpec& spec, const Case& c,
-                          const Result& part) {
-    const LayerCosts costs = GptExpertsCosts(sizes, kSamples, c.split, part.came);
+  static void ExpectCosts(const GptExpertsSizes& sizes, const LayerSpec& spec, const ExpertCase& c,
+                          const ExpertResult& part) {
+    const LayerCosts costs = GptExpertsCosts(sizes, kExpertSamples, c.split, part.came);
     EXPECT_EQ(part.bytes, (std::vector<Bytes>{costs.kept, costs.kept_for_weight, costs.forward_peak,
                                               costs.backward_input_peak, costs.backward_weight_peak,
                                               costs.backward_peak}))
         << part.came << " rows";
     // Rows there and back: those that went, forth, and those that came from others, back.
-    const int64_t e = c.split.experts, m = kSamples * sizes.tokens * sizes.choice.chosen;
+    const int64_t e = c.split.experts, m = kExpertSamples * sizes.tokens * sizes.choice.chosen;
     if (sizes.choice.chosen != sizes.choice.experts) return;
     const int64_t routed = c.split.whole_experts ? m / c.split.degree : m;
     EXPECT_EQ(part.came, routed);
     EXPECT_EQ(part.went, routed / e * (e - 1));
-    const TensorShare share = ShareOf(spec, kSamples, TokenSlice(), c.split);
+    const TensorShare share = ShareOf(spec, kExpertSamples, TokenSlice(), c.split);
     const auto traffic = [&](const std::vector<TensorCollective>& pass) {
       Bytes sum;
       for (const TensorCollective& one : pass) {
@@ -269,8 +272,8 @@ class ExpertLayers : public testing::TestWithParam<MakeBackend> {
   }
 
   // Those of whole parameters are of all ranks of a group the same, or with rows split their sum.
-  static void AddGradients(const LayerSpec& spec, const Case& c, int copy, int64_t t,
-                           const Result& part, std::vector<Numbers>* sums) {
+  static void AddGradients(const LayerSpec& spec, const ExpertCase& c, int copy, int64_t t,
+                           const ExpertResult& part, std::vector<ExpertNumbers>* sums) {
     const LayerSpec own =
         MemberLayer(spec, c.split, t, ContextPart(), c.split.ShareOfExperts(copy, t));
     for (size_t k = 0; k < spec.parameters.size(); ++k) {
@@ -284,7 +287,7 @@ class ExpertLayers : public testing::TestWithParam<MakeBackend> {
   }
 };
 
-GptExpertsSizes Sizes(int64_t experts, int64_t chosen) {
+GptExpertsSizes ExpertSizes(int64_t experts, int64_t chosen) {
   GptExpertsSizes s;
   s.name = "layer";
   s.tokens = 6;
@@ -295,8 +298,8 @@ GptExpertsSizes Sizes(int64_t experts, int64_t chosen) {
   return s;
 }
 
-TensorParallel Experts(int64_t experts, int64_t tensor = 1, bool sequence = false,
-                       bool whole = false) {
+TensorParallel ExpertSplit(int64_t experts, int64_t tensor = 1, bool sequence = false,
+                           bool whole = false) {
   return {tensor, sequence, 1, experts, whole};
 }
 
@@ -304,14 +307,14 @@ TEST_P(ExpertLayers, AreTheWholeLayer) {
   for (const int64_t chosen : {1, 2, 4}) {
     for (const int64_t shared : {0, 2}) {
       for (const double dropout : {0.0, 0.2}) {
-        GptExpertsSizes s = Sizes(4, chosen);
+        GptExpertsSizes s = ExpertSizes(4, chosen);
         s.choice.shared = shared;
         s.dropout = dropout;
-        for (const int64_t e : {2, 4}) Check(s, {4, Experts(e)});
-        Check(s, {2, Experts(2, 2)});
-        Check(s, {2, Experts(2, 2, true)});
-        Check(s, {2, Experts(4, 2, true, true)});
-        Check(s, {2, Experts(2, 2, true, true)});
+        for (const int64_t e : {2, 4}) Check(s, {4, ExpertSplit(e)});
+        Check(s, {2, ExpertSplit(2, 2)});
+        Check(s, {2, ExpertSplit(2, 2, true)});
+        Check(s, {2, ExpertSplit(4, 2, true, true)});
+        Check(s, {2, ExpertSplit(2, 2, true, true)});
       }
     }
   }
@@ -320,35 +323,35 @@ TEST_P(ExpertLayers, AreTheWholeLayer) {
 // Rows wider and narrower than experts; all choices on few experts, so that a device may get none.
 TEST_P(ExpertLayers, AnyLoad) {
   for (const int64_t inner : {2, 40}) {
-    GptExpertsSizes s = Sizes(8, 1);
+    GptExpertsSizes s = ExpertSizes(8, 1);
     s.tokens = 2;
     s.inner = inner;
-    Check(s, {8, Experts(8)});
+    Check(s, {8, ExpertSplit(8)});
     s.choice.shared = 1;
-    Check(s, {4, Experts(4)});
+    Check(s, {4, ExpertSplit(4)});
     s.hidden = 40;
-    Check(s, {2, Experts(4, 2, true, true)});
+    Check(s, {2, ExpertSplit(4, 2, true, true)});
   }
 }
 
 TEST_P(ExpertLayers, CapacitiesAndBalancingLosses) {
-  GptExpertsSizes s = Sizes(4, 2);
+  GptExpertsSizes s = ExpertSizes(4, 2);
   s.choice.balance = 0.5;
   s.choice.sigmoid = true;
   s.kind = FeedForwardKind::kGeGlu;
   s.norm = NormKind::kLayer;
   for (const double capacity : {0.0, 0.6}) {
     s.choice.capacity_factor = capacity;
-    for (const int64_t e : {2, 4}) Check(s, {4, Experts(e)});
-    Check(s, {2, Experts(2, 2)});
+    for (const int64_t e : {2, 4}) Check(s, {4, ExpertSplit(e)});
+    Check(s, {2, ExpertSplit(2, 2)});
   }
 }
 
 // One rank gives up in front of an exchange, whichever: all ranks come through all passes, and have
 // the error.
 TEST_P(ExpertLayers, AnErrorEndsAllRanks) {
-  const LayerSpec spec = GptExpertsSpec(Sizes(4, 2));
-  const TensorParallel split = Experts(2);
+  const LayerSpec spec = GptExpertsSpec(ExpertSizes(4, 2));
+  const TensorParallel split = ExpertSplit(2);
   constexpr int kExchanges = 7;  // counts, weights, rows there and back; rows, weights, rows back
   for (int fails_at = 0; fails_at <= kExchanges; ++fails_at) {
     SCOPED_TRACE(fails_at);
@@ -364,7 +367,7 @@ TEST_P(ExpertLayers, AnErrorEndsAllRanks) {
         });
         Arena arena;
         const std::unique_ptr<Backend> backend = GetParam()(&arena);
-        LayerRig rig(MemberLayer(spec, split, 0, ContextPart(), r), backend.get(), kSamples);
+        LayerRig rig(MemberLayer(spec, split, 0, ContextPart(), r), backend.get(), kExpertSamples);
         rig.ctx.experts = &failing;
         const Tensor x = Rows(rig.spec, backend.get(), Name("x", r));
         rig.layer->Forward(rig.ctx, {x}, &rig.stash);

@@ -9,13 +9,13 @@
 namespace pipelab {
 namespace {
 
-using P = GatParameter;
-
 class GatConv : public GraphConv {
  public:
   explicit GatConv(const LayerSpec& spec) : GraphConv(spec) {}
 
  private:
+  using P = GatParameter;
+
   // Of the stash, from one pass to the next.
   enum { kZ, kWeights, kSources, kTargets, kOutput };
 

@@ -9,13 +9,13 @@
 namespace pipelab {
 namespace {
 
-using P = GinParameter;
-
 class GinConv : public GraphConv {
  public:
   explicit GinConv(const LayerSpec& spec) : GraphConv(spec) {}
 
  private:
+  using P = GinParameter;
+
   Tensor Compute(const LayerContext& ctx, const Tensor& x_SC, LayerStash* stash) override {
     Backend& b = *ctx.backend;
     const GraphIndex& index = BlockOf(ctx);

@@ -21,6 +21,8 @@ class GptEmbedding : public UnaryLayer {
   explicit GptEmbedding(const LayerSpec& spec);
 
  private:
+  using P = GptEmbeddingParameter;
+
   Tensor Run(const LayerContext& ctx, const Tensor& x, LayerStash* stash) override;
   Tensor InputGradient(const LayerContext& ctx, const Tensor& x, Tensor dy,
                        LayerStash* stash) override;
@@ -71,8 +73,6 @@ class GptEmbedding : public UnaryLayer {
   Positions positions_;
   bool has_types_;
 };
-
-using P = GptEmbeddingParameter;
 
 GptEmbedding::GptEmbedding(const LayerSpec& spec)
     : rows_(spec),

@@ -28,7 +28,7 @@ RouterShape RouterOf(const LayerSpec& spec) {
   return router;
 }
 
-GateKind GateOf(const LayerSpec& spec) {
+GateKind ExpertGateOf(const LayerSpec& spec) {
   const auto kind = static_cast<FeedForwardKind>(static_cast<int>(Attribute(spec, "feed_forward")));
   return kind == FeedForwardKind::kGeGlu ? GateKind::kGelu : GateKind::kSwish;
 }
@@ -56,7 +56,7 @@ void CountLoads(const LayerContext& ctx, const Routing& routing) {
 
 GptExperts::GptExperts(const LayerSpec& spec)
     : hidden_(spec.output_shape[1]),
-      gate_(GateOf(spec)),
+      gate_(ExpertGateOf(spec)),
       router_(RouterOf(spec)),
       balance_(static_cast<float>(Attribute(spec, "balance"))),
       rows_(spec),

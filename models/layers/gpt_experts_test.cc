@@ -21,19 +21,19 @@
 namespace pipelab {
 namespace {
 
-using Numbers = std::vector<float>;
-using MakeBackend = std::unique_ptr<Backend> (*)(Arena*);
+using Floats = std::vector<float>;
+using MakeLayerBackend = std::unique_ptr<Backend> (*)(Arena*);
 
-constexpr int64_t kSamples = 2, kTokens = 7, kHidden = 12, kInner = 10;
+constexpr int64_t kChoiceSamples = 2, kChoiceTokens = 7, kChoiceHidden = 12, kChoiceInner = 10;
 
-Numbers Values(const Tensor& t) { return {t.f32().begin(), t.f32().end()}; }
+Floats FloatsOf(const Tensor& t) { return {t.f32().begin(), t.f32().end()}; }
 
-LayerSpec Experts(const ExpertChoice& choice) {
+LayerSpec ExpertsOf(const ExpertChoice& choice) {
   GptExpertsSizes s;
   s.name = "layer";
-  s.tokens = kTokens;
-  s.hidden = kHidden;
-  s.inner = kInner;
+  s.tokens = kChoiceTokens;
+  s.hidden = kChoiceHidden;
+  s.inner = kChoiceInner;
   s.choice = choice;
   return GptExpertsSpec(s);
 }
@@ -41,9 +41,9 @@ LayerSpec Experts(const ExpertChoice& choice) {
 LayerSpec Dense() {
   GptMlpSizes s;
   s.name = "layer";
-  s.tokens = kTokens;
-  s.hidden = kHidden;
-  s.inner = kInner;
+  s.tokens = kChoiceTokens;
+  s.hidden = kChoiceHidden;
+  s.inner = kChoiceInner;
   s.kind = FeedForwardKind::kSwiGlu;
   s.norm = NormKind::kRms;
   s.biases = false;
@@ -57,34 +57,34 @@ ExpertChoice Choice(int64_t experts, int64_t chosen) {
   return choice;
 }
 
-struct Result {
-  Numbers y, dx;
-  std::vector<Numbers> gradients;
+struct PassResult {
+  Floats y, dx;
+  std::vector<Floats> gradients;
 };
 
 // The first expert's parameters, as often as there are shared ones.
 void CopyToShared(const std::vector<Parameter>& parameters) {
-  const Tensor w1 = parameters[2].value.Rows(0, 1).Reshape({kHidden, 2 * kInner});
-  const Tensor w2 = parameters[3].value.Rows(0, 1).Reshape({kInner, kHidden});
+  const Tensor w1 = parameters[2].value.Rows(0, 1).Reshape({kChoiceHidden, 2 * kChoiceInner});
+  const Tensor w2 = parameters[3].value.Rows(0, 1).Reshape({kChoiceInner, kChoiceHidden});
   const Tensor &shared_w1 = parameters[4].value, &shared_w2 = parameters[5].value;
   const int64_t all = shared_w2.dim(0);
   for (int64_t s = 0; s < all; ++s) {
-    const int64_t f = s % kInner;
-    for (int64_t c = 0; c < kHidden; ++c) {
+    const int64_t f = s % kChoiceInner;
+    for (int64_t c = 0; c < kChoiceHidden; ++c) {
       for (const int64_t half : {0, 1}) {
         shared_w1.f32()[c * 2 * all + half * all + s] =
-            w1.f32()[c * 2 * kInner + half * kInner + f];
+            w1.f32()[c * 2 * kChoiceInner + half * kChoiceInner + f];
       }
-      shared_w2.f32()[s * kHidden + c] = w2.f32()[f * kHidden + c];
+      shared_w2.f32()[s * kChoiceHidden + c] = w2.f32()[f * kChoiceHidden + c];
     }
   }
 }
 
 // With as many copies of the first expert's parameters as there are experts.
-Result RunPasses(const LayerSpec& spec, MakeBackend make) {
+PassResult RunBothPasses(const LayerSpec& spec, MakeLayerBackend make) {
   Arena arena;
   const auto backend = make(&arena);
-  LayerRig rig(spec, backend.get(), kSamples);
+  LayerRig rig(spec, backend.get(), kChoiceSamples);
   for (const Parameter& p : rig.parameters) {
     if (p.value.shape().size() != 3) continue;
     for (int64_t g = 1; g < p.value.dim(0); ++g) {
@@ -92,32 +92,33 @@ Result RunPasses(const LayerSpec& spec, MakeBackend make) {
     }
   }
   if (rig.parameters.size() > 4) CopyToShared(rig.parameters);
-  const Tensor x = RandomTensor(backend.get(), {kSamples * kTokens, kHidden}, "x", 1);
-  Result result;
-  result.y = Values(rig.layer->Forward(rig.ctx, {x}, &rig.stash));
-  Tensor dy = RandomTensor(backend.get(), {kSamples * kTokens, kHidden}, "dy", 1);
-  result.dx = Values(rig.layer->BackwardInput(rig.ctx, {x}, std::move(dy), &rig.stash)[0]);
+  const Tensor x =
+      RandomTensor(backend.get(), {kChoiceSamples * kChoiceTokens, kChoiceHidden}, "x", 1);
+  PassResult result;
+  result.y = FloatsOf(rig.layer->Forward(rig.ctx, {x}, &rig.stash));
+  Tensor dy = RandomTensor(backend.get(), {kChoiceSamples * kChoiceTokens, kChoiceHidden}, "dy", 1);
+  result.dx = FloatsOf(rig.layer->BackwardInput(rig.ctx, {x}, std::move(dy), &rig.stash)[0]);
   rig.layer->BackwardWeight(rig.ctx, {x}, &rig.stash);
-  for (const Parameter& p : rig.parameters) result.gradients.push_back(Values(p.gradient));
+  for (const Parameter& p : rig.parameters) result.gradients.push_back(FloatsOf(p.gradient));
   return result;
 }
 
-class GptExpertsTest : public testing::TestWithParam<MakeBackend> {};
+class GptExpertsTest : public testing::TestWithParam<MakeLayerBackend> {};
 
 // To the bit; the router learns nothing.
 TEST_P(GptExpertsTest, OneExpertIsTheFeedForward) {
-  const Result dense = RunPasses(Dense(), GetParam()),
-               experts = RunPasses(Experts(Choice(1, 1)), GetParam());
+  const PassResult dense = RunBothPasses(Dense(), GetParam()),
+                   experts = RunBothPasses(ExpertsOf(Choice(1, 1)), GetParam());
   EXPECT_EQ(experts.y, dense.y);
   EXPECT_EQ(experts.dx, dense.dx);
   ASSERT_EQ(experts.gradients.size(), 4);
   EXPECT_EQ(experts.gradients[0], dense.gradients[0]);
-  EXPECT_EQ(experts.gradients[1], Numbers(kHidden, 0.0f));
+  EXPECT_EQ(experts.gradients[1], Floats(kChoiceHidden, 0.0f));
   EXPECT_EQ(experts.gradients[2], dense.gradients[1]);
   EXPECT_EQ(experts.gradients[3], dense.gradients[2]);
 }
 
-void ExpectNear(const Numbers& a, const Numbers& b, double scale) {
+void ExpectNearScaled(const Floats& a, const Floats& b, double scale) {
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-5 * scale) << i;
 }
@@ -125,19 +126,19 @@ void ExpectNear(const Numbers& a, const Numbers& b, double scale) {
 // Whatever the router chooses, weights that add up to 1 are the feed-forward's, and the gradients
 // of all copies its gradient.
 TEST_P(GptExpertsTest, EqualExpertsAreTheFeedForward) {
-  const Result dense = RunPasses(Dense(), GetParam());
+  const PassResult dense = RunBothPasses(Dense(), GetParam());
   for (const bool sigmoid : {false, true}) {
     ExpertChoice choice = Choice(5, 3);
     choice.sigmoid = sigmoid;
-    const Result experts = RunPasses(Experts(choice), GetParam());
-    ExpectNear(experts.y, dense.y, 10);
-    ExpectNear(experts.dx, dense.dx, 10);
-    ExpectNear(experts.gradients[1], Numbers(kHidden * 5, 0.0f), 100);
+    const PassResult experts = RunBothPasses(ExpertsOf(choice), GetParam());
+    ExpectNearScaled(experts.y, dense.y, 10);
+    ExpectNearScaled(experts.dx, dense.dx, 10);
+    ExpectNearScaled(experts.gradients[1], Floats(kChoiceHidden * 5, 0.0f), 100);
     for (const size_t k : {2, 3}) {
-      const Numbers &all = experts.gradients[k], &one = dense.gradients[k - 1];
-      Numbers sum(one.size(), 0.0f);
+      const Floats &all = experts.gradients[k], &one = dense.gradients[k - 1];
+      Floats sum(one.size(), 0.0f);
       for (size_t i = 0; i < all.size(); ++i) sum[i % one.size()] += all[i];
-      ExpectNear(sum, one, 100);
+      ExpectNearScaled(sum, one, 100);
     }
   }
 }
@@ -150,9 +151,10 @@ TEST_P(GptExpertsTest, SharedExpertsAreForAllTokens) {
   choice.scale = 1e-30;
   Arena arena;
   const auto backend = GetParam()(&arena);
-  const Numbers x = Values(RandomTensor(backend.get(), {kSamples * kTokens, kHidden}, "x", 1));
-  const Numbers one = RunPasses(Dense(), GetParam()).y,
-                two = RunPasses(Experts(choice), GetParam()).y;
+  const Floats x = FloatsOf(
+      RandomTensor(backend.get(), {kChoiceSamples * kChoiceTokens, kChoiceHidden}, "x", 1));
+  const Floats one = RunBothPasses(Dense(), GetParam()).y,
+               two = RunBothPasses(ExpertsOf(choice), GetParam()).y;
   for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(two[i] - x[i], 2 * (one[i] - x[i]), 1e-4) << i;
 }
 
@@ -160,19 +162,19 @@ TEST_P(GptExpertsTest, SharedExpertsAreForAllTokens) {
 TEST_P(GptExpertsTest, BalancingLossReachesTheRouter) {
   ExpertChoice choice = Choice(4, 2);
   choice.balance = 3;
-  const LayerSpec spec = Experts(choice);
+  const LayerSpec spec = ExpertsOf(choice);
   Arena arena;
   const auto backend = GetParam()(&arena);
-  LayerRig rig(spec, backend.get(), kSamples);
-  const int64_t m = kSamples * kTokens;
-  const Tensor x = RandomTensor(backend.get(), {m, kHidden}, "x", 1);
-  const Tensor norm = backend->Allocate({m, kHidden}), logits = backend->Allocate({m, 4});
+  LayerRig rig(spec, backend.get(), kChoiceSamples);
+  const int64_t m = kChoiceSamples * kChoiceTokens;
+  const Tensor x = RandomTensor(backend.get(), {m, kChoiceHidden}, "x", 1);
+  const Tensor norm = backend->Allocate({m, kChoiceHidden}), logits = backend->Allocate({m, 4});
   const Tensor& router = rig.parameters[1].value;
   backend->LayerNorm(x, rig.parameters[0].value, Tensor(), norm, Tensor(),
                      backend->AllocateFloats({m}));
   RouterShape shape;
-  shape.samples = kSamples;
-  shape.tokens = kTokens;
+  shape.samples = kChoiceSamples;
+  shape.tokens = kChoiceTokens;
   shape.experts = 4;
   shape.chosen = 2;
   std::vector<int32_t> experts(2 * m), places(2 * m), begins(5);
@@ -185,11 +187,11 @@ TEST_P(GptExpertsTest, BalancingLossReachesTheRouter) {
     return choice.balance * rig.ctx.loss_scale * reference::BalancingLoss(shape, wide, experts);
   };
   rig.layer->Forward(rig.ctx, {x}, &rig.stash);
-  Tensor dy = backend->Allocate({m, kHidden});
+  Tensor dy = backend->Allocate({m, kChoiceHidden});
   backend->Fill(dy, 0);
   rig.layer->BackwardInput(rig.ctx, {x}, std::move(dy), &rig.stash);
   rig.layer->BackwardWeight(rig.ctx, {x}, &rig.stash);
-  const Numbers gradient = Values(rig.parameters[1].gradient), start = Values(router);
+  const Floats gradient = FloatsOf(rig.parameters[1].gradient), start = FloatsOf(router);
   double squares = 0;
   for (float g : gradient) squares += double{g} * g;
   const double h = 1e-3 / std::sqrt(squares);  // so small a step that no choice changes

@@ -18,6 +18,12 @@ class GptHead : public UnaryLayer {
   explicit GptHead(const LayerSpec& spec);
 
  private:
+  using P = GptHeadParameter;
+
+  // Places in the stash. The forward leaves the first four, lse where words are divided; the input
+  // gradient writes its own over the logits and adds the last.
+  enum { kMean, kRstd, kLogits, kLse, kDnorm };
+
   Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
   Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
                        LayerStash* stash) override;
@@ -48,12 +54,6 @@ class GptHead : public UnaryLayer {
   bool table_bias_;
   PresentParameters all_;
 };
-
-using P = GptHeadParameter;
-
-// Places in the stash. The forward leaves the first four, lse where words are divided; the input
-// gradient writes its own over the logits and adds the last.
-enum { kMean, kRstd, kLogits, kLse, kDnorm };
 
 GptHead::GptHead(const LayerSpec& spec)
     : rows_(spec),

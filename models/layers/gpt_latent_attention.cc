@@ -15,13 +15,37 @@
 namespace pipelab {
 namespace {
 
-using P = GptLatentAttentionParameter;
-
 class GptLatentAttention : public UnaryLayer {
  public:
   explicit GptLatentAttention(const LayerSpec& spec);
 
  private:
+  using P = GptLatentAttentionParameter;
+
+  // Places in the stash. The forward leaves those up to kKeyRstd; the input gradient replaces q by
+  // its gradient and keys and values by that of the up product, and adds the others. "Mix" is the
+  // attention's output, "branch" what the residual adds to x, kQueries and kLatent the latent rows
+  // in front of their norms.
+  enum {
+    kMean,
+    kRstd,
+    kMix,
+    kQ,
+    kKv,
+    kLse,
+    kQueries,
+    kQueryRstd,
+    kLatent,
+    kKeyRstd,
+    kDbranch,
+    kDnorm,
+    kDqueries,
+    kDlatent,
+    kDrope,
+    kDgammas,
+    kPlaces
+  };
+
   Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
   Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
                        LayerStash* stash) override;
@@ -56,30 +80,6 @@ class GptLatentAttention : public UnaryLayer {
   double rotary_base_;
   ResidualDropout residual_;
   PresentParameters all_;
-};
-
-// Places in the stash. The forward leaves those up to kKeyRstd; the input gradient replaces q by
-// its gradient and keys and values by that of the up product, and adds the others. "Mix" is the
-// attention's output, "branch" what the residual adds to x, kQueries and kLatent the latent rows in
-// front of their norms.
-enum {
-  kMean,
-  kRstd,
-  kMix,
-  kQ,
-  kKv,
-  kLse,
-  kQueries,
-  kQueryRstd,
-  kLatent,
-  kKeyRstd,
-  kDbranch,
-  kDnorm,
-  kDqueries,
-  kDlatent,
-  kDrope,
-  kDgammas,
-  kPlaces
 };
 
 GptLatentAttention::GptLatentAttention(const LayerSpec& spec)

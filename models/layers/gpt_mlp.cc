@@ -17,6 +17,13 @@ class GptMlp : public UnaryLayer {
   explicit GptMlp(const LayerSpec& spec);
 
  private:
+  using P = GptMlpParameter;
+
+  // Places in the stash. The forward leaves the first three; the input gradient adds the others. h
+  // is the GELU's input, or the gates and values side by side; "branch" what the residual adds to
+  // x.
+  enum { kMean, kRstd, kH, kDh, kDbranch, kDnorm };
+
   Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
   Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
                        LayerStash* stash) override;
@@ -34,12 +41,6 @@ class GptMlp : public UnaryLayer {
   ResidualDropout residual_;
   PresentParameters all_;
 };
-
-using P = GptMlpParameter;
-
-// Places in the stash. The forward leaves the first three; the input gradient adds the others. h is
-// the GELU's input, or the gates and values side by side; "branch" what the residual adds to x.
-enum { kMean, kRstd, kH, kDh, kDbranch, kDnorm };
 
 // None: a GELU.
 absl::optional<GateKind> GateOf(const LayerSpec& spec) {

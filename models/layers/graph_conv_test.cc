@@ -26,7 +26,7 @@ GraphBlock TestBlock() {
   return sampler.Sample(0, {3, 7, 20, 41, 59}).blocks[0];
 }
 
-GraphConvSizes Sizes(GraphConvKind kind, const GraphBlock& block) {
+GraphConvSizes GraphSizes(GraphConvKind kind, const GraphBlock& block) {
   GraphConvSizes s;
   s.name = "conv";
   s.kind = kind;
@@ -58,7 +58,7 @@ class GraphConvTest : public testing::TestWithParam<GraphConvKind> {
 // (4 D(h) - D(2h)) / 3 of <weight, y> along each tensor's gradient. Small steps, since leaky_relu
 // has a kink.
 TEST_P(GraphConvTest, GradientsAreFiniteDifferences) {
-  GraphConvSizes sizes = Sizes(GetParam(), block_);
+  GraphConvSizes sizes = GraphSizes(GetParam(), block_);
   sizes.relu = false;  // no kinks
   const auto rig = RigOf(sizes);
   const std::vector<Tensor> inputs = RandomInputs(rig->spec, backend_.get(), 1);
@@ -101,7 +101,7 @@ TEST_P(GraphConvTest, GradientsAreFiniteDifferences) {
 
 // Sources in another order behind the targets: the same rows of targets, with dropout too.
 TEST_P(GraphConvTest, RowsDoNotDependOnPlaces) {
-  GraphConvSizes sizes = Sizes(GetParam(), block_);
+  GraphConvSizes sizes = GraphSizes(GetParam(), block_);
   sizes.dropout = 0.5;
   const auto rig = RigOf(sizes);
   const std::vector<Tensor> inputs = RandomInputs(rig->spec, backend_.get(), 1);
@@ -128,7 +128,7 @@ TEST_P(GraphConvTest, RowsDoNotDependOnPlaces) {
 
 TEST_P(GraphConvTest, MemoryIsAsSpecified) {
   for (bool input_gradient : {true, false}) {
-    GraphConvSizes sizes = Sizes(GetParam(), block_);
+    GraphConvSizes sizes = GraphSizes(GetParam(), block_);
     sizes.dropout = 0.5;
     sizes.input_gradient = input_gradient;
     const auto rig = RigOf(sizes);
@@ -157,7 +157,7 @@ TEST_P(GraphConvTest, MemoryIsAsSpecified) {
 
 TEST_P(GraphConvTest, FlopsAreThoseOfItsOperations) {
   for (bool input_gradient : {true, false}) {
-    GraphConvSizes sizes = Sizes(GetParam(), block_);
+    GraphConvSizes sizes = GraphSizes(GetParam(), block_);
     sizes.input_gradient = input_gradient;
     const LayerSpec spec = GraphConvSpec(sizes);
     const LayerCosts costs = spec.costs(1);

@@ -23,16 +23,16 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kSamples = 2;
-constexpr int kMicroBatches = 2;
+constexpr int64_t kGraphSamples = 2;
+constexpr int kGraphMicroBatches = 2;
 
 class GraphGradient {
  public:
   GraphGradient(const ModelGraph& graph, std::vector<int> stage_of_layer)
       : graph_(graph), data_(TestFieldsOf(graph)), backend_(MakeReferenceBackend(&arena_)) {
     SerialOptions options;
-    options.micro_batch_size = kSamples;
-    options.num_micro_batches = kMicroBatches;
+    options.micro_batch_size = kGraphSamples;
+    options.num_micro_batches = kGraphMicroBatches;
     options.data = &data_;
     options.stage_of_layer = std::move(stage_of_layer);
     trainer_ = *SerialTrainer::Create(graph, backend_.get(), options);
@@ -49,7 +49,9 @@ class GraphGradient {
   }
 
  private:
-  double Loss() { return *trainer_->Evaluate(data_, /*step=*/0, 0, kSamples * kMicroBatches); }
+  double Loss() {
+    return *trainer_->Evaluate(data_, /*step=*/0, 0, kGraphSamples * kGraphMicroBatches);
+  }
 
   // Away from the start, where biases are 0 and gammas 1; large enough that each matters.
   void RandomizeParameters() {

@@ -18,6 +18,11 @@ class ImageConv : public UnaryLayer {
   }
 
  private:
+  // Places in the stash: of the forward, with a norm; of the input gradient (the parts with a
+  // norm).
+  enum { kConv, kMean, kVariance };
+  enum { kDconv, kDgammaPart, kDbetaPart };
+
   Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
   Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
                        LayerStash* stash) override;
@@ -35,10 +40,6 @@ class ImageConv : public UnaryLayer {
   const ImageConvSizes sizes_;
   MicroBatchNorm norm_;
 };
-
-// Places in the stash: of the forward, with a norm; of the input gradient (the parts with a norm).
-enum { kConv, kMean, kVariance };
-enum { kDconv, kDgammaPart, kDbetaPart };
 
 ImageConv::ImageConv(const LayerSpec& spec) : sizes_(ImageConvSizesOf(spec)) {}
 

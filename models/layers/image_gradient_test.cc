@@ -30,16 +30,16 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kSamples = 3;
-constexpr int kMicroBatches = 2;
+constexpr int64_t kImageSamples = 3;
+constexpr int kImageMicroBatches = 2;
 
 class ImageGradient {
  public:
   explicit ImageGradient(const ModelGraph& graph)
       : graph_(graph), data_(TestFieldsOf(graph)), backend_(MakeReferenceBackend(&arena_)) {
     SerialOptions options;
-    options.micro_batch_size = kSamples;
-    options.num_micro_batches = kMicroBatches;
+    options.micro_batch_size = kImageSamples;
+    options.num_micro_batches = kImageMicroBatches;
     options.data = &data_;
     trainer_ = *SerialTrainer::Create(graph, backend_.get(), options);
   }
@@ -63,7 +63,7 @@ class ImageGradient {
     EXPECT_THAT(trainer_->LossGradients(), IsOk());
     const std::vector<double>& losses = trainer_->losses();
     return std::accumulate(losses.begin(), losses.end(), 0.0) /
-           static_cast<double>(kSamples * kMicroBatches * data_.targets_per_sample());
+           static_cast<double>(kImageSamples * kImageMicroBatches * data_.targets_per_sample());
   }
 
   void AwayFromKinks() {

@@ -19,15 +19,15 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kSamples = 3, kVocabulary = 11;
+constexpr int64_t kSliceSamples = 3, kSliceWords = 11;
 
-using MakeBackend = std::unique_ptr<Backend> (*)(Arena*);
+using SliceBackend = std::unique_ptr<Backend> (*)(Arena*);
 
-ModelGraph Gpt(int64_t tokens, double dropout) {
+ModelGraph SlicedGpt(int64_t tokens, double dropout) {
   GptConfig config = SmallGpt(dropout, /*tied=*/false);
   config.layers = 1;
   config.tokens = tokens;
-  config.vocabulary = kVocabulary;
+  config.vocabulary = kSliceWords;
   absl::StatusOr<ModelGraph> graph = BuildGpt(config);
   CHECK(graph.ok()) << graph.status();
   return *std::move(graph);
@@ -35,9 +35,9 @@ ModelGraph Gpt(int64_t tokens, double dropout) {
 
 // And a layer of experts, and attention with a window.
 std::vector<LayerSpec> Layers(int64_t tokens, double dropout) {
-  std::vector<LayerSpec> layers = Gpt(tokens, dropout).layers;
+  std::vector<LayerSpec> layers = SlicedGpt(tokens, dropout).layers;
   GptConfig config = LlamaConfig(/*layers=*/1, /*hidden=*/16, /*heads=*/2, /*feed_forward=*/12,
-                                 tokens, kVocabulary);
+                                 tokens, kSliceWords);
   config.dropout = dropout;
   config.experts.experts = 4;
   config.experts.chosen = 2;
@@ -69,16 +69,16 @@ class SlicedLayer {
   SlicedLayer(const LayerSpec& spec, int64_t tokens, const std::vector<int64_t>& lengths,
               Backend* backend)
       : tokens_(tokens),
-        data_(tokens, kVocabulary),
-        rig_(spec, backend, kSamples),
+        data_(tokens, kSliceWords),
+        rig_(spec, backend, kSliceSamples),
         slices_(*MakeTokenSlices(lengths, tokens)),
         stashes_(slices_.size()) {
     for (const TokenSlice& slice : slices_) {
       views_.push_back(LoadData(spec, data_, &backend->arena(), rig_.ctx.step,
-                                rig_.ctx.first_sample, kSamples, slice));
+                                rig_.ctx.first_sample, kSliceSamples, slice));
       int64_t bytes = 0;
       for (const Tensor& t : views_.back().fields) bytes += t.bytes();
-      EXPECT_EQ(DataBytes(spec, kSamples, slice).value(), bytes);
+      EXPECT_EQ(DataBytes(spec, kSliceSamples, slice).value(), bytes);
     }
   }
 
@@ -103,9 +103,9 @@ class SlicedLayer {
     if (whole.empty()) return Tensor();
     const TokenSlice& slice = slices_[k];
     Shape shape = whole.shape();
-    shape[0] = kSamples * slice.count;
+    shape[0] = kSliceSamples * slice.count;
     Tensor part = rig_.ctx.backend->Allocate(shape);
-    for (int64_t s = 0; s < kSamples; ++s) {
+    for (int64_t s = 0; s < kSliceSamples; ++s) {
       const int64_t row = s * tokens_ + slice.first;
       rig_.ctx.backend->Copy(whole.Rows(row, row + slice.count),
                              part.Rows(s * slice.count, (s + 1) * slice.count));
@@ -135,7 +135,7 @@ class SlicedLayer {
   std::vector<BatchView> views_;
 };
 
-class LayerSlices : public testing::TestWithParam<MakeBackend> {
+class LayerSlices : public testing::TestWithParam<SliceBackend> {
  protected:
   // Terms of at most some hundred products, of order 1, through a few sums in a row.
   static void ExpectNear(const Tensor& got, const Tensor& want, const char* what) {
@@ -150,9 +150,9 @@ class LayerSlices : public testing::TestWithParam<MakeBackend> {
   void CompareWithWhole(const LayerSpec& spec, const Slicing& slicing) {
     Arena arena;
     const auto backend = GetParam()(&arena);
-    LayerRig whole(spec, backend.get(), kSamples);
+    LayerRig whole(spec, backend.get(), kSliceSamples);
     SlicedLayer sliced(spec, slicing.tokens, slicing.lengths, backend.get());
-    const std::vector<Tensor> inputs = RandomInputs(spec, backend.get(), kSamples);
+    const std::vector<Tensor> inputs = RandomInputs(spec, backend.get(), kSliceSamples);
     const Tensor x = inputs.empty() ? Tensor() : inputs[0];
     const Tensor y = whole.layer->Forward(whole.ctx, inputs, &whole.stash);
     const auto gradient = [&] {
@@ -199,9 +199,9 @@ class LayerSlices : public testing::TestWithParam<MakeBackend> {
     };
     for (int k = 0; k < n; ++k) {
       SCOPED_TRACE(testing::Message() << "slice " << k);
-      const LayerCosts c = CostsOf(spec, kSamples, layer.slices()[k]);
+      const LayerCosts c = CostsOf(spec, kSliceSamples, layer.slices()[k]);
       if (!spec.inputs.empty()) {
-        const int64_t rows = kSamples * layer.slices()[k].count;
+        const int64_t rows = kSliceSamples * layer.slices()[k].count;
         xs[k] = RandomTensor(backend.get(), {rows, spec.input_shapes[0][1]}, "x", 1);
       }
       check("forward", c.forward_peak, drop ? c.kept_when_dropped : c.kept, [&] {
@@ -212,7 +212,7 @@ class LayerSlices : public testing::TestWithParam<MakeBackend> {
     }
     for (int k = n; k-- > 0;) {
       SCOPED_TRACE(testing::Message() << "slice " << k);
-      const LayerCosts c = CostsOf(spec, kSamples, layer.slices()[k]);
+      const LayerCosts c = CostsOf(spec, kSliceSamples, layer.slices()[k]);
       if (drop) {
         const Bytes peak = c.kept_when_dropped > Bytes(0) ? c.recompute_peak : c.forward_peak;
         check("recompute", peak, c.kept - c.kept_when_dropped,
@@ -231,7 +231,7 @@ class LayerSlices : public testing::TestWithParam<MakeBackend> {
             });
     }
     for (int k = 0; k < n; k += 2) {  // weight parts in any order
-      const LayerCosts c = CostsOf(spec, kSamples, layer.slices()[k]);
+      const LayerCosts c = CostsOf(spec, kSliceSamples, layer.slices()[k]);
       check("weight", c.backward_weight_peak, Bytes(0) - c.kept_for_weight,
             [&] { layer.BackwardWeight(k, xs[k]); });
     }
@@ -272,14 +272,14 @@ INSTANTIATE_TEST_SUITE_P(Backends, LayerSlices,
 // The flops of a sample's slices come to the sample's, but for the blocks of attention rows that
 // end earlier; a later slice of the same length costs more.
 TEST(LayerSliceCosts, AddUpToTheWhole) {
-  const ModelGraph graph = Gpt(/*tokens=*/256, /*dropout=*/0);
+  const ModelGraph graph = SlicedGpt(/*tokens=*/256, /*dropout=*/0);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const auto slices, MakeTokenSlices({64, 64, 64, 64}, 256));
   for (const LayerSpec& spec : graph.layers) {
-    const LayerCosts whole = spec.costs(kSamples);
+    const LayerCosts whole = spec.costs(kSliceSamples);
     LayerCosts sum;
     std::vector<double> forward;
     for (const TokenSlice& slice : slices) {
-      const LayerCosts c = CostsOf(spec, kSamples, slice);
+      const LayerCosts c = CostsOf(spec, kSliceSamples, slice);
       sum.forward += c.forward;
       sum.backward_input += c.backward_input;
       sum.backward_weight += c.backward_weight;

@@ -22,7 +22,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::vector<float> Values(const Tensor& t) { return {t.f32().begin(), t.f32().end()}; }
+std::vector<float> ValuesOf(const Tensor& t) { return {t.f32().begin(), t.f32().end()}; }
 
 LayerSpec Mlp(double dropout) { return BuildGpt(SmallGpt(dropout, false))->layers[2]; }
 
@@ -35,7 +35,7 @@ std::vector<float> OutputOf(const LayerSpec& spec, int64_t step, int64_t first_s
   rig.ctx.step = step;
   rig.ctx.first_sample = first_sample;
   const Tensor x = RandomTensor(backend.get(), {6, 16}, "x", 1);
-  return Values(rig.layer->Forward(rig.ctx, {x}, &rig.stash));
+  return ValuesOf(rig.layer->Forward(rig.ctx, {x}, &rig.stash));
 }
 
 TEST(Dropout, IsKeyedByLayerStepAndSample) {
@@ -66,8 +66,8 @@ TEST(Dropout, RowsOfAMicroBatchSeeTheirOwnMask) {
   backend->Copy(half, x.Rows(6, 12));
   rig.ctx.first_sample = 4;
   const Tensor y = rig.layer->Forward(rig.ctx, {x}, &rig.stash);
-  EXPECT_EQ(Values(y.Rows(0, 6)), OutputOf(spec, 3, 4, true));
-  EXPECT_EQ(Values(y.Rows(6, 12)), OutputOf(spec, 3, 5, true));
+  EXPECT_EQ(ValuesOf(y.Rows(0, 6)), OutputOf(spec, 3, 4, true));
+  EXPECT_EQ(ValuesOf(y.Rows(6, 12)), OutputOf(spec, 3, 5, true));
 }
 
 TEST(Initialize, IsKeyedByNameAndTie) {
@@ -120,12 +120,12 @@ TEST(Dense, ReluMasksValueAndGradient) {
   }
   EXPECT_GT(open, h.size() / 4);
   EXPECT_LT(open, 3 * h.size() / 4);
-  EXPECT_EQ(Values(plain.layer->BackwardInput(plain.ctx, x, std::move(masked), &plain.stash)[0]),
-            Values(relu.layer->BackwardInput(relu.ctx, x, std::move(dy), &relu.stash)[0]));
+  EXPECT_EQ(ValuesOf(plain.layer->BackwardInput(plain.ctx, x, std::move(masked), &plain.stash)[0]),
+            ValuesOf(relu.layer->BackwardInput(relu.ctx, x, std::move(dy), &relu.stash)[0]));
   plain.layer->BackwardWeight(plain.ctx, x, &plain.stash);
   relu.layer->BackwardWeight(relu.ctx, x, &relu.stash);
   for (int p : {DenseParameter::kW, DenseParameter::kB}) {
-    EXPECT_EQ(Values(plain.parameters[p].gradient), Values(relu.parameters[p].gradient));
+    EXPECT_EQ(ValuesOf(plain.parameters[p].gradient), ValuesOf(relu.parameters[p].gradient));
   }
 }
 

@@ -35,13 +35,13 @@ ModelGraph SmallImageNet() {
   return b.Finish()->graph;
 }
 
-struct Case {
+struct LocalCase {
   ModelGraph graph;
   std::vector<int> cuts;
   LocalHead kind;
 };
 
-std::vector<Case> Cases() {
+std::vector<LocalCase> LocalCases() {
   return {{SmallImageNet(), {6}, LocalHead::kLinear},
           {SmallImageNet(), {6}, LocalHead::kConvolution},
           {SmallImageNet(), {2, 6}, LocalHead::kConvolution},
@@ -83,7 +83,7 @@ Trained Train(const ModelGraph& graph) {
 }
 
 TEST(LocalLearning, ABlockLearnsAsIfTheNetworkEndedThere) {
-  for (const Case& c : Cases()) {
+  for (const LocalCase& c : LocalCases()) {
     SCOPED_TRACE(c.graph.name);
     PIPELAB_ASSERT_OK_AND_ASSIGN(const LocalModel local, WithLocalHeads(c.graph, c.cuts, c.kind));
     ASSERT_EQ(local.losses.size(), c.cuts.size() + 1);
@@ -100,7 +100,7 @@ TEST(LocalLearning, ABlockLearnsAsIfTheNetworkEndedThere) {
 
 // With the cuts, the blocks before the last learn something else than from end to end.
 TEST(LocalLearning, CutsChangeWhatIsLearned) {
-  for (const Case& c : Cases()) {
+  for (const LocalCase& c : LocalCases()) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const LocalModel local, WithLocalHeads(c.graph, c.cuts, c.kind));
     const Trained cut = Train(local.graph), whole = Train(c.graph);
     EXPECT_EQ(cut.losses.front(), whole.losses.front()) << "the forward is the same";

@@ -17,15 +17,15 @@ namespace {
 
 using MakeBackend = std::unique_ptr<Backend> (*)(Arena*);
 
-constexpr int64_t kRows = 5, kChannels = 3, kSamples = 2;
+constexpr int64_t kNormRows = 5, kChannels = 3, kNormSamples = 2;
 
-LayerSpec Norm() { return BatchNormSpec({"norm", 0, kRows, kChannels}); }
+LayerSpec Norm() { return BatchNormSpec({"norm", 0, kNormRows, kChannels}); }
 
 // A rig whose statistics can be looked at.
 class Statistics {
  public:
   explicit Statistics(MakeBackend make)
-      : backend_(make(&arena_)), rig_(Norm(), backend_.get(), kSamples) {
+      : backend_(make(&arena_)), rig_(Norm(), backend_.get(), kNormSamples) {
     for (float start : {0.0f, 1.0f}) {
       running_.push_back(backend_->Allocate({kChannels}, MemoryKind::kParameter));
       backend_->Fill(running_.back(), start);
@@ -34,11 +34,11 @@ class Statistics {
   }
 
   Tensor Input(int micro_batch) {
-    return RandomTensor(backend_.get(), {kSamples * kRows, kChannels},
+    return RandomTensor(backend_.get(), {kNormSamples * kNormRows, kChannels},
                         "x" + std::to_string(micro_batch), 2);
   }
   void Forward(int micro_batch, LayerStash* stash) {
-    rig_.ctx.first_sample = micro_batch * kSamples;
+    rig_.ctx.first_sample = micro_batch * kNormSamples;
     rig_.layer->Forward(rig_.ctx, {Input(micro_batch)}, stash);
   }
   void Train(int micro_batch) {
@@ -85,12 +85,12 @@ TEST_P(RunningStatisticsTest, AreOfTheWholeMiniBatch) {
   const std::vector<float> running = layer.Values();
   for (int64_t c = 0; c < kChannels; ++c) {
     double sum = 0, squares = 0;
-    const double n = 3.0 * kSamples * kRows;
+    const double n = 3.0 * kNormSamples * kNormRows;
     for (int pass = 0; pass < 2; ++pass) {
       const double mean = sum / n;
       for (int i : {0, 1, 2}) {
         const Tensor x = layer.Input(i);
-        for (int64_t r = 0; r < kSamples * kRows; ++r) {
+        for (int64_t r = 0; r < kNormSamples * kNormRows; ++r) {
           const double value = x.f32()[r * kChannels + c];
           if (pass == 0) sum += value;
           if (pass == 1) squares += (value - mean) * (value - mean);

@@ -15,6 +15,11 @@ class Norm : public UnaryLayer {
   explicit Norm(const LayerSpec& spec) : all_(spec, {"gamma", "beta"}) {}
 
  private:
+  using P = NormParameter;
+
+  // Places in the stash. The forward leaves the first two; the input gradient adds dy.
+  enum { kMean, kRstd, kDy };
+
   Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
   Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
                        LayerStash* stash) override;
@@ -23,11 +28,6 @@ class Norm : public UnaryLayer {
 
   PresentParameters all_;
 };
-
-using P = NormParameter;
-
-// Places in the stash. The forward leaves the first two; the input gradient adds dy.
-enum { kMean, kRstd, kDy };
 
 Tensor Norm::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   const int64_t m = x_MC.dim(0);

@@ -15,6 +15,8 @@ class PatchEmbedding : public UnaryLayer {
   explicit PatchEmbedding(const LayerSpec& spec);
 
  private:
+  using P = PatchEmbeddingParameter;
+
   Tensor Run(const LayerContext& ctx, const Tensor& x, LayerStash* stash) override;
   Tensor InputGradient(const LayerContext& ctx, const Tensor& x, Tensor dy,
                        LayerStash* stash) override;
@@ -27,8 +29,6 @@ class PatchEmbedding : public UnaryLayer {
 
   const PatchEmbeddingSizes sizes_;
 };
-
-using P = PatchEmbeddingParameter;
 
 PatchEmbedding::PatchEmbedding(const LayerSpec& spec) : sizes_(PatchEmbeddingSizesOf(spec)) {}
 

@@ -21,7 +21,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kStep = 7, kFirst = 3, kSamples = 5;
+constexpr int64_t kStep = 7, kFirst = 3, kPredictedSamples = 5;
 
 std::vector<ModelGraph> Networks() {
   std::vector<ModelGraph> graphs = SmallNets(/*dropout=*/0.1, Activation::kRelu);
@@ -41,11 +41,11 @@ double CrossEntropyOf(absl::Span<const float> logits, int32_t target) {
   return std::log(sum);
 }
 
-// The mean over the targets of kSamples samples, and how many predictions that took.
+// The mean over the targets of kPredictedSamples samples, and how many predictions that took.
 double LossOf(const LayerSpec& loss, const BatchSource& data, absl::Span<const float> predictions,
               size_t* used) {
   const int field = data.FindField(kTargets);
-  const size_t targets = kSamples * data.targets_per_sample();
+  const size_t targets = kPredictedSamples * data.targets_per_sample();
   double sum = 0;
   if (loss.kind == kElementLoss) {
     std::vector<float> t(targets);
@@ -86,9 +86,10 @@ TEST(Predictions, GiveTheLossOfTheEvaluation) {
                                  SerialTrainer::Create(graph, backend.get(), options));
     for (int i = 0; i < 2; ++i) ASSERT_THAT(trainer->Step(), IsOk());
     std::vector<float> predictions = {42};  // others' stay
-    PIPELAB_ASSERT_OK_AND_ASSIGN(const double evaluated,
-                                 trainer->Evaluate(data, kStep, kFirst, kSamples, &predictions));
-    EXPECT_EQ(trainer->Evaluate(data, kStep, kFirst, kSamples).value(), evaluated);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(
+        const double evaluated,
+        trainer->Evaluate(data, kStep, kFirst, kPredictedSamples, &predictions));
+    EXPECT_EQ(trainer->Evaluate(data, kStep, kFirst, kPredictedSamples).value(), evaluated);
     EXPECT_EQ(predictions[0], 42);
     size_t used = 0;
     // Sums in double of terms in float, over at most 11 classes.

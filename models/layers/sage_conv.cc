@@ -9,13 +9,13 @@
 namespace pipelab {
 namespace {
 
-using P = SageParameter;
-
 class SageConv : public GraphConv {
  public:
   explicit SageConv(const LayerSpec& spec) : GraphConv(spec) {}
 
  private:
+  using P = SageParameter;
+
   Tensor Compute(const LayerContext& ctx, const Tensor& x_SC, LayerStash* stash) override {
     Backend& b = *ctx.backend;
     const GraphIndex& index = BlockOf(ctx);

@@ -32,10 +32,10 @@ namespace {
 
 using testing::HasSubstr;
 
-using MakeBackend = std::unique_ptr<Backend> (*)(Arena*);
+using DeviceBackend = std::unique_ptr<Backend> (*)(Arena*);
 using Numbers = std::vector<float>;
 
-Numbers Values(const Tensor& t) {
+Numbers NumbersOf(const Tensor& t) {
   return t.empty() ? Numbers() : Numbers(t.f32().begin(), t.f32().end());
 }
 
@@ -44,7 +44,7 @@ int64_t NumbersIn(const std::vector<int64_t>& shape) {
 }
 
 // Of one device: what it computed, what that took, what it sent.
-struct Result {
+struct DeviceResult {
   double loss = 0;
   Numbers output;
   std::vector<Numbers> input_gradients, gradients;
@@ -69,8 +69,8 @@ Tensor RandomRows(const LayerSpec& spec, Backend* backend, const std::vector<int
 }
 
 // Forward and both parts of the backward, fused or not; inputs are paid for by somebody else.
-Result RunPasses(const LayerSpec& spec, int64_t samples, MakeBackend make, CommunicatorPeers* peers,
-                 bool fused) {
+DeviceResult RunDevicePasses(const LayerSpec& spec, int64_t samples, DeviceBackend make,
+                             CommunicatorPeers* peers, bool fused) {
   Arena arena;
   const std::unique_ptr<Backend> backend = make(&arena);
   LayerRig rig(spec, backend.get(), samples);
@@ -80,7 +80,7 @@ Result RunPasses(const LayerSpec& spec, int64_t samples, MakeBackend make, Commu
     const std::string name = absl::StrCat("x", inputs.size());
     inputs.push_back(RandomRows(spec, backend.get(), shape, samples, name));
   }
-  Result result;
+  DeviceResult result;
   const Bytes base = arena.current_transient();
   const auto pass = [&](const std::function<void()>& run) {
     const Bytes before = arena.current_transient();
@@ -93,7 +93,7 @@ Result RunPasses(const LayerSpec& spec, int64_t samples, MakeBackend make, Commu
   Tensor y;
   const Bytes forward = pass([&] { y = rig.layer->Forward(rig.ctx, inputs, &rig.stash); });
   result.loss = rig.loss;
-  result.output = Values(y);
+  result.output = NumbersOf(y);
   const Bytes kept = arena.current_transient() - base - Bytes(y.empty() ? 0 : y.bytes());
   Tensor dy;
   if (!y.empty()) dy = RandomRows(spec, backend.get(), spec.output_shape, samples, "dy");
@@ -112,36 +112,36 @@ Result RunPasses(const LayerSpec& spec, int64_t samples, MakeBackend make, Commu
     dx.clear();
   } else {
     backward_input = pass(input_part);
-    for (Tensor& d : dx) result.input_gradients.push_back(Values(d));
+    for (Tensor& d : dx) result.input_gradients.push_back(NumbersOf(d));
     dx.clear();
     for_weight = arena.current_transient() - base;
     backward_weight = pass(weight_part);
   }
   EXPECT_EQ(arena.current_transient(), base);
-  for (const Parameter& p : rig.parameters) result.gradients.push_back(Values(p.gradient));
+  for (const Parameter& p : rig.parameters) result.gradients.push_back(NumbersOf(p.gradient));
   result.bytes = {kept, for_weight, forward, backward_input, backward_weight, backward};
   return result;
 }
 
-Result RunLayer(const LayerSpec& spec, int64_t samples, MakeBackend make,
-                CommunicatorPeers* peers) {
-  Result result = RunPasses(spec, samples, make, peers, /*fused=*/false);
-  result.bytes.back() = RunPasses(spec, samples, make, peers, /*fused=*/true).bytes.back();
+DeviceResult RunOnDevice(const LayerSpec& spec, int64_t samples, DeviceBackend make,
+                         CommunicatorPeers* peers) {
+  DeviceResult result = RunDevicePasses(spec, samples, make, peers, /*fused=*/false);
+  result.bytes.back() = RunDevicePasses(spec, samples, make, peers, /*fused=*/true).bytes.back();
   return result;
 }
 
-std::vector<Result> RunParts(const LayerSpec& spec, int64_t samples, MakeBackend make,
-                             TensorParallel split) {
+std::vector<DeviceResult> RunParts(const LayerSpec& spec, int64_t samples, DeviceBackend make,
+                                   TensorParallel split) {
   const int degree = static_cast<int>(split.degree);
   auto ranks = MakeInProcessCommunicators(degree, {});
   std::vector<int> group;
   for (int t = 0; t < degree; ++t) group.push_back(t);
-  std::vector<Result> results(degree);
+  std::vector<DeviceResult> results(degree);
   std::vector<std::thread> threads;
   for (int t = 0; t < degree; ++t) {
     threads.emplace_back([&, t] {
       CommunicatorPeers peers(ranks[t].get(), group, absl::Seconds(20));
-      results[t] = RunLayer(MemberLayer(spec, split, t), samples, make, &peers);
+      results[t] = RunOnDevice(MemberLayer(spec, split, t), samples, make, &peers);
       EXPECT_THAT(peers.status(), IsOk());
     });
   }
@@ -151,8 +151,8 @@ std::vector<Result> RunParts(const LayerSpec& spec, int64_t samples, MakeBackend
 
 // Sums of `terms` in another order; terms may be as large as the tensor's largest element, and
 // cancel.
-void ExpectNear(const Numbers& actual, const Numbers& expected, int64_t terms,
-                const std::string& what) {
+void ExpectNearSum(const Numbers& actual, const Numbers& expected, int64_t terms,
+                   const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
   double largest = 0;
   for (float x : expected) largest = std::max(largest, std::abs(double{x}));
@@ -181,8 +181,8 @@ int64_t Terms(const LayerSpec& spec) {
 
 // The gradients of the parts, put together. Those of parameters that all have are the same bits; or
 // with sequence parallelism each is of the part's rows, and they add up.
-void ExpectGradients(const LayerSpec& spec, TensorParallel split, const Result& whole,
-                     const std::vector<Result>& parts) {
+void ExpectGradients(const LayerSpec& spec, TensorParallel split, const DeviceResult& whole,
+                     const std::vector<DeviceResult>& parts) {
   for (size_t k = 0; k < spec.parameters.size(); ++k) {
     Numbers together(whole.gradients[k].size(), 0.0f);
     for (int t = 0; t < split.degree; ++t) {
@@ -196,7 +196,7 @@ void ExpectGradients(const LayerSpec& spec, TensorParallel split, const Result& 
         for (int64_t i = 0; i < p.size(); ++i) together[p.cut.WholeIndex(i)] += part[i];
       }
     }
-    ExpectNear(together, whole.gradients[k], Terms(spec), spec.parameters[k].name);
+    ExpectNearSum(together, whole.gradients[k], Terms(spec), spec.parameters[k].name);
   }
 }
 
@@ -217,13 +217,13 @@ Numbers Together(const std::vector<Numbers>& parts, const std::vector<int64_t>& 
   return whole;
 }
 
-class TensorLayers : public testing::TestWithParam<MakeBackend> {
+class TensorLayers : public testing::TestWithParam<DeviceBackend> {
  protected:
   void CheckLayer(const LayerSpec& spec, int64_t samples, TensorParallel split) {
     SCOPED_TRACE(testing::Message() << spec.name << ", samples " << samples << ", T="
                                     << split.degree << (split.sequence ? ", rows split" : ""));
-    const Result whole = RunLayer(spec, samples, GetParam(), nullptr);
-    const std::vector<Result> parts = RunParts(spec, samples, GetParam(), split);
+    const DeviceResult whole = RunOnDevice(spec, samples, GetParam(), nullptr);
+    const std::vector<DeviceResult> parts = RunParts(spec, samples, GetParam(), split);
     const TensorShare share = ShareOf(spec, samples, TokenSlice(), split);
     const int degree = static_cast<int>(split.degree);
     const std::vector<Bytes> traffic = {TrafficOf(share.forward, degree),
@@ -233,7 +233,7 @@ class TensorLayers : public testing::TestWithParam<MakeBackend> {
     std::vector<std::vector<Numbers>> dx(spec.inputs.size());
     for (int t = 0; t < degree; ++t) {
       SCOPED_TRACE(testing::Message() << "member " << t);
-      const Result& part = parts[t];
+      const DeviceResult& part = parts[t];
       EXPECT_EQ(part.bytes, BytesOf(share.costs));
       EXPECT_EQ(part.bytes, BytesOf(MemberLayer(spec, split, t).costs(samples)));
       EXPECT_EQ(part.traffic, traffic);
@@ -246,14 +246,14 @@ class TensorLayers : public testing::TestWithParam<MakeBackend> {
                 std::abs(whole.loss) * Terms(spec) * std::numeric_limits<float>::epsilon());
     if (!spec.output_shape.empty()) {
       const Numbers output = Together(outputs, spec.output_shape, split);
-      ExpectNear(output, whole.output, Terms(spec), "output");
+      ExpectNearSum(output, whole.output, Terms(spec), "output");
       if (absl::StrContains(spec.kind, "embedding")) {
         EXPECT_EQ(output, whole.output);  // one term that is not 0, and a position
       }
     }
     for (size_t k = 0; k < dx.size(); ++k) {
-      ExpectNear(Together(dx[k], spec.input_shapes[k], split), whole.input_gradients[k],
-                 Terms(spec), "dx");
+      ExpectNearSum(Together(dx[k], spec.input_shapes[k], split), whole.input_gradients[k],
+                    Terms(spec), "dx");
     }
     ExpectGradients(spec, split, whole, parts);
   }
@@ -270,7 +270,7 @@ class TensorLayers : public testing::TestWithParam<MakeBackend> {
   }
 };
 
-GptConfig Gpt(double dropout) {
+GptConfig DividedGpt(double dropout) {
   GptConfig c;
   c.layers = 1;
   c.hidden = 16;
@@ -282,13 +282,13 @@ GptConfig Gpt(double dropout) {
 }
 
 TEST_P(TensorLayers, GptLayersAreTheWhole) {
-  for (const double dropout : {0.0, 0.2}) CheckLayers(*BuildGpt(Gpt(dropout)));
-  GptConfig other = Gpt(0.1);
+  for (const double dropout : {0.0, 0.2}) CheckLayers(*BuildGpt(DividedGpt(dropout)));
+  GptConfig other = DividedGpt(0.1);
   other.positions = Positions::kSinusoidal;
   other.output_bias = true;
   other.vocabulary = 72;
   CheckLayers(*BuildGpt(other));
-  GptConfig wide = Gpt(0);  // two blocks of attention rows
+  GptConfig wide = DividedGpt(0);  // two blocks of attention rows
   wide.tokens = 72;
   wide.heads = 8;
   CheckLayers(*BuildGpt(wide));
@@ -385,7 +385,7 @@ TEST(CommunicatorPeers, KeepTheFirstError) {
   Arena arena;
   const auto backend = MakeReferenceBackend(&arena);
   const Tensor x = RandomTensor(backend.get(), {5}, "x", 1);
-  const Numbers before = Values(x);
+  const Numbers before = NumbersOf(x);
   CommunicatorPeers first(ranks[0].get(), {0, 1}, absl::Milliseconds(20));
   CommunicatorPeers second(ranks[1].get(), {0, 1}, absl::Seconds(20));
   EXPECT_EQ(first.member(), 0);
@@ -398,7 +398,7 @@ TEST(CommunicatorPeers, KeepTheFirstError) {
   first.Largest(x);
   EXPECT_EQ(first.status(), error);
   EXPECT_EQ(first.traffic(), sent);
-  EXPECT_EQ(Values(x), before);
+  EXPECT_EQ(NumbersOf(x), before);
   second.Sum(x);
   EXPECT_TRUE(IsFollowUp(second.status())) << second.status();
 }
@@ -419,8 +419,8 @@ TEST(CommunicatorPeers, ShiftsGoRound) {
         EXPECT_EQ(arena.current_transient(), Bytes(2 * 16));  // what comes is paid for already
         const Tensor other = arrival();
         const int64_t from = (r - places + kRanks) % kRanks;
-        EXPECT_EQ(Values(other),
-                  Values(RandomTensor(backend.get(), {2, 2}, absl::StrCat("x", from), 1)));
+        EXPECT_EQ(NumbersOf(other),
+                  NumbersOf(RandomTensor(backend.get(), {2, 2}, absl::StrCat("x", from), 1)));
       }
       EXPECT_THAT(peers.status(), IsOk());
       EXPECT_EQ(peers.traffic(), Bytes(4 * 16));

@@ -19,7 +19,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kTokens = 6, kHidden = 16, kVocabulary = 11;
+constexpr int64_t kBuiltTokens = 6, kHidden = 16, kVocabulary = 11;
 
 class Builder {
  public:
@@ -61,7 +61,7 @@ class Builder {
   void AddEmbedding() {
     GptEmbeddingSizes s;
     s.name = Name("embedding");
-    s.tokens = kTokens;
+    s.tokens = kBuiltTokens;
     s.hidden = kHidden;
     s.vocabulary = kVocabulary;
     s.stddev = 0.5;
@@ -71,7 +71,7 @@ class Builder {
     GptAttentionSizes s;
     s.name = Name("attention");
     s.input = input;
-    s.tokens = kTokens;
+    s.tokens = kBuiltTokens;
     s.hidden = kHidden;
     s.heads = 2;
     s.dropout = dropout_;
@@ -82,7 +82,7 @@ class Builder {
     GptMlpSizes s;
     s.name = Name("mlp");
     s.input = input;
-    s.tokens = kTokens;
+    s.tokens = kBuiltTokens;
     s.hidden = kHidden;
     s.inner = 20;
     s.dropout = dropout_;
@@ -93,7 +93,7 @@ class Builder {
     DenseSizes s;
     s.name = Name("dense");
     s.input = input;
-    s.tokens = kTokens;
+    s.tokens = kBuiltTokens;
     s.in = graph_.layers[input].output_shape[1];
     s.out = kHidden;
     s.activation = activation;
@@ -104,13 +104,13 @@ class Builder {
     AddSizes s;
     s.name = Name("add");
     s.inputs = std::move(inputs);
-    s.shape = {kTokens, kHidden};
+    s.shape = {kBuiltTokens, kHidden};
     graph_.layers.push_back(AddSpec(s));
   }
   void AddJoin(std::vector<int> inputs) {
     ConcatSizes s;
     s.name = Name("concat");
-    s.tokens = kTokens;
+    s.tokens = kBuiltTokens;
     for (int input : inputs) s.widths.push_back(graph_.layers[input].output_shape[1]);
     s.inputs = std::move(inputs);
     graph_.layers.push_back(ConcatSpec(s));
@@ -146,7 +146,7 @@ class Builder {
     GptHeadSizes s;
     s.name = "head";
     s.input = last();
-    s.tokens = kTokens;
+    s.tokens = kBuiltTokens;
     s.hidden = kHidden;
     s.vocabulary = kVocabulary;
     s.stddev = 0.3;

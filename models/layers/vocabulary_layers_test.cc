@@ -18,7 +18,8 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kSamples = 2, kTokens = 5, kRows = kSamples * kTokens, kHidden = 6, kWords = 11;
+constexpr int64_t kWordSamples = 2, kWordTokens = 5, kWordRows = kWordSamples * kWordTokens,
+                  kWordHidden = 6, kWords = 11;
 
 struct Case {
   int parts;
@@ -35,16 +36,16 @@ class Parts {
     VocabularyLossSizes loss;
     loss.name = "loss";
     loss.parts.assign(c.parts, 0);
-    loss.tokens = kTokens;
+    loss.tokens = kWordTokens;
     loss.vocabulary = kWords;
     loss.padded_targets = c.padded;
     loss.local_gradient = c.local;
-    loss.hidden = kHidden;
+    loss.hidden = kWordHidden;
     for (int k = 0; k < c.parts; ++k) {
       VocabularyShardSizes s;
       s.name = absl::StrCat("part", k);
-      s.tokens = kTokens;
-      s.hidden = kHidden;
+      s.tokens = kWordTokens;
+      s.hidden = kWordHidden;
       s.part = {kWords, kWords * k / c.parts, 0};
       s.part.words = kWords * (k + 1) / c.parts - s.part.first;
       s.padded_targets = c.padded;
@@ -52,7 +53,7 @@ class Parts {
       parts_.push_back(Rig(VocabularyShardSpec(s)));
     }
     loss_ = Rig(VocabularyLossSpec(loss));
-    x_MC = RandomTensor(backend_.get(), {kRows, kHidden}, "x", 2);
+    x_MC = RandomTensor(backend_.get(), {kWordRows, kWordHidden}, "x", 2);
   }
 
   double Loss() {
@@ -67,7 +68,7 @@ class Parts {
 
   // After Loss. Returns the input's gradient; the tables' are in parameters.
   std::vector<double> Backward() {
-    std::vector<double> dx(kRows * kHidden);
+    std::vector<double> dx(kWordRows * kWordHidden);
     const auto add = [&](const Tensor& gradient) {
       if (gradient.empty()) return;
       const std::vector<float> values = Flat(gradient);
@@ -99,7 +100,7 @@ class Parts {
 
  private:
   std::unique_ptr<LayerRig> Rig(const LayerSpec& spec) {
-    return std::make_unique<LayerRig>(spec, backend_.get(), kSamples);
+    return std::make_unique<LayerRig>(spec, backend_.get(), kWordSamples);
   }
 
   Case case_;
@@ -115,29 +116,29 @@ class Parts {
 
 struct Whole {
   double loss = 0;
-  std::vector<double> dx = std::vector<double>(kRows * kHidden);
-  std::vector<double> dtable = std::vector<double>(kWords * kHidden);
+  std::vector<double> dx = std::vector<double>(kWordRows * kWordHidden);
+  std::vector<double> dtable = std::vector<double>(kWords * kWordHidden);
 };
 
 Whole InPlainLoops(const std::vector<float>& x, const std::vector<float>& table,
                    absl::Span<const int32_t> targets, double scale) {
   Whole w;
-  for (int64_t i = 0; i < kRows; ++i) {
+  for (int64_t i = 0; i < kWordRows; ++i) {
     if (targets[i] == kNoTarget) continue;
     std::vector<double> logits(kWords);
     double sum = 0;
     for (int64_t v = 0; v < kWords; ++v) {
-      for (int64_t c = 0; c < kHidden; ++c) {
-        logits[v] += double{x[i * kHidden + c]} * table[v * kHidden + c];
+      for (int64_t c = 0; c < kWordHidden; ++c) {
+        logits[v] += double{x[i * kWordHidden + c]} * table[v * kWordHidden + c];
       }
       sum += std::exp(logits[v]);
     }
     w.loss += std::log(sum) - logits[targets[i]];
     for (int64_t v = 0; v < kWords; ++v) {
       const double d = scale * (std::exp(logits[v]) / sum - (v == targets[i] ? 1 : 0));
-      for (int64_t c = 0; c < kHidden; ++c) {
-        w.dx[i * kHidden + c] += d * table[v * kHidden + c];
-        w.dtable[v * kHidden + c] += d * x[i * kHidden + c];
+      for (int64_t c = 0; c < kWordHidden; ++c) {
+        w.dx[i * kWordHidden + c] += d * table[v * kWordHidden + c];
+        w.dtable[v * kWordHidden + c] += d * x[i * kWordHidden + c];
       }
     }
   }
@@ -178,7 +179,7 @@ TEST(VocabularyParts, InputGradientIsTheSlope) {
     const std::vector<double> dx = parts.Backward();
     const std::vector<float> x = Flat(parts.x_MC);
     const std::vector<float> u =
-        Flat(RandomTensor(parts.backend(), {kRows, kHidden}, "direction", 1));
+        Flat(RandomTensor(parts.backend(), {kWordRows, kWordHidden}, "direction", 1));
     const auto at = [&](float h) {
       std::vector<float> moved = x;
       for (size_t i = 0; i < x.size(); ++i) moved[i] += h * u[i];
@@ -195,8 +196,8 @@ TEST(VocabularyParts, InputGradientIsTheSlope) {
 // A part whose words are next to impossible has a share that no float can hold, and no NaN.
 TEST(VocabularyParts, AShareOfNothing) {
   Parts parts({2, false, false, &MakeReferenceBackend});
-  std::vector<float> x(kRows * kHidden, 0.0f);
-  for (int64_t i = 0; i < kRows; ++i) x[i * kHidden] = 1000;
+  std::vector<float> x(kWordRows * kWordHidden, 0.0f);
+  for (int64_t i = 0; i < kWordRows; ++i) x[i * kWordHidden] = 1000;
   SetHostValues(parts.x_MC, x);
   EXPECT_TRUE(std::isfinite(parts.Loss()));
   for (double d : parts.Backward()) ASSERT_TRUE(std::isfinite(d));
@@ -207,34 +208,34 @@ TEST(VocabularyParts, SumToTheWholeEmbedding) {
   Arena arena;
   const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
   for (int parts : {1, 3, 11}) {
-    std::vector<float> sum(kRows * kHidden), expected(kRows * kHidden);
+    std::vector<float> sum(kWordRows * kWordHidden), expected(kWordRows * kWordHidden);
     for (int k = 0; k < parts; ++k) {
       VocabularyEmbeddingSizes s;
       s.name = absl::StrCat("part", k);
-      s.tokens = kTokens;
-      s.hidden = kHidden;
+      s.tokens = kWordTokens;
+      s.hidden = kWordHidden;
       s.part = {kWords, kWords * k / parts, kWords * (k + 1) / parts - kWords * k / parts};
       s.positions = k == 0;
-      LayerRig rig(VocabularyEmbeddingSpec(s), backend.get(), kSamples);
+      LayerRig rig(VocabularyEmbeddingSpec(s), backend.get(), kWordSamples);
       const std::vector<float> y = Flat(rig.layer->Forward(rig.ctx, {}, &rig.stash));
       const std::vector<float> table = Flat(rig.parameters[0].value);
-      for (int64_t i = 0; i < kRows; ++i) {
+      for (int64_t i = 0; i < kWordRows; ++i) {
         const int64_t word = rig.view.HostIdsOf(0)[i] - s.part.first;
         const bool own = word >= 0 && word < s.part.words;
-        for (int64_t c = 0; c < kHidden; ++c) {
-          float& e = expected[i * kHidden + c];
-          if (own) e += table[word * kHidden + c];
-          if (k == 0) e += Flat(rig.parameters[1].value)[i % kTokens * kHidden + c];
-          sum[i * kHidden + c] += y[i * kHidden + c];
+        for (int64_t c = 0; c < kWordHidden; ++c) {
+          float& e = expected[i * kWordHidden + c];
+          if (own) e += table[word * kWordHidden + c];
+          if (k == 0) e += Flat(rig.parameters[1].value)[i % kWordTokens * kWordHidden + c];
+          sum[i * kWordHidden + c] += y[i * kWordHidden + c];
         }
       }
-      const Tensor dy = RandomTensor(backend.get(), {kRows, kHidden}, "dy", 1);
+      const Tensor dy = RandomTensor(backend.get(), {kWordRows, kWordHidden}, "dy", 1);
       std::vector<float> dtable(table.size());
-      for (int64_t i = 0; i < kRows; ++i) {
+      for (int64_t i = 0; i < kWordRows; ++i) {
         const int64_t word = rig.view.HostIdsOf(0)[i] - s.part.first;
         if (word < 0 || word >= s.part.words) continue;
-        for (int64_t c = 0; c < kHidden; ++c) {
-          dtable[word * kHidden + c] += Flat(dy)[i * kHidden + c];
+        for (int64_t c = 0; c < kWordHidden; ++c) {
+          dtable[word * kWordHidden + c] += Flat(dy)[i * kWordHidden + c];
         }
       }
       rig.layer->BackwardInput(rig.ctx, {}, dy, &rig.stash);

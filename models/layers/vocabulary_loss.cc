@@ -17,8 +17,6 @@
 namespace pipelab {
 namespace {
 
-using Column = VocabularyColumn;
-
 class VocabularyLoss : public Layer {
  public:
   explicit VocabularyLoss(const LayerSpec& spec)
@@ -31,6 +29,8 @@ class VocabularyLoss : public Layer {
   void BackwardWeight(const LayerContext&, absl::Span<const Tensor>, LayerStash*) override {}
 
  private:
+  using Column = VocabularyColumn;
+
   absl::Span<const Tensor> Parts(absl::Span<const Tensor> inputs) const {
     return inputs.subspan(local_gradient_ ? 1 : 0);
   }

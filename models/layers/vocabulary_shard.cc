@@ -27,6 +27,10 @@ class VocabularyShard : public UnaryLayer {
         local_gradient_(Attribute(spec, "local_gradient") != 0) {}
 
  private:
+  using Column = VocabularyColumn;
+
+  enum { kLogits, kLse };  // places in the stash
+
   Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
   Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy_MK,
                        LayerStash* stash) override;
@@ -40,9 +44,6 @@ class VocabularyShard : public UnaryLayer {
   int64_t first_, words_, vocabulary_, columns_;
   bool local_gradient_;
 };
-
-enum { kLogits, kLse };  // places in the stash
-using Column = VocabularyColumn;
 
 Tensor VocabularyShard::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;

@@ -42,7 +42,7 @@ GramCounts CountGrams(const Sentence& sentence) {
 using GramUse = absl::flat_hash_map<uint64_t, std::array<int, 2>>;
 
 // Grams that one list alone has are part of the length, and of no product.
-SparseRow RowOf(const GramCounts& counts, const GramUse& use, double sentences) {
+SparseRow SparseRowOf(const GramCounts& counts, const GramUse& use, double sentences) {
   std::map<int32_t, float> columns;
   double squares = 0;
   for (const auto& [gram, count] : counts) {
@@ -75,7 +75,7 @@ GramVectors MakeGramVectors(const std::vector<Sentence>& x, const std::vector<Se
   GramVectors vectors;
   for (const int side : {0, 1}) {
     for (const GramCounts& c : counts[side]) {
-      (side == 0 ? vectors.x : vectors.y).push_back(RowOf(c, use, sentences));
+      (side == 0 ? vectors.x : vectors.y).push_back(SparseRowOf(c, use, sentences));
     }
   }
   return vectors;

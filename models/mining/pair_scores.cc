@@ -15,7 +15,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int kParts = 4;
+constexpr int kFoldParts = 4;
 constexpr double kNoTranslation = 0.5;  // e
 // A sentence of few words says little, and so does a rare word.
 constexpr float kAddedWords = 8;
@@ -62,7 +62,7 @@ WordTable TableOf(const ScoredList& source, const ScoredList& target,
                   const ScoreOptions& options) {
   std::vector<WordPair> taught;
   for (const MinedPair& p : pairs) {
-    if (p.x % kParts == part) continue;
+    if (p.x % kFoldParts == part) continue;
     taught.push_back(
         {&source.words[x_is_source ? p.x : p.y], &target.words[x_is_source ? p.y : p.x]});
   }
@@ -201,7 +201,7 @@ PairScorer::PairScorer(const ScoredList& x, const ScoredList& y, const GramVecto
       options_(options),
       x_length_(LogLengths(x, MeanLength(x))),
       y_length_(LogLengths(y, MeanLength(y))) {
-  for (int part = 0; part < kParts; ++part) {
+  for (int part = 0; part < kFoldParts; ++part) {
     parts_.push_back(std::make_unique<Part>(x, y, grams, pairs, part, options));
   }
 }
@@ -211,14 +211,14 @@ PairScorer::~PairScorer() = default;
 Neighbours PairScorer::Best() const {
   const auto m = static_cast<int64_t>(x_.words.size()), n = static_cast<int64_t>(y_.words.size());
   std::vector<Neighbours> found(options_.threads, {m, n, options_.neighbours});
-  for (int part = 0; part < kParts; ++part) {
+  for (int part = 0; part < kFoldParts; ++part) {
     const Part& rows = *parts_[part];
     std::vector<SparseRow> y_rows;
     for (int64_t j = 0; j < n; ++j) y_rows.push_back(rows.OfY(j));
     const SparseProduct product(y_rows, rows.columns());
     const auto score = [&](int thread) {
       std::vector<float> scores(n);
-      for (int64_t i = part + kParts * thread; i < m; i += kParts * options_.threads) {
+      for (int64_t i = part + kFoldParts * thread; i < m; i += kFoldParts * options_.threads) {
         product.Scores(rows.OfX(i), absl::MakeSpan(scores));
         for (int64_t j = 0; j < n; ++j) {
           scores[j] -= static_cast<float>(kLengthWeight * std::abs(x_length_[i] - y_length_[j]));
@@ -241,7 +241,7 @@ Neighbours PairScorer::Best() const {
 std::vector<PairSigns> PairScorer::Signs(
     const std::vector<std::pair<int32_t, int32_t>>& places) const {
   std::vector<PairSigns> signs(places.size());
-  for (int part = 0; part < kParts; ++part) {
+  for (int part = 0; part < kFoldParts; ++part) {
     std::vector<SparseRow> y_gains;
     for (int64_t j = 0; j < static_cast<int64_t>(y_.words.size()); ++j) {
       y_gains.push_back(parts_[part]->GainsOfY(j));
@@ -250,7 +250,7 @@ std::vector<PairSigns> PairScorer::Signs(
     int32_t last = -1;  // of which these are
     for (size_t p = 0; p < places.size(); ++p) {
       const auto [i, j] = places[p];
-      if (i % kParts != part) continue;
+      if (i % kFoldParts != part) continue;
       if (i != last) x_gains = parts_[part]->GainsOfX(i);
       last = i;
       const Explained y(y_.words[j], x_gains, y_), x(x_.words[i], y_gains[j], x_);

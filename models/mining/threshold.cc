@@ -11,7 +11,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int kParts = 5;
+constexpr int kCalibrationParts = 5;
 constexpr int kStrata = 6;
 constexpr double kLeastPairs = 10, kLeastShare = 10;  // one pair in so many sentences
 constexpr float kNone = -std::numeric_limits<float>::infinity();
@@ -91,10 +91,10 @@ class Strata {
 std::vector<float> OrphanMargins(const Neighbours& near, const std::vector<MinedPair>& pairs,
                                  MarginKind kind, int k) {
   std::vector<float> margins(pairs.size(), kNone);
-  for (int part = 0; part < kParts; ++part) {
+  for (int part = 0; part < kCalibrationParts; ++part) {
     std::vector<bool> hidden(near.of_y.rows(), false);
     absl::flat_hash_map<int32_t, size_t> pair_of;  // by its x
-    for (size_t p = part; p < pairs.size(); p += kParts) {
+    for (size_t p = part; p < pairs.size(); p += kCalibrationParts) {
       hidden[pairs[p].y] = true;
       pair_of[pairs[p].x] = p;
     }

@@ -3,20 +3,18 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
-#include <vector>
 
 #include "models/specs/change_costs.h"
 #include "models/specs/gpt_head_spec.h"
+#include "models/specs/megatron_operations.h"
 
 namespace pipelab {
 namespace {
 
-using Pass = std::vector<Operation>;
-
 // Megatron-LM's kernels of these sizes: a mask is a byte a number.
 void DropDropout(int64_t numbers, LayerOperations* ops) {
   const int64_t alone = 2 * numbers + numbers / 2, with_sum = 3 * numbers + numbers / 2;
-  for (Pass* pass : {&ops->forward, &ops->backward_input, &ops->backward_weight}) {
+  for (OperationPass* pass : {&ops->forward, &ops->backward_input, &ops->backward_weight}) {
     const auto is_dropout = [&](const Operation& o) {
       return o.kind == OperationKind::kElementwise && o.numbers == alone;
     };
@@ -27,7 +25,7 @@ void DropDropout(int64_t numbers, LayerOperations* ops) {
   }
 }
 
-void ReplaceLoss(std::initializer_list<int64_t> by, Pass* pass) {
+void ReplaceLoss(std::initializer_list<int64_t> by, OperationPass* pass) {
   const auto is_loss = [](const Operation& o) { return o.kind == OperationKind::kLoss; };
   pass->erase(std::remove_if(pass->begin(), pass->end(), is_loss), pass->end());
   for (const int64_t n : by) pass->push_back(MemoryOperation(OperationKind::kLoss, n));

@@ -1,6 +1,7 @@
 // What llm-foundry's MPT launches under Composer in place of Megatron-LM's kernels:
 //
-//   graph = WithComposerKernels(WithMegatronKernels(std::move(graph), AttentionKernels::kFused));
+//   graph = WithMegatronKernels(std::move(graph), AttentionImplementation::kFused);
+//   graph = WithComposerKernels(std::move(graph));
 //
 // From public code; numbers are of half precision.
 //   dropout   is zero, and no kernel applies it: a branch's end is a sum (llm-foundry's

@@ -10,19 +10,19 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kTokens = 32, kHidden = 64, kWords = 96;
+constexpr int64_t kMptTokens = 32, kMptHidden = 64, kMptWords = 96;
 
 ModelGraph Mpt() {
   GptConfig c;
   c.layers = 1;
-  c.hidden = kHidden;
+  c.hidden = kMptHidden;
   c.heads = 4;
-  c.tokens = kTokens;
-  c.vocabulary = kWords;
-  return WithMegatronKernels(BuildGpt(c).value(), AttentionKernels::kFused);
+  c.tokens = kMptTokens;
+  c.vocabulary = kMptWords;
+  return WithMegatronKernels(BuildGpt(c).value(), AttentionImplementation::kFused);
 }
 
-TensorShare Share(const ModelGraph& graph, const char* kind) {
+TensorShare WholeOf(const ModelGraph& graph, const char* kind) {
   for (const LayerSpec& layer : graph.layers) {
     if (layer.kind == kind) return ShareOf(layer, /*samples=*/1, TokenSlice(), TensorParallel());
   }
@@ -38,10 +38,10 @@ int64_t Numbers(const std::vector<Operation>& pass) {
 
 // The mask of the branch's end forward; dropout's kernel backward.
 TEST(ComposerKernels, NoDropout) {
-  const int64_t rows = kTokens * kHidden;
+  const int64_t rows = kMptTokens * kMptHidden;
   for (const char* kind : {"gpt_attention", "gpt_mlp"}) {
-    const LayerOperations plain = Share(Mpt(), kind).operations,
-                          ours = Share(WithComposerKernels(Mpt()), kind).operations;
+    const LayerOperations plain = WholeOf(Mpt(), kind).operations,
+                          ours = WholeOf(WithComposerKernels(Mpt()), kind).operations;
     EXPECT_EQ(Numbers(plain.forward) - Numbers(ours.forward), rows / 2) << kind;
     EXPECT_EQ(ours.forward.size(), plain.forward.size()) << kind;
     EXPECT_EQ(Numbers(plain.backward_input) - Numbers(ours.backward_input), rows * 5 / 2) << kind;
@@ -51,9 +51,9 @@ TEST(ComposerKernels, NoDropout) {
 
 // Loss: 1 and 2 passes over the logits for 5 and 3; two metrics: a cast and a log-softmax each.
 TEST(ComposerKernels, LossAndMetrics) {
-  const int64_t logits = kTokens * kWords;
-  const TensorShare plain = Share(Mpt(), "gpt_head"),
-                    ours = Share(WithComposerKernels(Mpt()), "gpt_head");
+  const int64_t logits = kMptTokens * kMptWords;
+  const TensorShare plain = WholeOf(Mpt(), "gpt_head"),
+                    ours = WholeOf(WithComposerKernels(Mpt()), "gpt_head");
   EXPECT_EQ(Numbers(ours.operations.forward) - Numbers(plain.operations.forward), (1 - 5) * logits);
   EXPECT_EQ(Numbers(ours.operations.backward_input) - Numbers(plain.operations.backward_input),
             (2 + 2 * (3 + 4) - 3) * logits);

@@ -10,7 +10,7 @@ namespace pipelab {
 namespace {
 
 // Of one device.
-struct Sizes {
+struct CrossSizes {
   int64_t samples, tokens, memory_tokens, c, heads, w;
   bool dropout;
   TensorParallel split;
@@ -23,7 +23,7 @@ struct Sizes {
 
 // The order of allocations is in cross_attention.cc; where rows are split by tokens, all of them
 // are there from a gather to the product that takes them, or until their sums are scattered.
-LayerCosts CrossCosts(const Sizes& s) {
+LayerCosts CrossCosts(const CrossSizes& s) {
   const SplitRows rows = s.Rows(), memory = s.MemoryRows();
   const int64_t m = rows.all, n = memory.all;
   const Bytes mc = s.width(m * s.c), nc = s.width(n * s.c), own = s.width(rows.own * s.c);
@@ -74,7 +74,7 @@ LayerCosts CrossCosts(const Sizes& s) {
 }
 
 // Norm, q, the memory's k and v, attention, product, residual.
-LayerOperations CrossOperations(const Sizes& s) {
+LayerOperations CrossOperations(const CrossSizes& s) {
   const SplitRows rows = s.Rows();
   const int64_t m = rows.all, n = s.MemoryRows().all, own = rows.own * s.c;
   LayerOperations ops;
@@ -91,7 +91,7 @@ LayerOperations CrossOperations(const Sizes& s) {
 }
 
 // The branch's, and what the first product of the memory adds.
-TensorCollectives CrossCollectives(const Sizes& s) {
+TensorCollectives CrossCollectives(const CrossSizes& s) {
   const Bytes memory = s.width(s.MemoryRows().all * s.c);
   TensorCollectives collectives = BranchCollectives(s.split, s.width(s.Rows().all * s.c));
   AddGather(s.split, memory, &collectives.forward);
@@ -127,10 +127,11 @@ LayerSpec CrossAttentionSpec(const CrossAttentionSizes& s) {
   if (!s.key_lengths.empty()) {
     layer.data = {{s.key_lengths, FieldType::kId, {1}, s.memory_tokens + 1}};
   }
-  const Sizes one{1, s.tokens, s.memory_tokens, s.hidden, s.heads, width, s.dropout > 0, {}, {}};
+  const CrossSizes one{1,  s.tokens, s.memory_tokens, s.hidden, s.heads, width, s.dropout > 0,
+                       {}, {}};
   const auto part = [one](int64_t samples, TensorParallel split,
                           NumberWidth bytes = NumberWidth()) {
-    Sizes sizes = one;
+    CrossSizes sizes = one;
     sizes.width = bytes;
     sizes.samples = samples;
     sizes.heads /= split.degree;

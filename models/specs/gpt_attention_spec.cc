@@ -15,7 +15,7 @@ namespace {
 
 // S samples of T tokens of C, or a slice of them; H heads, W wide together, of one device, and
 // their keys K wide.
-struct Sizes {
+struct SelfSizes {
   int64_t samples, tokens, c, heads, w, k;
   bool causal, dropout;
   int64_t window, key_tile;  // 0: none
@@ -38,18 +38,18 @@ struct Sizes {
   }
 };
 
-Flops ScoreFlops(const Sizes& s, TokenSlice slice) {  // all heads together
+Flops ScoreFlops(const SelfSizes& s, TokenSlice slice) {  // all heads together
   const int64_t pairs = slice.whole() ? s.Context().Pairs() : s.OfSlice(slice).Pairs();
   return MatmulFlops(s.samples, pairs, s.w);
 }
 
 // What norms of q and k keep: both as they were, and a number a row and head.
-Bytes NormedBytes(const Sizes& s, int64_t m) {
+Bytes NormedBytes(const SelfSizes& s, int64_t m) {
   if (s.normed_size == 0) return Bytes(0);
   return s.width(m * (s.w + s.k)) + FloatBytes(m * (s.w + s.k) / s.normed_size);
 }
 
-void AddFlops(const Sizes& s, TokenSlice slice, LayerCosts* costs) {
+void AddFlops(const SelfSizes& s, TokenSlice slice, LayerCosts* costs) {
   const int64_t m = s.Rows(slice).all;
   const Flops linear = MatmulFlops(m, s.qkv(), s.c) + MatmulFlops(m, s.c, s.w);
   const Flops scores = ScoreFlops(s, slice);
@@ -60,7 +60,7 @@ void AddFlops(const Sizes& s, TokenSlice slice, LayerCosts* costs) {
 
 // The order of allocations is in gpt_attention.cc; where rows are split by tokens, all of them are
 // there from a gather to the product that takes them, or until their sums are scattered.
-LayerCosts AttentionCosts(const Sizes& s) {
+LayerCosts AttentionCosts(const SelfSizes& s) {
   const SplitRows rows = s.Rows(TokenSlice());
   const int64_t m = rows.all;
   const Bytes mc = s.width(m * s.c), own = s.width(rows.own * s.c);
@@ -105,7 +105,7 @@ LayerCosts AttentionCosts(const Sizes& s) {
 // A slice. q, k, v of the whole samples come with the first slice's forward and go with its
 // backward; their gradient comes with the last slice's backward and goes with the first one's. All
 // of these are of all rows, where rows are split by tokens too.
-LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
+LayerCosts SliceCosts(const SelfSizes& s, TokenSlice slice) {
   const SplitRows rows = s.Rows(slice);
   const int64_t m = rows.all;
   const Bytes mc = s.width(m * s.c), mw = s.width(m * s.w), qkv = s.width(m * s.qkv()), none;
@@ -144,7 +144,7 @@ LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
 }
 
 // Norm, q, k and v, attention, product, residual; the gradients of norm and residual are one sum.
-LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
+LayerOperations AttentionOperations(const SelfSizes& s, TokenSlice slice) {
   const SplitRows rows = s.Rows(slice);
   const int64_t count = slice.CountOf(s.tokens), m = rows.all, own = rows.own * s.c;
   const ContextAttention context = s.Context();
@@ -240,7 +240,7 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
     CHECK(!s.causal) << s.name << ": key lengths in causal attention";
     layer.data = {{s.key_lengths, FieldType::kId, {1}, s.tokens + 1}};
   }
-  Sizes one;
+  SelfSizes one;
   one.samples = 1;
   one.tokens = s.tokens;
   one.c = s.hidden;
@@ -257,7 +257,7 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
   one.normed_size = s.query_key_norms ? head_size : 0;
   const auto part = [one](int64_t samples, TensorParallel split,
                           NumberWidth bytes = NumberWidth()) {
-    Sizes sizes = one;
+    SelfSizes sizes = one;
     sizes.width = bytes;
     sizes.samples = samples;
     sizes.heads /= split.degree;
@@ -276,11 +276,11 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
   const bool whole_samples = !s.causal || s.query_key_norms || s.norm == NormKind::kNone;
   SetCosts(&layer, [part, whole_samples](NumberWidth bytes, LayerSpec* l) {
     l->split.costs = [part, bytes](int64_t samples, TokenSlice slice, TensorParallel split) {
-      const Sizes sizes = part(samples, split, bytes);
+      const SelfSizes sizes = part(samples, split, bytes);
       return slice.whole() ? AttentionCosts(sizes) : SliceCosts(sizes, slice);
     };
     l->split.collectives = [part, bytes](int64_t samples, TokenSlice slice, TensorParallel split) {
-      const Sizes sizes = part(samples, split, bytes);
+      const SelfSizes sizes = part(samples, split, bytes);
       TensorCollectives all =
           BranchCollectives(split, sizes.width(sizes.Rows(slice).all * sizes.c));
       if (split.degree > 1 && !split.sequence && sizes.normed_size > 0) {  // the gammas' gradients
@@ -291,7 +291,7 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
     };
     l->split.context_collectives = [part, bytes](int64_t samples, TokenSlice slice,
                                                  TensorParallel split) {
-      const Sizes sizes = part(samples, split, bytes);
+      const SelfSizes sizes = part(samples, split, bytes);
       return slice.exchanges() ? sizes.OfSlice(slice).Messages() : sizes.Context().Collectives();
     };
     SetWholeCosts(l);

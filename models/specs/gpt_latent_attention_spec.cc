@@ -14,7 +14,7 @@ namespace pipelab {
 namespace {
 
 // Samples of T tokens of C; heads of one device.
-struct Sizes {
+struct LatentDimensions {
   int64_t samples, tokens, c, heads, key_tile;
   LatentHeads latent;
   bool dropout;
@@ -80,7 +80,7 @@ struct RowBytes {
 };
 
 // The allocations of gpt_latent_attention.cc, in their order.
-void HoldForward(const Sizes& s, const RowBytes& b, Held* h) {
+void HoldForward(const LatentDimensions& s, const RowBytes& b, Held* h) {
   const LatentHeads& l = s.latent;
   const Bytes row = FloatBytes(b.rows.own);
   h->Take(row * s.statistics);
@@ -111,7 +111,7 @@ void HoldForward(const Sizes& s, const RowBytes& b, Held* h) {
   b.Scatter(s.c, h);
 }
 
-void HoldInputGradient(const Sizes& s, const RowBytes& b, Held* h) {
+void HoldInputGradient(const LatentDimensions& s, const RowBytes& b, Held* h) {
   const LatentHeads& l = s.latent;
   if (s.dropout) h->Take(b.Own(s.c));  // else the branch's gradient is dy
   if (b.rows.scattered()) h->Turn(s.dropout ? b.Own(s.c) : Bytes(0), b.All(s.c));
@@ -141,7 +141,7 @@ void HoldInputGradient(const Sizes& s, const RowBytes& b, Held* h) {
   if (s.dropout || b.rows.scattered()) h->Free(b.Own(s.c));
 }
 
-void HoldWeightGradient(const Sizes& s, const RowBytes& b, Held* h) {
+void HoldWeightGradient(const LatentDimensions& s, const RowBytes& b, Held* h) {
   h->Free(b.All(s.v()) + b.All(s.c));
   h->Free(b.Own(s.c));
   h->Take(b.Own(s.c));  // the norm's output
@@ -155,7 +155,7 @@ void HoldWeightGradient(const Sizes& s, const RowBytes& b, Held* h) {
   b.Gather(s.latent.rank, h);
 }
 
-LayerCosts Costs(const Sizes& s) {
+LayerCosts LatentCosts(const LatentDimensions& s) {
   const LatentHeads& l = s.latent;
   const RowBytes b{s.Rows(), s.width};
   const int64_t m = b.rows.all, own = b.rows.own;
@@ -180,7 +180,7 @@ LayerCosts Costs(const Sizes& s) {
   return costs;
 }
 
-LayerOperations Operations(const Sizes& s) {
+LayerOperations LatentOperations(const LatentDimensions& s) {
   const LatentHeads& l = s.latent;
   const SplitRows rows = s.Rows();
   const int64_t m = rows.all, own = rows.own;
@@ -219,7 +219,7 @@ LayerOperations Operations(const Sizes& s) {
   return ops;
 }
 
-TensorCollectives Collectives(const Sizes& s) {
+TensorCollectives Collectives(const LatentDimensions& s) {
   const RowBytes b{s.Rows(), s.width};
   const LatentHeads& l = s.latent;
   TensorCollectives all;
@@ -235,7 +235,7 @@ TensorCollectives Collectives(const Sizes& s) {
   return all;
 }
 
-std::vector<ParameterSpec> ParametersOf(const GptLatentAttentionSizes& s) {
+std::vector<ParameterSpec> LatentParameters(const GptLatentAttentionSizes& s) {
   const LatentHeads& l = s.latent;
   std::vector<ParameterSpec> all = NormParameters(s.norm, s.name, s.hidden);
   const auto add = [&](const char* name, std::vector<int64_t> shape, int split, double stddev) {
@@ -269,7 +269,7 @@ LayerSpec GptLatentAttentionSpec(const GptLatentAttentionSizes& s) {
   layer.inputs = {s.input};
   layer.input_shapes = {{s.tokens, s.hidden}};
   layer.output_shape = {s.tokens, s.hidden};
-  layer.parameters = ParametersOf(s);
+  layer.parameters = LatentParameters(s);
   layer.attributes = {{"heads", static_cast<double>(s.heads)},
                       {"query_rank", static_cast<double>(l.query_rank)},
                       {"rank", static_cast<double>(l.rank)},
@@ -279,7 +279,7 @@ LayerSpec GptLatentAttentionSpec(const GptLatentAttentionSizes& s) {
                       {"key_tile", static_cast<double>(s.key_tile)},
                       {"dropout", s.dropout},
                       {"rotary_base", s.rotary_base}};
-  Sizes one;
+  LatentDimensions one;
   one.samples = 1;
   one.tokens = s.tokens;
   one.c = s.hidden;
@@ -290,7 +290,7 @@ LayerSpec GptLatentAttentionSpec(const GptLatentAttentionSizes& s) {
   one.statistics = NormStatistics(s.norm);
   const auto part = [one](int64_t samples, TensorParallel split,
                           NumberWidth bytes = NumberWidth()) {
-    Sizes sizes = one;
+    LatentDimensions sizes = one;
     sizes.samples = samples;
     sizes.heads /= split.degree;
     sizes.split = split;
@@ -298,13 +298,13 @@ LayerSpec GptLatentAttentionSpec(const GptLatentAttentionSizes& s) {
     return sizes;
   };
   layer.split.operations = [part](int64_t samples, TokenSlice, TensorParallel split) {
-    return Operations(part(samples, split));
+    return LatentOperations(part(samples, split));
   };
   layer.split.dimensions = {{"heads", s.heads, false, "heads"}, {"tokens", s.tokens, true}};
   layer.split.context = ContextUse::kCausalKeys;
   SetCosts(&layer, [part](NumberWidth bytes, LayerSpec* spec) {
     spec->split.costs = [part, bytes](int64_t samples, TokenSlice, TensorParallel split) {
-      return Costs(part(samples, split, bytes));
+      return LatentCosts(part(samples, split, bytes));
     };
     spec->split.collectives = [part, bytes](int64_t samples, TokenSlice, TensorParallel split) {
       return Collectives(part(samples, split, bytes));

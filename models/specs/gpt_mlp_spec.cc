@@ -10,7 +10,7 @@
 namespace pipelab {
 namespace {
 
-struct Sizes {
+struct MlpDimensions {
   int64_t c, statistics;  // columns of a row; what the norm keeps of it
   bool gated, dropout, residual;
 };
@@ -19,7 +19,7 @@ struct Sizes {
 // many with a gate. The order of allocations is in gpt_mlp.cc; where rows are split by tokens, all
 // of them are there from a gather to the product that takes them, or until their sums are
 // scattered.
-LayerCosts MlpCosts(const SplitRows& rows, const Sizes& s, int64_t f, NumberWidth width) {
+LayerCosts MlpCosts(const SplitRows& rows, const MlpDimensions& s, int64_t f, NumberWidth width) {
   const int64_t m = rows.all, c = s.c;
   const Bytes statistics = FloatBytes(s.statistics * rows.own);
   const Bytes mc = width(m * c), mf = width(m * f), own = width(rows.own * c), none;
@@ -53,7 +53,7 @@ LayerCosts MlpCosts(const SplitRows& rows, const Sizes& s, int64_t f, NumberWidt
 }
 
 // Norm, product, GELU or gate, product, residual; the gradients of norm and residual are one sum.
-LayerOperations MlpOperations(const SplitRows& rows, const Sizes& s, int64_t f) {
+LayerOperations MlpOperations(const SplitRows& rows, const MlpDimensions& s, int64_t f) {
   const int64_t m = rows.all, own = rows.own, c = s.c;
   const int64_t forward = (s.gated ? 3 : 2) * m * f, backward = (s.gated ? 5 : 3) * m * f;
   LayerOperations ops;
@@ -91,7 +91,7 @@ LayerSpec GptMlpSpec(const GptMlpSizes& s) {
                       {"feed_forward", static_cast<double>(s.kind)}};
   if (!s.residual) layer.attributes[kNoResidual] = 1;
   if (s.exact_gelu) layer.attributes["exact_gelu"] = 1;
-  const Sizes sizes{s.hidden, NormStatistics(s.norm), gated, s.dropout > 0, s.residual};
+  const MlpDimensions sizes{s.hidden, NormStatistics(s.norm), gated, s.dropout > 0, s.residual};
   const auto rows = [t = s.tokens](int64_t samples, TokenSlice slice, TensorParallel split) {
     return SplitRows(samples * slice.CountOf(t), split);
   };

@@ -22,11 +22,11 @@ const char* KindName(GraphConvKind kind) {
 }
 
 // Products x_MK w_KN of the forward; their gradients have the same ones.
-struct Product {
+struct GraphProduct {
   int64_t m, n, k;
   bool of_input;  // its input's gradient is for the layer's input alone
 };
-std::vector<Product> ProductsOf(const GraphConvSizes& s, BlockCounts c) {
+std::vector<GraphProduct> GraphProducts(const GraphConvSizes& s, BlockCounts c) {
   switch (s.kind) {
     case GraphConvKind::kSage:
       return {{c.targets, s.out, s.in, true}, {c.targets, s.out, s.in, true}};
@@ -38,7 +38,7 @@ std::vector<Product> ProductsOf(const GraphConvSizes& s, BlockCounts c) {
   return {};
 }
 
-std::vector<ParameterSpec> ParametersOf(const GraphConvSizes& s) {
+std::vector<ParameterSpec> GraphConvParameters(const GraphConvSizes& s) {
   const auto normal = [&](const char* name, std::vector<int64_t> shape, int64_t fan) {
     return ParameterSpec{s.name + name, std::move(shape), InitKind::kNormal,
                          std::sqrt(2.0 / static_cast<double>(fan)), ""};
@@ -69,7 +69,7 @@ LayerOperations OperationsOf(const GraphConvSizes& s, BlockCounts c) {
   const int64_t there = c.edges * (width + 1) + c.targets * width;
   const int64_t back = c.edges * (width + 2) + c.sources * width;
   ops.forward.push_back(ElementwiseOperation(there));
-  for (const Product& p : ProductsOf(s, c)) {
+  for (const GraphProduct& p : GraphProducts(s, c)) {
     ops.forward.push_back(MatmulOperation(p.m, p.n, p.k));
     if (s.input_gradient || !p.of_input) {
       ops.backward_input.push_back(MatmulOperation(p.m, p.k, p.n));
@@ -94,9 +94,9 @@ LayerOperations OperationsOf(const GraphConvSizes& s, BlockCounts c) {
 }
 
 // The order of allocations is in the layers' files.
-LayerCosts CostsOf(const GraphConvSizes& s, BlockCounts c, NumberWidth width) {
+LayerCosts GraphConvCosts(const GraphConvSizes& s, BlockCounts c, NumberWidth width) {
   LayerCosts costs;
-  for (const Product& p : ProductsOf(s, c)) {
+  for (const GraphProduct& p : GraphProducts(s, c)) {
     costs.forward += MatmulFlops(p.m, p.n, p.k);
     if (s.input_gradient || !p.of_input) costs.backward_input += MatmulFlops(p.m, p.n, p.k);
     costs.backward_weight += MatmulFlops(p.m, p.n, p.k);
@@ -143,7 +143,7 @@ LayerSpec GraphConvSpec(const GraphConvSizes& s) {
   layer.inputs = {s.input};
   layer.input_shapes = {{s.counts.sources, s.in}};
   layer.output_shape = {s.counts.targets, s.out};
-  layer.parameters = ParametersOf(s);
+  layer.parameters = GraphConvParameters(s);
   layer.attributes = {{"block", s.block},
                       {"heads", static_cast<double>(s.heads)},
                       {"relu", s.relu ? 1 : 0},
@@ -156,7 +156,7 @@ LayerSpec GraphConvSpec(const GraphConvSizes& s) {
     return OperationsOf(s, counts(samples));
   };
   SetCosts(&layer, [s, counts](NumberWidth width, LayerSpec* l) {
-    l->costs = [=](int64_t samples) { return CostsOf(s, counts(samples), width); };
+    l->costs = [=](int64_t samples) { return GraphConvCosts(s, counts(samples), width); };
   });
   return layer;
 }

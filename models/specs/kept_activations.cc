@@ -146,7 +146,7 @@ void KeepSoftmaxOfLoss(LayerSpec* layer) {
               });
 }
 
-void Recompute(LayerSpec* layer) {
+void RecomputeSoftmax(LayerSpec* layer) {
   const Pairs pairs = PairsOf(*layer);
   const auto kept = layer->attributes.find(kScores);
   const double numbers = kept == layer->attributes.end() ? 1 : kept->second;
@@ -202,7 +202,7 @@ bool AllowsSelectiveRecompute(const ModelGraph& graph) {
 
 ModelGraph WithSelectiveRecompute(ModelGraph graph) {
   for (LayerSpec& layer : graph.layers) {
-    if (layer.kind == kUnfusedAttention) Recompute(&layer);
+    if (layer.kind == kUnfusedAttention) RecomputeSoftmax(&layer);
   }
   return graph;
 }

@@ -4,23 +4,21 @@
 #include <cstdint>
 #include <initializer_list>
 #include <utility>
-#include <vector>
 
 #include "models/specs/change_costs.h"
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_head_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
+#include "models/specs/megatron_operations.h"
 
 namespace pipelab {
 namespace {
 
-using Pass = std::vector<Operation>;
-
 bool IsCast(const Operation& o) { return o.kind == OperationKind::kMatmul && !o.half; }
 
-void CastInputs(Pass* pass) {
-  Pass with;
+void CastInputs(OperationPass* pass) {
+  OperationPass with;
   for (const Operation& o : *pass) {
     const bool made = !with.empty() && with.back().kind == OperationKind::kLayerNorm;
     if (IsCast(o) && !made) with.push_back(ElementwiseOperation(2 * o.m * o.k * o.groups));
@@ -31,8 +29,8 @@ void CastInputs(Pass* pass) {
 
 // `parts`: where rows are split by tokens, the branch's gradient, `hidden` wide, is cast by those
 // who have parts of it, before it is gathered.
-void CastGradients(int64_t hidden, int64_t parts, Pass* pass) {
-  Pass with;
+void CastGradients(int64_t hidden, int64_t parts, OperationPass* pass) {
+  OperationPass with;
   for (const Operation& o : *pass) {
     const int64_t numbers = 2 * o.m * o.k * o.groups / (o.k == hidden ? parts : 1);
     if (IsCast(o)) with.push_back(ElementwiseOperation(numbers));
@@ -42,17 +40,17 @@ void CastGradients(int64_t hidden, int64_t parts, Pass* pass) {
 }
 
 void StayHalf(LayerOperations* ops) {
-  for (Pass* pass : {&ops->forward, &ops->backward_input, &ops->backward_weight}) {
+  for (OperationPass* pass : {&ops->forward, &ops->backward_input, &ops->backward_weight}) {
     for (Operation& o : *pass) o.half = o.kind == OperationKind::kMatmul;
   }
 }
 
-void Add(std::initializer_list<int64_t> numbers, Pass* pass) {
+void Add(std::initializer_list<int64_t> numbers, OperationPass* pass) {
   for (const int64_t n : numbers) pass->push_back(ElementwiseOperation(n));
 }
 
 // One kernel for each expert.
-void AddEach(int64_t experts, int64_t numbers, Pass* pass) {
+void AddEach(int64_t experts, int64_t numbers, OperationPass* pass) {
   for (int64_t e = 0; e < experts; ++e) pass->push_back(ElementwiseOperation(numbers / experts));
 }
 
@@ -66,13 +64,13 @@ void UnfuseGate(LayerSpec* layer) {
   };
   ChangeOperations(layer, [=](int64_t samples, TensorParallel split, LayerOperations* ops) {
     const int64_t n = numbers(samples, split);
-    const auto replace = [](std::initializer_list<int64_t> by, Pass* pass) {
+    const auto replace = [](std::initializer_list<int64_t> by, OperationPass* pass) {
       const auto gate = std::find_if(pass->begin(), pass->end(), [](const Operation& o) {
         return o.kind == OperationKind::kGelu;
       });
       if (gate == pass->end()) return;
       *gate = MemoryOperation(OperationKind::kGelu, *by.begin());
-      Pass others;
+      OperationPass others;
       for (auto other = by.begin() + 1; other != by.end(); ++other) {
         others.push_back(ElementwiseOperation(*other));
       }
@@ -120,7 +118,7 @@ void UnfuseLoss(LayerSpec* layer) {
   };
   ChangeOperations(layer, [=](int64_t samples, TensorParallel split, LayerOperations* ops) {
     const int64_t n = logits(samples, split);
-    const auto replace = [](std::initializer_list<int64_t> by, Pass* pass) {
+    const auto replace = [](std::initializer_list<int64_t> by, OperationPass* pass) {
       pass->erase(std::remove_if(pass->begin(), pass->end(),
                                  [](const Operation& o) { return o.kind == OperationKind::kLoss; }),
                   pass->end());

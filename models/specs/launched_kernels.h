@@ -1,7 +1,7 @@
 // What some systems launch besides the kernels of megatron_kernels.h, as operations of the layers
 // that have them. Each is counted from public code; numbers are of half precision.
 //
-//   graph = WithFp8Casts(WithMegatronKernels(std::move(graph), AttentionKernels::kFused));
+//   graph = WithFp8Casts(WithMegatronKernels(std::move(graph), AttentionImplementation::kFused));
 #ifndef PIPELAB_MODELS_SPECS_LAUNCHED_KERNELS_H_
 #define PIPELAB_MODELS_SPECS_LAUNCHED_KERNELS_H_
 

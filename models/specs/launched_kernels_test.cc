@@ -10,13 +10,14 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kTokens = 32, kHidden = 64, kInner = 128, kWords = 96;
+constexpr int64_t kLlamaTokens = 32, kLlamaHidden = 64, kLlamaInner = 128, kLlamaWords = 96;
 
 ModelGraph Llama(int64_t experts = 0) {
-  GptConfig c = LlamaConfig(/*layers=*/2, kHidden, /*heads=*/4, kInner, kTokens, kWords);
+  GptConfig c =
+      LlamaConfig(/*layers=*/2, kLlamaHidden, /*heads=*/4, kLlamaInner, kLlamaTokens, kLlamaWords);
   c.experts.experts = experts;
   c.experts.chosen = experts > 0 ? 2 : 0;
-  return WithMegatronKernels(BuildGpt(c).value(), AttentionKernels::kFused);
+  return WithMegatronKernels(BuildGpt(c).value(), AttentionImplementation::kFused);
 }
 
 const LayerSpec& Find(const ModelGraph& graph, const char* kind) {
@@ -27,11 +28,11 @@ const LayerSpec& Find(const ModelGraph& graph, const char* kind) {
   return graph.layers[0];
 }
 
-TensorShare Share(const ModelGraph& graph, const char* kind, TensorParallel split = {}) {
+TensorShare ShareOfKind(const ModelGraph& graph, const char* kind, TensorParallel split = {}) {
   return ShareOf(Find(graph, kind), /*samples=*/1, TokenSlice(), split);
 }
 
-int64_t Numbers(const std::vector<Operation>& pass) {
+int64_t NumbersOf(const std::vector<Operation>& pass) {
   int64_t numbers = 0;
   for (const Operation& o : pass) numbers += o.own ? 0 : o.numbers;
   return numbers;
@@ -39,19 +40,21 @@ int64_t Numbers(const std::vector<Operation>& pass) {
 
 int64_t More(const ModelGraph& graph, const ModelGraph& plain, const char* kind,
              std::vector<Operation> LayerOperations::*pass, TensorParallel split = {}) {
-  return Numbers(Share(graph, kind, split).operations.*pass) -
-         Numbers(Share(plain, kind, split).operations.*pass);
+  return NumbersOf(ShareOfKind(graph, kind, split).operations.*pass) -
+         NumbersOf(ShareOfKind(plain, kind, split).operations.*pass);
 }
 
 // A norm casts the first product's input. Read 2 bytes, written 1 twice: 2 numbers of half
 // precision.
 TEST(Fp8Casts, InputsForwardAndGradientsBackward) {
   const ModelGraph plain = Llama(), cast = WithFp8Casts(Llama());
-  EXPECT_EQ(More(cast, plain, "gpt_mlp", &LayerOperations::forward), 2 * kTokens * kInner);
+  EXPECT_EQ(More(cast, plain, "gpt_mlp", &LayerOperations::forward),
+            2 * kLlamaTokens * kLlamaInner);
   EXPECT_EQ(More(cast, plain, "gpt_mlp", &LayerOperations::backward_input),
-            2 * kTokens * (2 * kInner + kHidden));
+            2 * kLlamaTokens * (2 * kLlamaInner + kLlamaHidden));
   EXPECT_EQ(More(cast, plain, "gpt_mlp", &LayerOperations::backward_weight), 0);
-  EXPECT_EQ(More(cast, plain, "gpt_attention", &LayerOperations::forward), 2 * kTokens * kHidden);
+  EXPECT_EQ(More(cast, plain, "gpt_attention", &LayerOperations::forward),
+            2 * kLlamaTokens * kLlamaHidden);
   EXPECT_EQ(More(cast, plain, "gpt_head", &LayerOperations::forward), 0);
 }
 
@@ -61,14 +64,14 @@ TEST(Fp8Casts, GradientsBeforeTheyAreGathered) {
   const ModelGraph plain = Llama(), cast = WithFp8Casts(Llama());
   const TensorParallel split = {/*degree=*/2, /*sequence=*/true};
   EXPECT_EQ(More(cast, plain, "gpt_mlp", &LayerOperations::backward_input, split),
-            2 * kTokens * kInner + 2 * kTokens / 2 * kHidden);
+            2 * kLlamaTokens * kLlamaInner + 2 * kLlamaTokens / 2 * kLlamaHidden);
 }
 
 TEST(Fp8Casts, HeadAndRouterStayInHalfPrecision) {
   const ModelGraph cast = WithFp8Casts(Llama(/*experts=*/8));
   const auto half = [&](const char* kind) {
     int count = 0;
-    for (const Operation& o : Share(cast, kind).operations.forward) count += o.half;
+    for (const Operation& o : ShareOfKind(cast, kind).operations.forward) count += o.half;
     return count;
   };
   EXPECT_EQ(half("gpt_head"), 1);
@@ -78,10 +81,10 @@ TEST(Fp8Casts, HeadAndRouterStayInHalfPrecision) {
 
 TEST(EagerKernels, GateAndLoss) {
   const ModelGraph plain = Llama(), eager = WithEagerKernels(Llama());
-  const int64_t gate = kTokens * kInner, logits = kTokens * kWords;
+  const int64_t gate = kLlamaTokens * kLlamaInner, logits = kLlamaTokens * kLlamaWords;
   EXPECT_EQ(More(eager, plain, "gpt_mlp", &LayerOperations::forward), (5 - 3) * gate);
   EXPECT_EQ(More(eager, plain, "gpt_mlp", &LayerOperations::backward_input), (13 - 5) * gate);
-  EXPECT_EQ(Share(eager, "gpt_mlp").costs.kept - Share(plain, "gpt_mlp").costs.kept,
+  EXPECT_EQ(ShareOfKind(eager, "gpt_mlp").costs.kept - ShareOfKind(plain, "gpt_mlp").costs.kept,
             Bytes(4 * gate));  // counted with 4 a number
   EXPECT_EQ(More(eager, plain, "gpt_head", &LayerOperations::forward), (19 - 5) * logits);
   EXPECT_EQ(More(eager, plain, "gpt_head", &LayerOperations::backward_input), (7 - 3) * logits);
@@ -91,11 +94,11 @@ TEST(EagerKernels, CopiesInFrontOfAttention) {
   const ModelGraph plain = Llama(), eager = WithEagerKernels(Llama());
   const TensorParallel halves = {/*degree=*/2, /*sequence=*/true};
   for (const TensorParallel& split : {TensorParallel(), halves}) {
-    const int64_t q = kTokens * kHidden / split.degree;
+    const int64_t q = kLlamaTokens * kLlamaHidden / split.degree;
     EXPECT_EQ(More(eager, plain, "gpt_attention", &LayerOperations::forward, split), 14 * q);
     EXPECT_EQ(More(eager, plain, "gpt_attention", &LayerOperations::backward_input, split), 16 * q);
-    EXPECT_EQ(Share(eager, "gpt_attention", split).costs.kept -
-                  Share(plain, "gpt_attention", split).costs.kept,
+    EXPECT_EQ(ShareOfKind(eager, "gpt_attention", split).costs.kept -
+                  ShareOfKind(plain, "gpt_attention", split).costs.kept,
               Bytes(4 * 2 * q));
   }
 }
@@ -103,15 +106,15 @@ TEST(EagerKernels, CopiesInFrontOfAttention) {
 // On four devices a token's rows are on one of them each, and so is a quarter of the experts.
 TEST(ExpertBiases, AreAddedExpertByExpert) {
   const ModelGraph plain = Llama(/*experts=*/8), biases = WithExpertBiases(Llama(8));
-  const int64_t rows = kTokens * 2 * kHidden;
+  const int64_t rows = kLlamaTokens * 2 * kLlamaHidden;
   for (const int64_t devices : {1, 4}) {
     TensorParallel split;
     split.experts = devices;
     EXPECT_EQ(More(biases, plain, "gpt_experts", &LayerOperations::forward, split), 14 * rows);
     EXPECT_EQ(More(biases, plain, "gpt_experts", &LayerOperations::backward_input, split),
               20 * rows);
-    EXPECT_EQ(Share(biases, "gpt_experts", split).operations.forward.size() -
-                  Share(plain, "gpt_experts", split).operations.forward.size(),
+    EXPECT_EQ(ShareOfKind(biases, "gpt_experts", split).operations.forward.size() -
+                  ShareOfKind(plain, "gpt_experts", split).operations.forward.size(),
               2 * 8 / devices + 2);
   }
 }

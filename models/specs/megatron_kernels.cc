@@ -91,10 +91,10 @@ LayerOperations UnfusedKernels(const AttentionSizes& s, int64_t samples, TokenSl
   LayerOperations ops;
   AddBranchStart(own, &ops);
   AddMatmul(m, qkv, s.hidden, &ops);
-  const Pass forward = {to_scores, Softmax(Half(pairs) + pairs), Dropout(pairs), from_scores,
-                        Elementwise(2 * m * w)};
+  const OperationPass forward = {to_scores, Softmax(Half(pairs) + pairs), Dropout(pairs),
+                                 from_scores, Elementwise(2 * m * w)};
   ops.forward.insert(ops.forward.end(), forward.begin(), forward.end());
-  const Pass backward = {
+  const OperationPass backward = {
       Elementwise(2 * m * w),           to_scores,   from_scores, Dropout(pairs),
       Softmax(2 * Half(pairs) + pairs), from_scores, from_scores, Elementwise(2 * m * qkv)};
   ops.backward_input.insert(ops.backward_input.end(), backward.begin(), backward.end());
@@ -223,7 +223,7 @@ bool HasParameter(const LayerSpec& layer, absl::string_view end) {
   });
 }
 
-Kernels KernelsOf(const LayerSpec& layer, LossKernels loss) {
+Kernels KernelsOf(const LayerSpec& layer, LossImplementation loss) {
   using std::placeholders::_1;
   using std::placeholders::_2;
   using std::placeholders::_3;
@@ -259,15 +259,17 @@ Kernels KernelsOf(const LayerSpec& layer, LossKernels loss) {
   if (layer.kind == kGptExperts) {
     return std::bind(ExpertsKernels, MegatronExperts::Of(layer), _1, _2, _3);
   }
-  if (layer.kind == kGptEmbedding) return EmbeddingKernels(layer);
+  if (layer.kind == kGptEmbedding) return EmbeddingOperations(layer);
   if (layer.kind == kGptHead) return HeadKernels(layer, loss);
   return nullptr;
 }
 
 }  // namespace
 
-ModelGraph WithMegatronKernels(ModelGraph graph, AttentionKernels attention, LossKernels loss) {
-  if (attention == AttentionKernels::kUnfused) graph = WithUnfusedAttention(std::move(graph));
+ModelGraph WithMegatronKernels(ModelGraph graph, AttentionImplementation attention,
+                               LossImplementation loss) {
+  if (attention == AttentionImplementation::kUnfused)
+    graph = WithUnfusedAttention(std::move(graph));
   for (LayerSpec& layer : graph.layers) {
     const Kernels kernels = KernelsOf(layer, loss);
     if (kernels == nullptr) continue;

@@ -46,21 +46,21 @@
 
 namespace pipelab {
 
-enum class AttentionKernels : uint8_t { kUnfused, kFused };
-enum class LossKernels : uint8_t { kFused, kUnfused };
+enum class AttentionImplementation : uint8_t { kUnfused, kFused };
+enum class LossImplementation : uint8_t { kFused, kUnfused };
 
 // Every layer of the kinds gpt_embedding, gpt_attention (unfused_attention then, or still
 // gpt_attention where fused), gpt_latent_attention, gpt_mlp, gpt_experts and gpt_head.
 // Layers take slices as before, but unfused attention and experts, which take whole samples.
-ModelGraph WithMegatronKernels(ModelGraph graph,
-                               AttentionKernels attention = AttentionKernels::kUnfused,
-                               LossKernels loss = LossKernels::kFused);
+ModelGraph WithMegatronKernels(
+    ModelGraph graph, AttentionImplementation attention = AttentionImplementation::kUnfused,
+    LossImplementation loss = LossImplementation::kFused);
 
 // The kernels of the head, where the graph has been given them.
-absl::optional<LossKernels> LossKernelsOf(const ModelGraph& graph);
+absl::optional<LossImplementation> LossImplementationOf(const ModelGraph& graph);
 // Every layer of the kinds vocabulary_embedding and vocabulary_shard (vocabulary_parts.h), and no
 // other. A part keeps its softmax in 4 bytes a number.
-ModelGraph WithMegatronVocabularyParts(ModelGraph graph, LossKernels loss);
+ModelGraph WithMegatronVocabularyParts(ModelGraph graph, LossImplementation loss);
 
 }  // namespace pipelab
 

@@ -15,20 +15,20 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kLayers = 2, kHidden = 64, kHeads = 8, kTokens = 32, kWords = 96;
+constexpr int64_t kLayers = 2, kGptHidden = 64, kGptHeads = 8, kGptTokens = 32, kGptWords = 96;
 
 ModelGraph Gpt() {
   GptConfig c;
   c.layers = kLayers;
-  c.hidden = kHidden;
-  c.heads = kHeads;
-  c.tokens = kTokens;
-  c.vocabulary = kWords;
+  c.hidden = kGptHidden;
+  c.heads = kGptHeads;
+  c.tokens = kGptTokens;
+  c.vocabulary = kGptWords;
   c.tied_embeddings = true;
   return BuildGpt(c).value();
 }
 
-Flops FlopsIn(const std::vector<Operation>& operations) {
+Flops FlopsOfAll(const std::vector<Operation>& operations) {
   Flops flops;
   for (const Operation& o : operations) flops += o.flops;
   return flops;
@@ -51,9 +51,10 @@ TEST(MegatronKernels, ComputeTheProductsOfTheModel) {
         const TensorParallel split = {degree, false};
         const TensorShare a = ShareOf(plain.layers[i], samples, TokenSlice(), split);
         const TensorShare b = ShareOf(megatron.layers[i], samples, TokenSlice(), split);
-        EXPECT_EQ(FlopsIn(a.operations.forward), FlopsIn(b.operations.forward));
-        EXPECT_EQ(FlopsIn(a.operations.backward_input), FlopsIn(b.operations.backward_input));
-        EXPECT_EQ(FlopsIn(a.operations.backward_weight), FlopsIn(b.operations.backward_weight));
+        EXPECT_EQ(FlopsOfAll(a.operations.forward), FlopsOfAll(b.operations.forward));
+        EXPECT_EQ(FlopsOfAll(a.operations.backward_input), FlopsOfAll(b.operations.backward_input));
+        EXPECT_EQ(FlopsOfAll(a.operations.backward_weight),
+                  FlopsOfAll(b.operations.backward_weight));
         EXPECT_EQ(a.costs.kept, b.costs.kept);
         EXPECT_EQ(a.forward.size(), b.forward.size());
         EXPECT_GE(b.operations.forward.size(), a.operations.forward.size());
@@ -66,20 +67,21 @@ TEST(MegatronKernels, ComputeTheProductsOfTheModel) {
 // Of Llama's blocks, too: keys that heads share, gates, no biases or those of q, k and v alone.
 TEST(MegatronKernels, ComputeTheProductsOfLlama) {
   for (const Biases biases : {Biases::kNone, Biases::kQueryKeyValue}) {
-    GptConfig c = LlamaConfig(kLayers, kHidden, kHeads, /*feed_forward=*/48, kTokens, kWords);
+    GptConfig c =
+        LlamaConfig(kLayers, kGptHidden, kGptHeads, /*feed_forward=*/48, kGptTokens, kGptWords);
     c.kv_heads = 2;
     c.biases = biases;
     const ModelGraph plain = BuildGpt(c).value();
-    const ModelGraph megatron = WithMegatronKernels(plain, AttentionKernels::kFused);
+    const ModelGraph megatron = WithMegatronKernels(plain, AttentionImplementation::kFused);
     for (const int64_t degree : {1, 2}) {
       for (size_t i = 0; i < plain.layers.size(); ++i) {
         SCOPED_TRACE(plain.layers[i].name);
         const TensorParallel split = {degree, false};
         const LayerOperations a = ShareOf(plain.layers[i], 3, TokenSlice(), split).operations;
         const LayerOperations b = ShareOf(megatron.layers[i], 3, TokenSlice(), split).operations;
-        EXPECT_EQ(FlopsIn(a.forward), FlopsIn(b.forward));
-        EXPECT_EQ(FlopsIn(a.backward_input), FlopsIn(b.backward_input));
-        EXPECT_EQ(FlopsIn(a.backward_weight), FlopsIn(b.backward_weight));
+        EXPECT_EQ(FlopsOfAll(a.forward), FlopsOfAll(b.forward));
+        EXPECT_EQ(FlopsOfAll(a.backward_input), FlopsOfAll(b.backward_input));
+        EXPECT_EQ(FlopsOfAll(a.backward_weight), FlopsOfAll(b.backward_weight));
       }
     }
     // Norm, q k v, rotation, attention, projection, residual; norm, gate and value, their product,
@@ -92,21 +94,22 @@ TEST(MegatronKernels, ComputeTheProductsOfLlama) {
 // Of latent attention, too.
 TEST(MegatronKernels, ComputeTheProductsOfLatentAttention) {
   for (const int64_t query_rank : {0, 24}) {
-    GptConfig c = LlamaConfig(kLayers, kHidden, kHeads, /*feed_forward=*/48, kTokens, kWords);
+    GptConfig c =
+        LlamaConfig(kLayers, kGptHidden, kGptHeads, /*feed_forward=*/48, kGptTokens, kGptWords);
     c.latent = {query_rank, /*rank=*/16, /*nope_size=*/8, /*rope_size=*/4, /*value_size=*/6};
     const LayerSpec plain = BuildGpt(c)->layers[1];
     const LayerSpec megatron =
-        WithMegatronKernels(*BuildGpt(c), AttentionKernels::kFused).layers[1];
+        WithMegatronKernels(*BuildGpt(c), AttentionImplementation::kFused).layers[1];
     for (const TensorParallel& split :
          {TensorParallel{1, false}, TensorParallel{2, false}, TensorParallel{4, true}}) {
       const TensorShare a = ShareOf(plain, 3, TokenSlice(), split);
       const LayerOperations b = ShareOf(megatron, 3, TokenSlice(), split).operations;
-      EXPECT_EQ(FlopsIn(a.operations.forward), FlopsIn(b.forward));
-      EXPECT_EQ(FlopsIn(a.operations.backward_input), FlopsIn(b.backward_input));
-      EXPECT_EQ(FlopsIn(a.operations.backward_weight), FlopsIn(b.backward_weight));
-      EXPECT_EQ(FlopsIn(b.forward), a.costs.forward);
-      EXPECT_EQ(FlopsIn(b.backward_input), a.costs.backward_input);
-      EXPECT_EQ(FlopsIn(b.backward_weight), a.costs.backward_weight);
+      EXPECT_EQ(FlopsOfAll(a.operations.forward), FlopsOfAll(b.forward));
+      EXPECT_EQ(FlopsOfAll(a.operations.backward_input), FlopsOfAll(b.backward_input));
+      EXPECT_EQ(FlopsOfAll(a.operations.backward_weight), FlopsOfAll(b.backward_weight));
+      EXPECT_EQ(FlopsOfAll(b.forward), a.costs.forward);
+      EXPECT_EQ(FlopsOfAll(b.backward_input), a.costs.backward_input);
+      EXPECT_EQ(FlopsOfAll(b.backward_weight), a.costs.backward_weight);
     }
     // Norm, narrow products with norms, wide ones, rotation, keys and values, attention,
     // projection, residual.
@@ -116,20 +119,22 @@ TEST(MegatronKernels, ComputeTheProductsOfLatentAttention) {
 
 // Fused kernels skip what a window hides; unfused ones compute all pairs.
 TEST(MegatronKernels, WindowsCountWhereFused) {
-  GptConfig c = LlamaConfig(kLayers, kHidden, kHeads, /*feed_forward=*/48, /*tokens=*/512, kWords);
+  GptConfig c =
+      LlamaConfig(kLayers, kGptHidden, kGptHeads, /*feed_forward=*/48, /*tokens=*/512, kGptWords);
   c.windows = {64, 0};
-  const auto flops = [&](AttentionKernels kernels, int layer) {
+  const auto flops = [&](AttentionImplementation kernels, int layer) {
     const ModelGraph graph = WithMegatronKernels(*BuildGpt(c), kernels);
-    return FlopsIn(graph.layers[layer].operations(1, TokenSlice()).forward).value();
+    return FlopsOfAll(graph.layers[layer].operations(1, TokenSlice()).forward).value();
   };
   constexpr int kWindow = 1, kAll = 3;  // blocks' attention
-  const double linear = MatmulFlops(512, 4 * kHidden, kHidden).value();
+  const double linear = MatmulFlops(512, 4 * kGptHidden, kGptHidden).value();
   // Eight blocks of 64 rows: the first sees 64 keys, each other one 127.
-  EXPECT_EQ(flops(AttentionKernels::kFused, kWindow) - linear,
-            2 * MatmulFlops(64, 64 + 7 * 127, kHidden).value());
-  EXPECT_EQ(flops(AttentionKernels::kFused, kAll) - linear,
-            2 * MatmulFlops(64, 64 * 36, kHidden).value());
-  EXPECT_EQ(flops(AttentionKernels::kUnfused, kWindow), flops(AttentionKernels::kUnfused, kAll));
+  EXPECT_EQ(flops(AttentionImplementation::kFused, kWindow) - linear,
+            2 * MatmulFlops(64, 64 + 7 * 127, kGptHidden).value());
+  EXPECT_EQ(flops(AttentionImplementation::kFused, kAll) - linear,
+            2 * MatmulFlops(64, 64 * 36, kGptHidden).value());
+  EXPECT_EQ(flops(AttentionImplementation::kUnfused, kWindow),
+            flops(AttentionImplementation::kUnfused, kAll));
 }
 
 // By hand, from the names of the kernels in a profile of a block.
@@ -151,8 +156,8 @@ TEST(MegatronKernels, NumbersOfTheAttentionsForward) {
   constexpr int64_t kSamples = 3, kDegree = 2;
   const ModelGraph graph = WithMegatronKernels(Gpt());
   const TensorShare share = ShareOf(graph.layers[1], kSamples, TokenSlice(), {kDegree, false});
-  const int64_t m = kSamples * kTokens, c = kHidden, w = c / kDegree;
-  const int64_t pairs = kSamples * (kHeads / kDegree) * kTokens * kTokens;
+  const int64_t m = kSamples * kGptTokens, c = kGptHidden, w = c / kDegree;
+  const int64_t pairs = kSamples * (kGptHeads / kDegree) * kGptTokens * kGptTokens;
   const std::vector<int64_t> expected = {
       2 * m * c,                      // norm
       m * c + c * 3 * w + m * 3 * w,  // q, k, v
@@ -189,11 +194,12 @@ TEST(MegatronKernels, OperationsAreThoseOfADegreeOfOne) {
 TEST(MegatronKernels, SlicesAddUp) {
   GptConfig c;
   c.layers = 1;
-  c.hidden = kHidden;
-  c.heads = kHeads;
+  c.hidden = kGptHidden;
+  c.heads = kGptHeads;
   c.tokens = 8 * kAttentionQueryRows;
-  c.vocabulary = kWords;
-  const ModelGraph graph = WithMegatronKernels(BuildGpt(c).value(), AttentionKernels::kFused);
+  c.vocabulary = kGptWords;
+  const ModelGraph graph =
+      WithMegatronKernels(BuildGpt(c).value(), AttentionImplementation::kFused);
   ASSERT_TRUE(CheckTakesSlices(graph).ok());
   const std::vector<TokenSlice> slices = {{0, 4 * kAttentionQueryRows},
                                           {4 * kAttentionQueryRows, 3 * kAttentionQueryRows},
@@ -208,23 +214,23 @@ TEST(MegatronKernels, SlicesAddUp) {
       for (const TokenSlice& slice : slices) {
         const LayerOperations ops = ShareOf(layer, 3, slice, split).operations;
         for (const auto* pass : {&ops.forward, &ops.backward_input, &ops.backward_weight}) {
-          flops += FlopsIn(*pass);
+          flops += FlopsOfAll(*pass);
         }
         forward += NumbersIn(ops.forward);
         weight += NumbersIn(ops.backward_weight);
       }
-      EXPECT_EQ(flops, FlopsIn(whole.forward) + FlopsIn(whole.backward_input) +
-                           FlopsIn(whole.backward_weight));
+      EXPECT_EQ(flops, FlopsOfAll(whole.forward) + FlopsOfAll(whole.backward_input) +
+                           FlopsOfAll(whole.backward_weight));
       const LayerOperations one = ShareOf(layer, 3, {0, c.tokens}, split).operations;
       for (const auto& [a, b] : {std::make_pair(&one.forward, &whole.forward),
                                  std::make_pair(&one.backward_input, &whole.backward_input),
                                  std::make_pair(&one.backward_weight, &whole.backward_weight)}) {
         EXPECT_EQ(a->size(), b->size());
-        EXPECT_EQ(FlopsIn(*a), FlopsIn(*b));
+        EXPECT_EQ(FlopsOfAll(*a), FlopsOfAll(*b));
         EXPECT_EQ(NumbersIn(*a), NumbersIn(*b));
       }
       if (layer.kind != "gpt_mlp") continue;
-      const int64_t matrices = 2 * kHidden * 4 * kHidden / split.degree;
+      const int64_t matrices = 2 * kGptHidden * 4 * kGptHidden / split.degree;
       int64_t parameters = 0;
       for (const ParameterSpec& p : layer.parameters) parameters += p.size_on(split);
       EXPECT_EQ(forward, NumbersIn(whole.forward) + more * matrices);
@@ -237,13 +243,13 @@ TEST(MegatronKernels, SlicesAddUp) {
 TEST(MegatronKernels, SlicesCopyTheKeysBeforeThem) {
   GptConfig c;
   c.layers = 1;
-  c.hidden = kHidden;
-  c.heads = kHeads;
+  c.hidden = kGptHidden;
+  c.heads = kGptHeads;
   c.tokens = 8 * kAttentionQueryRows;
-  c.vocabulary = kWords;
+  c.vocabulary = kGptWords;
   const LayerSpec layer =
-      WithMegatronKernels(BuildGpt(c).value(), AttentionKernels::kFused).layers[1];
-  const int64_t row = 2 * kHidden;
+      WithMegatronKernels(BuildGpt(c).value(), AttentionImplementation::kFused).layers[1];
+  const int64_t row = 2 * kGptHidden;
   const auto elementwise = [&](TokenSlice slice, bool forward) {
     const LayerOperations ops = ShareOf(layer, 1, slice, {}).operations;
     int64_t numbers = 0;
@@ -271,29 +277,30 @@ int64_t LossNumbers(const std::vector<Operation>& operations) {
 // In half precision's numbers: to single 1 + 2, the largest 2, without it 4, exponentials 4, their
 // sum 2, the softmax 4; its gradient 4, and to half 3.
 TEST(MegatronKernels, UnfusedLossPassesOverTheLogitsLineByLine) {
-  constexpr int64_t kLogits = kTokens * kWords;
-  const auto head = [](LossKernels loss) {
-    const ModelGraph g = WithMegatronKernels(Gpt(), AttentionKernels::kFused, loss);
-    EXPECT_EQ(LossKernelsOf(g), loss);
+  constexpr int64_t kLogits = kGptTokens * kGptWords;
+  const auto head = [](LossImplementation loss) {
+    const ModelGraph g = WithMegatronKernels(Gpt(), AttentionImplementation::kFused, loss);
+    EXPECT_EQ(LossImplementationOf(g), loss);
     return g.layers.back().operations(1, TokenSlice());
   };
-  const LayerOperations fused = head(LossKernels::kFused), lines = head(LossKernels::kUnfused);
+  const LayerOperations fused = head(LossImplementation::kFused),
+                        lines = head(LossImplementation::kUnfused);
   EXPECT_EQ(LossNumbers(fused.forward), 5 * kLogits);
   EXPECT_EQ(LossNumbers(fused.backward_input), 3 * kLogits);
   EXPECT_EQ(LossNumbers(lines.forward), 19 * kLogits);
   EXPECT_EQ(LossNumbers(lines.backward_input), 7 * kLogits);
-  EXPECT_EQ(LossKernelsOf(Gpt()), absl::nullopt);
+  EXPECT_EQ(LossImplementationOf(Gpt()), absl::nullopt);
 }
 
 // Parts of a vocabulary together do the head's products and forward; then each scales its softmax,
 // and, with one barrier, gives the input's gradient with its forward.
 TEST(MegatronKernels, VocabularyPartsAreTheHeadTogether) {
   const ModelGraph whole =
-      WithMegatronKernels(Gpt(), AttentionKernels::kFused, LossKernels::kUnfused);
+      WithMegatronKernels(Gpt(), AttentionImplementation::kFused, LossImplementation::kUnfused);
   const LayerOperations head = whole.layers.back().operations(1, TokenSlice());
   for (const int barriers : {1, 2}) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const ShardedVocabulary v, ShardVocabulary(whole, 4, barriers));
-    const ModelGraph parts = WithMegatronVocabularyParts(v.graph, LossKernels::kUnfused);
+    const ModelGraph parts = WithMegatronVocabularyParts(v.graph, LossImplementation::kUnfused);
     LayerOperations sum;
     for (size_t i = 0; i < parts.layers.size(); ++i) {
       const LayerSpec& layer = parts.layers[i];
@@ -305,10 +312,11 @@ TEST(MegatronKernels, VocabularyPartsAreTheHeadTogether) {
         sum.backward_weight.insert(sum.backward_weight.end(), pass->begin(), pass->end());
       }
     }
-    const Flops product = FlopsIn(head.forward);
-    EXPECT_EQ(FlopsIn(sum.forward), barriers == 1 ? product + product : product);
-    EXPECT_EQ(FlopsIn(sum.forward) + FlopsIn(sum.backward_weight), product + product + product);
-    const int64_t logits = kTokens * kWords;
+    const Flops product = FlopsOfAll(head.forward);
+    EXPECT_EQ(FlopsOfAll(sum.forward), barriers == 1 ? product + product : product);
+    EXPECT_EQ(FlopsOfAll(sum.forward) + FlopsOfAll(sum.backward_weight),
+              product + product + product);
+    const int64_t logits = kGptTokens * kGptWords;
     EXPECT_EQ(LossNumbers(sum.forward), (barriers == 1 ? 22 : 19) * logits);
     EXPECT_EQ(LossNumbers(sum.backward_weight), 11 * logits);
   }

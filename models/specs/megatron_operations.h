@@ -1,5 +1,5 @@
 // The kernels that Megatron-LM's layers have in common, by the numbers that they move. Private to
-// megatron_kernels.
+// this folder.
 #ifndef PIPELAB_MODELS_SPECS_MEGATRON_OPERATIONS_H_
 #define PIPELAB_MODELS_SPECS_MEGATRON_OPERATIONS_H_
 
@@ -12,7 +12,7 @@
 
 namespace pipelab {
 
-using Pass = std::vector<Operation>;
+using OperationPass = std::vector<Operation>;
 using Kernels = LayerSplit::Of<LayerOperations>;
 
 inline Operation Elementwise(int64_t numbers) { return ElementwiseOperation(numbers); }
@@ -24,7 +24,7 @@ inline Operation Norm(int64_t numbers) {
 inline Operation Dropout(int64_t numbers) { return Elementwise(2 * numbers + numbers / 2); }
 
 // Gradients added to what earlier micro-batches left, a kernel each.
-inline void Accumulate(std::initializer_list<int64_t> sizes, Pass* pass) {
+inline void Accumulate(std::initializer_list<int64_t> sizes, OperationPass* pass) {
   for (int64_t size : sizes) pass->push_back(Elementwise(3 * size));
 }
 

@@ -12,8 +12,9 @@ namespace pipelab {
 namespace {
 
 // Words, positions, their sum, dropout.
-LayerOperations EmbeddingOperations(int64_t tokens, int64_t c, int64_t words, int64_t samples,
-                                    TokenSlice slice, TensorParallel split) {
+LayerOperations MegatronEmbeddingOperations(int64_t tokens, int64_t c, int64_t words,
+                                            int64_t samples, TokenSlice slice,
+                                            TensorParallel split) {
   const SplitRows rows(samples * slice.CountOf(tokens), split);
   const int64_t all = rows.all * c, own = rows.own * c;
   LayerOperations ops;
@@ -24,30 +25,30 @@ LayerOperations EmbeddingOperations(int64_t tokens, int64_t c, int64_t words, in
 }
 
 // Passes over the logits, numbers of half precision each.
-void AddLoss(std::initializer_list<int64_t> numbers, int64_t logits, Pass* pass) {
+void AddLoss(std::initializer_list<int64_t> numbers, int64_t logits, OperationPass* pass) {
   for (int64_t n : numbers) {
     pass->push_back(MemoryOperation(OperationKind::kLoss, n * logits));
   }
 }
-void AddLossForward(LossKernels loss, int64_t logits, Pass* pass) {
-  if (loss == LossKernels::kUnfused) return AddLoss({3, 2, 4, 4, 2, 4}, logits, pass);
+void AddLossForward(LossImplementation loss, int64_t logits, OperationPass* pass) {
+  if (loss == LossImplementation::kUnfused) return AddLoss({3, 2, 4, 4, 2, 4}, logits, pass);
   AddLoss({3, 2}, logits, pass);
 }
-void AddLossBackward(LossKernels loss, int64_t logits, Pass* pass) {
-  if (loss == LossKernels::kUnfused) return AddLoss({4, 3}, logits, pass);
+void AddLossBackward(LossImplementation loss, int64_t logits, OperationPass* pass) {
+  if (loss == LossImplementation::kUnfused) return AddLoss({4, 3}, logits, pass);
   AddLoss({3}, logits, pass);
 }
 
 // With a local gradient the softmax in half precision, and the targets' rows of the table, give the
 // input's gradient at once.
 LayerOperations VocabularyShardOperations(int64_t m, int64_t c, int64_t v, bool local,
-                                          LossKernels loss) {
+                                          LossImplementation loss) {
   const int64_t logits = m * v;
   LayerOperations ops;
   AddMatmul(m, v, c, &ops);
   AddLossForward(loss, logits, &ops.forward);
-  Pass gradient;
-  if (loss == LossKernels::kUnfused) AddLoss({4}, logits, &gradient);  // the part's share
+  OperationPass gradient;
+  if (loss == LossImplementation::kUnfused) AddLoss({4}, logits, &gradient);  // the part's share
   AddLossBackward(loss, logits, &gradient);
   if (local) {
     AddLoss({3}, logits, &ops.forward);
@@ -55,7 +56,7 @@ LayerOperations VocabularyShardOperations(int64_t m, int64_t c, int64_t v, bool 
     ops.forward.push_back(Elementwise(2 * m * c));
     ops.backward_input.clear();
   }
-  Pass& first = local ? ops.backward_weight : ops.backward_input;
+  OperationPass& first = local ? ops.backward_weight : ops.backward_input;
   first.insert(first.begin(), gradient.begin(), gradient.end());
   Accumulate({v * c}, &ops.backward_weight);
   return ops;
@@ -73,8 +74,9 @@ LayerOperations VocabularyEmbeddingOperations(int64_t all, int64_t words_c, int6
   return ops;
 }
 
-LayerOperations HeadOperations(int64_t tokens, int64_t c, int64_t words, LossKernels loss,
-                               int64_t samples, TokenSlice slice, TensorParallel split) {
+LayerOperations MegatronHeadOperations(int64_t tokens, int64_t c, int64_t words,
+                                       LossImplementation loss, int64_t samples, TokenSlice slice,
+                                       TensorParallel split) {
   const SplitRows rows(samples * slice.CountOf(tokens), split);
   const int64_t m = rows.all, own = rows.own * c, v = words / split.degree;
   LayerOperations ops;
@@ -109,29 +111,29 @@ void KeepSoftmaxOfPart(LayerSpec* layer, int64_t numbers_a_sample) {
 
 }  // namespace
 
-Kernels EmbeddingKernels(const LayerSpec& layer) {
+Kernels EmbeddingOperations(const LayerSpec& layer) {
   return [tokens = layer.output_shape[0], c = layer.output_shape[1],
           words = layer.parameters[0].shape[0]](int64_t samples, TokenSlice slice,
                                                 TensorParallel split) {
-    return EmbeddingOperations(tokens, c, words, samples, slice, split);
+    return MegatronEmbeddingOperations(tokens, c, words, samples, slice, split);
   };
 }
 
-Kernels HeadKernels(const LayerSpec& layer, LossKernels loss) {
+Kernels HeadKernels(const LayerSpec& layer, LossImplementation loss) {
   const int64_t c = layer.input_shapes[0][1];
   return [tokens = layer.input_shapes[0][0], c, words = Words(layer, c), loss](
              int64_t samples, TokenSlice slice, TensorParallel split) {
-    return HeadOperations(tokens, c, words, loss, samples, slice, split);
+    return MegatronHeadOperations(tokens, c, words, loss, samples, slice, split);
   };
 }
 
-absl::optional<LossKernels> LossKernelsOf(const ModelGraph& graph) {
+absl::optional<LossImplementation> LossImplementationOf(const ModelGraph& graph) {
   const LayerSpec& head = graph.layers.back();
   if (head.attributes.count(kLossKernels) == 0) return absl::nullopt;
-  return static_cast<LossKernels>(WholeAttribute(head, kLossKernels));
+  return static_cast<LossImplementation>(WholeAttribute(head, kLossKernels));
 }
 
-ModelGraph WithMegatronVocabularyParts(ModelGraph graph, LossKernels loss) {
+ModelGraph WithMegatronVocabularyParts(ModelGraph graph, LossImplementation loss) {
   for (LayerSpec& layer : graph.layers) {
     if (layer.kind == kVocabularyShard) {
       layer.operations = [t = layer.input_shapes[0][0], c = layer.input_shapes[0][1],

@@ -9,12 +9,12 @@
 
 namespace pipelab {
 
-// The attribute of a head that says which LossKernels it has.
+// The attribute of a head that says which LossImplementation it has.
 constexpr char kLossKernels[] = "loss_kernels";
 
 // Of a gpt_embedding and a gpt_head layer.
-Kernels EmbeddingKernels(const LayerSpec& layer);
-Kernels HeadKernels(const LayerSpec& layer, LossKernels loss);
+Kernels EmbeddingOperations(const LayerSpec& layer);
+Kernels HeadKernels(const LayerSpec& layer, LossImplementation loss);
 
 }  // namespace pipelab
 

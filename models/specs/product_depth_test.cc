@@ -10,15 +10,15 @@
 namespace pipelab {
 namespace {
 
-ModelGraph Llama() {
+ModelGraph Fp8Llama() {
   const GptConfig c = LlamaConfig(/*layers=*/1, /*hidden=*/64, /*heads=*/4, /*feed_forward=*/128,
                                   /*tokens=*/32, /*vocabulary=*/96);
-  return WithFp8Casts(WithMegatronKernels(BuildGpt(c).value(), AttentionKernels::kFused));
+  return WithFp8Casts(WithMegatronKernels(BuildGpt(c).value(), AttentionImplementation::kFused));
 }
 
 // Under fp8, where the head's products have 2 bytes.
 TEST(ProductDepth, FlopsOfProductsAlone) {
-  const ModelGraph plain = Llama(), deep = WithProductDepth(Llama(), {16, 32});
+  const ModelGraph plain = Fp8Llama(), deep = WithProductDepth(Fp8Llama(), {16, 32});
   int products = 0;
   for (size_t i = 0; i < plain.layers.size(); ++i) {
     const auto of = [i](const ModelGraph& graph) {

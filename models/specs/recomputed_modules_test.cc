@@ -15,10 +15,10 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int64_t kTokens = 64, kHidden = 128, kInner = 352, kSamples = 2;
-constexpr int64_t kRows = kSamples * kTokens;
+constexpr int64_t kModuleTokens = 64, kModuleHidden = 128, kModuleInner = 352, kModuleSamples = 2;
+constexpr int64_t kRows = kModuleSamples * kModuleTokens;
 
-GptConfig Dense() { return LlamaConfig(2, kHidden, 4, kInner, kTokens, 512); }
+GptConfig Dense() { return LlamaConfig(2, kModuleHidden, 4, kModuleInner, kModuleTokens, 512); }
 GptConfig WithExperts() {
   GptConfig c = Dense();
   c.experts.experts = 8;
@@ -33,8 +33,9 @@ GptConfig Latent() {
   return c;
 }
 
-ModelGraph Kept(const GptConfig& c) {
-  return WithMegatronActivations(WithMegatronKernels(*BuildGpt(c), AttentionKernels::kFused));
+ModelGraph WithKept(const GptConfig& c) {
+  return WithMegatronActivations(
+      WithMegatronKernels(*BuildGpt(c), AttentionImplementation::kFused));
 }
 
 // What recomputation changes of a layer.
@@ -45,13 +46,13 @@ struct Change {
 };
 
 Change ChangeOf(const GptConfig& c, const std::vector<std::string>& modules, int layer) {
-  const ModelGraph before = Kept(c), after = *WithRecomputedModules(Kept(c), modules);
+  const ModelGraph before = WithKept(c), after = *WithRecomputedModules(WithKept(c), modules);
   const LayerSpec &b = before.layers[layer], &a = after.layers[layer];
-  const LayerCosts cb = b.costs(kSamples), ca = a.costs(kSamples);
+  const LayerCosts cb = b.costs(kModuleSamples), ca = a.costs(kModuleSamples);
   EXPECT_EQ(ca.forward.value(), cb.forward.value());
   EXPECT_EQ(ca.backward_weight.value(), cb.backward_weight.value());
   const auto kernels = [](const LayerSpec& l) {
-    return l.operations(kSamples, TokenSlice()).backward_input.size();
+    return l.operations(kModuleSamples, TokenSlice()).backward_input.size();
   };
   return {cb.kept - ca.kept, ca.backward_input.value() - cb.backward_input.value(),
           kernels(a) - kernels(b)};
@@ -62,7 +63,8 @@ TEST(RecomputedModulesTest, CoreOfFusedAttentionTakesTimeAlone) {
   EXPECT_EQ(change.kept, Bytes(0));
   EXPECT_EQ(change.kernels, 1);
   double flops = 0;
-  for (const Operation& o : Kept(Dense()).layers[1].operations(kSamples, TokenSlice()).forward) {
+  for (const Operation& o :
+       WithKept(Dense()).layers[1].operations(kModuleSamples, TokenSlice()).forward) {
     if (o.kind == OperationKind::kAttention) flops += o.flops.value();
   }
   EXPECT_GT(flops, 0);
@@ -73,25 +75,25 @@ TEST(RecomputedModulesTest, CoreOfFusedAttentionTakesTimeAlone) {
 TEST(RecomputedModulesTest, NormsLetTheirOutputsGo) {
   for (const int layer : {1, 2}) {
     const Change change = ChangeOf(Dense(), {"layernorm"}, layer);
-    EXPECT_EQ(change.kept, Bytes(4 * kRows * kHidden));
+    EXPECT_EQ(change.kept, Bytes(4 * kRows * kModuleHidden));
     EXPECT_EQ(change.flops, 0);
     EXPECT_EQ(change.kernels, 1);
   }
 }
 
 TEST(RecomputedModulesTest, FeedForwardKeepsNothing) {
-  const ModelGraph before = Kept(Dense());
+  const ModelGraph before = WithKept(Dense());
   const Change change = ChangeOf(Dense(), {"mlp"}, 2);
-  EXPECT_EQ(change.kept, before.layers[2].costs(kSamples).kept);
-  EXPECT_EQ(change.flops, before.layers[2].costs(kSamples).forward.value());
+  EXPECT_EQ(change.kept, before.layers[2].costs(kModuleSamples).kept);
+  EXPECT_EQ(change.flops, before.layers[2].costs(kModuleSamples).forward.value());
   EXPECT_EQ(ChangeOf(WithExperts(), {"mlp"}, 2).kernels, 0);
   EXPECT_EQ(ChangeOf(WithExperts(), {"moe"}, 2).kept,
-            Kept(WithExperts()).layers[2].costs(kSamples).kept);
+            WithKept(WithExperts()).layers[2].costs(kModuleSamples).kept);
 }
 
 TEST(RecomputedModulesTest, ActivationOfExperts) {
   const Change change = ChangeOf(WithExperts(), {"moe_act"}, 2);
-  EXPECT_EQ(change.kept, Bytes(4 * kRows * 2 * kInner));  // two experts of each token
+  EXPECT_EQ(change.kept, Bytes(4 * kRows * 2 * kModuleInner));  // two experts of each token
   EXPECT_EQ(change.flops, 0);
   EXPECT_EQ(change.kernels, 1);
 }
@@ -105,24 +107,24 @@ TEST(RecomputedModulesTest, UpProjectionsOfLatentAttention) {
 
 TEST(RecomputedModulesTest, UnderFp8InputsOfProductsAreHalfAsWide) {
   const auto kept = [](const std::vector<std::string>& modules) {
-    ModelGraph graph =
-        WithMegatronActivations(WithMegatronKernels(*BuildGpt(Dense()), AttentionKernels::kFused),
-                                ProductInputs::kHalfAsWide);
+    ModelGraph graph = WithMegatronActivations(
+        WithMegatronKernels(*BuildGpt(Dense()), AttentionImplementation::kFused),
+        ProductInputs::kHalfAsWide);
     return WithRecomputedModules(std::move(graph), modules, ProductInputs::kHalfAsWide)
         ->layers[1]
-        .costs(kSamples)
+        .costs(kModuleSamples)
         .kept;
   };
-  EXPECT_EQ(kept({}) - kept({"layernorm"}), Bytes(2 * kRows * kHidden));
+  EXPECT_EQ(kept({}) - kept({"layernorm"}), Bytes(2 * kRows * kModuleHidden));
 }
 
 TEST(RecomputedModulesTest, AGroupExchangesAgain) {
   const TensorParallel split = {2, /*sequence=*/true, 1};
   const auto exchanges = [&](const ModelGraph& graph) {
-    return graph.layers[2].split.collectives(kSamples, TokenSlice(), split);
+    return graph.layers[2].split.collectives(kModuleSamples, TokenSlice(), split);
   };
-  const TensorCollectives before = exchanges(Kept(Dense()));
-  const TensorCollectives after = exchanges(*WithRecomputedModules(Kept(Dense()), {"mlp"}));
+  const TensorCollectives before = exchanges(WithKept(Dense()));
+  const TensorCollectives after = exchanges(*WithRecomputedModules(WithKept(Dense()), {"mlp"}));
   EXPECT_EQ(after.backward_input.size(), before.backward_input.size() + before.forward.size());
 }
 
@@ -130,26 +132,29 @@ TEST(RecomputedModulesTest, AGroupExchangesAgain) {
 TEST(RecomputedModulesTest, EverySecondProduct) {
   const std::vector<std::string> op = {"every_second_product"};
   const Change attention = ChangeOf(Dense(), op, 1);
-  EXPECT_EQ(attention.kept, Bytes(4 * kRows * 2 * kHidden));  // the norm's output, and k
-  EXPECT_EQ(attention.flops, 2.0 * kRows * kHidden * (kHidden + kHidden));
+  EXPECT_EQ(attention.kept, Bytes(4 * kRows * 2 * kModuleHidden));  // the norm's output, and k
+  EXPECT_EQ(attention.flops, 2.0 * kRows * kModuleHidden * (kModuleHidden + kModuleHidden));
   EXPECT_EQ(attention.kernels, 5);
   const Change feed_forward = ChangeOf(Dense(), op, 2);
-  EXPECT_EQ(feed_forward.kept, Bytes(4 * kRows * (kHidden + 2 * kInner)));
-  EXPECT_EQ(feed_forward.flops, 2.0 * kRows * kHidden * kInner);
+  EXPECT_EQ(feed_forward.kept, Bytes(4 * kRows * (kModuleHidden + 2 * kModuleInner)));
+  EXPECT_EQ(feed_forward.flops, 2.0 * kRows * kModuleHidden * kModuleInner);
   EXPECT_EQ(feed_forward.kernels, 3);
   GptConfig grouped = Dense();
   grouped.kv_heads = 1;
-  EXPECT_EQ(ChangeOf(grouped, op, 1).flops, 2.0 * kRows * kHidden * kHidden * 1.25);
+  EXPECT_EQ(ChangeOf(grouped, op, 1).flops, 2.0 * kRows * kModuleHidden * kModuleHidden * 1.25);
   // Gathers come again, and sums do not.
   const TensorParallel split = {2, /*sequence=*/true, 1};
   const auto exchanges = [&](const ModelGraph& graph) {
-    return graph.layers[2].split.collectives(kSamples, TokenSlice(), split).backward_input.size();
+    return graph.layers[2]
+        .split.collectives(kModuleSamples, TokenSlice(), split)
+        .backward_input.size();
   };
-  EXPECT_EQ(exchanges(*WithRecomputedModules(Kept(Dense()), op)), exchanges(Kept(Dense())) + 1);
+  EXPECT_EQ(exchanges(*WithRecomputedModules(WithKept(Dense()), op)),
+            exchanges(WithKept(Dense())) + 1);
 }
 
 TEST(RecomputedModulesTest, OtherNames) {
-  EXPECT_THAT(WithRecomputedModules(Kept(Dense()), {"mhc"}).status().message(),
+  EXPECT_THAT(WithRecomputedModules(WithKept(Dense()), {"mhc"}).status().message(),
               HasSubstr("recomputation of \"mhc\""));
 }
 

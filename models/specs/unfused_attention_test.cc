@@ -8,15 +8,15 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kTokens = 256, kHidden = 32, kHeads = 4;
+constexpr int64_t kPairTokens = 256, kPairHidden = 32, kPairHeads = 4;
 
 LayerSpec Attention(bool causal) {
   GptAttentionSizes sizes;
   sizes.name = "attention";
   sizes.input = 0;
-  sizes.tokens = kTokens;
-  sizes.hidden = kHidden;
-  sizes.heads = kHeads;
+  sizes.tokens = kPairTokens;
+  sizes.hidden = kPairHidden;
+  sizes.heads = kPairHeads;
   sizes.causal = causal;
   return GptAttentionSpec(sizes);
 }
@@ -35,12 +35,12 @@ Flops FlopsIn(const std::vector<Operation>& operations) {
 
 TEST(UnfusedAttention, KeepsTheSoftmaxOfEveryHead) {
   const LayerCosts fused = Attention(false).costs(3), unfused = Unfused(false).costs(3);
-  const Bytes pairs(4 * 3 * kHeads * kTokens * kTokens);
+  const Bytes pairs(4 * 3 * kPairHeads * kPairTokens * kPairTokens);
   EXPECT_EQ(unfused.kept - fused.kept, pairs);
   EXPECT_EQ(unfused.forward_peak - fused.forward_peak,
-            2 * pairs - Bytes(4 * AttentionWorkspaceFloats(kTokens, kTokens)));
+            2 * pairs - Bytes(4 * AttentionWorkspaceFloats(kPairTokens, kPairTokens)));
   EXPECT_EQ(unfused.backward_peak - fused.backward_peak,
-            pairs - Bytes(4 * AttentionGradientWorkspaceFloats(kTokens, kTokens)));
+            pairs - Bytes(4 * AttentionGradientWorkspaceFloats(kPairTokens, kPairTokens)));
   EXPECT_EQ(unfused.output, fused.output);
 }
 
@@ -49,7 +49,7 @@ TEST(UnfusedAttention, ComputesAllPairsAndNothingTwice) {
   for (bool causal : {false, true}) {
     const LayerSpec layer = Unfused(causal);
     const LayerCosts costs = layer.costs(2);
-    const Flops product(2.0 * 2 * kTokens * kTokens * kHidden);
+    const Flops product(2.0 * 2 * kPairTokens * kPairTokens * kPairHidden);
     EXPECT_EQ(costs.forward, fused.forward);
     EXPECT_EQ(costs.backward_input, fused.backward_input - product);
     EXPECT_EQ(costs.backward_weight, fused.backward_weight);

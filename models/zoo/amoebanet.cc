@@ -32,9 +32,9 @@ constexpr Step kReduction[] = {
 };
 constexpr int kReductionJoined[] = {4, 5, 6};
 
-class Builder {
+class AmoebaNetBuilder {
  public:
-  explicit Builder(const AmoebaNetConfig& config)
+  explicit AmoebaNetBuilder(const AmoebaNetConfig& config)
       : config_(config), b_("amoebanet_d"), channels_(config.filters / 4) {}
 
   absl::StatusOr<GroupedModel> Build() {
@@ -156,7 +156,7 @@ absl::Status CheckMultiple(const char* field, int64_t value, int64_t most, int64
       absl::StrCat("--", field, "=", value, ": must be a multiple of ", of));
 }
 
-absl::Status Check(const AmoebaNetConfig& c) {
+absl::Status CheckAmoebaNet(const AmoebaNetConfig& c) {
   PIPELAB_RETURN_IF_ERROR(CheckMultiple("layers", c.layers, kMostLayers, 3));
   PIPELAB_RETURN_IF_ERROR(CheckMultiple("filters", c.filters, kMostHidden, 16));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("classes", c.classes, kMostVocabulary));
@@ -188,8 +188,8 @@ AmoebaNetConfig SmallAmoebaNet(int64_t height, int64_t width, int64_t channels, 
 }
 
 absl::StatusOr<GroupedModel> BuildAmoebaNet(const AmoebaNetConfig& config) {
-  PIPELAB_RETURN_IF_ERROR(Check(config));
-  return Builder(config).Build();
+  PIPELAB_RETURN_IF_ERROR(CheckAmoebaNet(config));
+  return AmoebaNetBuilder(config).Build();
 }
 
 }  // namespace pipelab

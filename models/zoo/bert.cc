@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kTie[] = "embedding";
 
-absl::Status Check(const BertConfig& c) {
+absl::Status CheckBert(const BertConfig& c) {
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("layers", c.layers, kMostLayers));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("hidden", c.hidden, kMostHidden));
   PIPELAB_RETURN_IF_ERROR(CheckHeads(c.heads, c.hidden));
@@ -48,7 +48,7 @@ int AddNorm(const BertConfig& c, const std::string& name, int input, ModelGraph*
 }
 
 // Dense, head.
-void AddHead(const BertConfig& c, int input, ModelGraph* graph) {
+void AddBertHead(const BertConfig& c, int input, ModelGraph* graph) {
   DenseSizes dense;
   dense.name = "dense";
   dense.input = input;
@@ -77,7 +77,7 @@ void AddHead(const BertConfig& c, int input, ModelGraph* graph) {
 }  // namespace
 
 absl::StatusOr<ModelGraph> BuildBert(const BertConfig& c) {
-  PIPELAB_RETURN_IF_ERROR(Check(c));
+  PIPELAB_RETURN_IF_ERROR(CheckBert(c));
   ModelGraph graph;
   graph.name = "bert";
   GptEmbeddingSizes embedding;
@@ -113,7 +113,7 @@ absl::StatusOr<ModelGraph> BuildBert(const BertConfig& c) {
     close(name + "/mlp");
   }
   if (!c.post_norms) last = AddNorm(c, "norm", last, &graph);
-  AddHead(c, last, &graph);
+  AddBertHead(c, last, &graph);
   PIPELAB_RETURN_IF_ERROR(Validate(graph));
   return graph;
 }

@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-BertConfig Small() {
+BertConfig SmallBert() {
   BertConfig c;
   c.layers = 3;
   c.hidden = 24;
@@ -22,11 +22,11 @@ BertConfig Small() {
 // 12 L C^2 of matrices and 13 L C of biases and norms; tables; the norm, the dense layer, the head.
 TEST(Bert, ParameterCountsFollowTheClosedForm) {
   const int64_t l = 3, c = 24, t = 10, v = 17;
-  PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph g, BuildBert(Small()));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph g, BuildBert(SmallBert()));
   const int64_t ends = (v + t) * c + 2 * c + (c * c + c) + 2 * c + v * c + v;
   EXPECT_EQ(g.num_parameters(), 12 * l * c * c + 13 * l * c + ends);
   EXPECT_EQ(g.layers.size(), 2 * 3 + 4);
-  BertConfig wide = Small();
+  BertConfig wide = SmallBert();
   wide.feed_forward = 100;
   PIPELAB_ASSERT_OK_AND_ASSIGN(g, BuildBert(wide));
   EXPECT_EQ(g.num_parameters(), l * (4 * c * c + 2 * c * 100 + 9 * c + 100) + ends);
@@ -35,7 +35,7 @@ TEST(Bert, ParameterCountsFollowTheClosedForm) {
 // As in the paper: a norm behind the embedding and each half block, none in front; and a tied table
 // has a bias.
 TEST(Bert, NormsMayBeBehindHalfBlocks) {
-  BertConfig c = Small();
+  BertConfig c = SmallBert();
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph front, BuildBert(c));
   c.post_norms = c.tied_embeddings = true;
   c.token_types = 2;
@@ -50,7 +50,7 @@ TEST(Bert, NormsMayBeBehindHalfBlocks) {
 // Every token sees every other: all T^2 scores of a head, however many blocks.
 TEST(Bert, FlopsOfAttentionAreThoseOfTheWholeSquare) {
   for (int64_t tokens : {10, 130}) {
-    BertConfig config = Small();
+    BertConfig config = SmallBert();
     config.tokens = tokens;
     PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph g, BuildBert(config));
     const double samples = 5, t = static_cast<double>(tokens), c = 24;
@@ -63,7 +63,7 @@ TEST(Bert, FlopsOfAttentionAreThoseOfTheWholeSquare) {
 }
 
 TEST(Bert, ReadsLengthsWherePadded) {
-  BertConfig c = Small();
+  BertConfig c = SmallBert();
   PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph g, BuildBert(c));
   EXPECT_TRUE(g.layers[1].data.empty());
   c.padded = true;
@@ -79,16 +79,16 @@ TEST(Bert, BadConfigurationsNameFieldAndValue) {
   const auto expect = [](BertConfig c, const char* what) {
     EXPECT_THAT(BuildBert(c), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
   };
-  BertConfig c = Small();
+  BertConfig c = SmallBert();
   c.heads = 5;
   expect(c, "--heads=5: heads must divide --hidden=24");
-  c = Small();
+  c = SmallBert();
   c.feed_forward = -1;
   expect(c, "--feed_forward=-1: ");
-  c = Small();
+  c = SmallBert();
   c.head_norm_epsilon = 0;
   expect(c, "--head_norm_epsilon=0: must be from 1e-15 to 1");
-  c = Small();
+  c = SmallBert();
   c.dropout = 1;
   expect(c, "--dropout=1: ");
 }

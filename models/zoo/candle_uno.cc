@@ -7,7 +7,7 @@
 namespace pipelab {
 namespace {
 
-absl::Status Check(const CandleUnoConfig& c) {
+absl::Status CheckCandleUno(const CandleUnoConfig& c) {
   PIPELAB_RETURN_IF_ERROR(
       CheckModelSize("branches", static_cast<int64_t>(c.branches.size()), kMostBranches));
   PIPELAB_RETURN_IF_ERROR(CheckFeatureFields("branches", c.branches));
@@ -28,7 +28,7 @@ CandleUnoConfig PublishedCandleUno(int branches) {
 }
 
 absl::StatusOr<ModelGraph> BuildCandleUno(const CandleUnoConfig& c) {
-  PIPELAB_RETURN_IF_ERROR(Check(c));
+  PIPELAB_RETURN_IF_ERROR(CheckCandleUno(c));
   ModelGraph graph;
   graph.name = "candle_uno";
   std::vector<int> ends;

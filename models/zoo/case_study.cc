@@ -8,6 +8,7 @@
 #include "models/specs/dense_spec.h"
 #include "models/specs/gpt_embedding_spec.h"
 #include "models/specs/gpt_head_spec.h"
+#include "models/zoo/feature_branches.h"
 #include "models/zoo/size_check.h"
 #include "models/zoo/transformer_blocks.h"
 #include "tools/base/status_macros.h"
@@ -15,9 +16,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kMostBranches = 64;
-
-absl::Status Check(const CaseStudyConfig& c) {
+absl::Status CheckCaseStudy(const CaseStudyConfig& c) {
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("branches", c.branches, kMostBranches));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("repeats", c.repeats, kMostLayers));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("hidden", c.hidden, kMostHidden));
@@ -68,7 +67,7 @@ int AddBranch(const CaseStudyConfig& c, int64_t branch, ModelGraph* graph) {
 }  // namespace
 
 absl::StatusOr<ModelGraph> BuildCaseStudy(const CaseStudyConfig& c) {
-  PIPELAB_RETURN_IF_ERROR(Check(c));
+  PIPELAB_RETURN_IF_ERROR(CheckCaseStudy(c));
   ModelGraph graph;
   graph.name = "case_study";
   AddSizes join;

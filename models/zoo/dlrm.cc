@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMostRows = 1 << 30;
 
-absl::Status Check(const DlrmConfig& c) {
+absl::Status CheckDlrm(const DlrmConfig& c) {
   PIPELAB_RETURN_IF_ERROR(CheckModelSize(
       "branches", static_cast<int64_t>(c.dense.size() + c.bags.size()), kMostBranches));
   PIPELAB_RETURN_IF_ERROR(CheckFeatureFields("dense", c.dense));
@@ -46,7 +46,7 @@ DlrmConfig PublishedDlrm() {
 }
 
 absl::StatusOr<ModelGraph> BuildDlrm(const DlrmConfig& c) {
-  PIPELAB_RETURN_IF_ERROR(Check(c));
+  PIPELAB_RETURN_IF_ERROR(CheckDlrm(c));
   ModelGraph graph;
   graph.name = "dlrm";
   std::vector<int> ends;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kStddev = 0.02;
 
-absl::Status Check(const GnmtConfig& c) {
+absl::Status CheckGnmt(const GnmtConfig& c) {
   if (c.layers < 2 || c.layers > kMostLayers) {  // the first one's output is twice as wide
     return absl::InvalidArgumentError(
         absl::StrCat("--layers=", c.layers, ": must be from 2 to ", kMostLayers));
@@ -28,9 +28,9 @@ absl::Status Check(const GnmtConfig& c) {
   return CheckModelSize("vocabulary", c.vocabulary, kMostVocabulary);
 }
 
-class Builder {
+class GnmtBuilder {
  public:
-  explicit Builder(const GnmtConfig& config) : c_(config) { graph_.name = "gnmt"; }
+  explicit GnmtBuilder(const GnmtConfig& config) : c_(config) { graph_.name = "gnmt"; }
 
   ModelGraph Make() {
     const int memory = AddEncoder();
@@ -225,8 +225,8 @@ class Builder {
 }  // namespace
 
 absl::StatusOr<ModelGraph> BuildGnmt(const GnmtConfig& c) {
-  PIPELAB_RETURN_IF_ERROR(Check(c));
-  ModelGraph graph = Builder(c).Make();
+  PIPELAB_RETURN_IF_ERROR(CheckGnmt(c));
+  ModelGraph graph = GnmtBuilder(c).Make();
   PIPELAB_RETURN_IF_ERROR(Validate(graph));
   return graph;
 }

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 // An LSTM on inputs of width n: 4 h (n + h + 1). The encoder has two on h and one on 2 h, the
 // decoder one on h and the others on 2 h.
-int64_t ClosedForm(const GnmtConfig& c) {
+int64_t GnmtParameters(const GnmtConfig& c) {
   const int64_t h = c.hidden, v = c.vocabulary, l = c.layers;
   const int64_t narrow = 4 * h * (2 * h + 1), wide = 4 * h * (3 * h + 1);
   const int64_t encoder = 2 * narrow + wide + (l - 2) * narrow;
@@ -27,7 +27,7 @@ TEST(Gnmt, ParameterCountsFollowTheClosedForm) {
     GnmtConfig c;
     c.layers = layers;
     PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph g, BuildGnmt(c));
-    EXPECT_EQ(g.num_parameters(), ClosedForm(c)) << layers;
+    EXPECT_EQ(g.num_parameters(), GnmtParameters(c)) << layers;
   }
 }
 

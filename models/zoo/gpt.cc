@@ -100,7 +100,7 @@ absl::Status CheckExperts(const GptConfig& c) {
       c.layers));
 }
 
-absl::Status Check(const GptConfig& c) {
+absl::Status CheckGpt(const GptConfig& c) {
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("layers", c.layers, kMostLayers));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("hidden", c.hidden, kMostHidden));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("tokens", c.tokens, kMostTokens));
@@ -148,7 +148,7 @@ GptConfig LlamaConfig(int64_t layers, int64_t hidden, int64_t heads, int64_t fee
 }
 
 absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
-  PIPELAB_RETURN_IF_ERROR(Check(c));
+  PIPELAB_RETURN_IF_ERROR(CheckGpt(c));
   const std::string tie = c.tied_embeddings ? "embedding" : "";
   ModelGraph graph;
   graph.name = "gpt";

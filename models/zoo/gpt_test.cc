@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-GptConfig Small() {
+GptConfig SmallGpt() {
   GptConfig c;
   c.layers = 3;
   c.hidden = 24;
@@ -23,16 +23,16 @@ GptConfig Small() {
 
 // L blocks of width C, T positions, V words: 12 L C^2 of matrices, 13 L C of biases and norms, the
 // tables.
-int64_t ClosedForm(int64_t l, int64_t c, int64_t t, int64_t v, bool tied) {
+int64_t GptParameters(int64_t l, int64_t c, int64_t t, int64_t v, bool tied) {
   return 12 * l * c * c + 13 * l * c + 2 * c + t * c + (tied ? 1 : 2) * v * c;
 }
 
 TEST(Gpt, ParameterCountsFollowTheClosedForm) {
   for (bool tied : {false, true}) {
-    GptConfig c = Small();
+    GptConfig c = SmallGpt();
     c.tied_embeddings = tied;
     PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph g, BuildGpt(c));
-    EXPECT_EQ(g.num_parameters(), ClosedForm(3, 24, 10, 17, tied));
+    EXPECT_EQ(g.num_parameters(), GptParameters(3, 24, 10, 17, tied));
     EXPECT_EQ(g.layers.size(), 8);
   }
 }
@@ -62,7 +62,7 @@ TEST(Gpt, PublishedSizesAllocateNothing) {
   c.vocabulary = 51200;
   c.tied_embeddings = true;
   PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph big, BuildGpt(c));
-  EXPECT_EQ(big.num_parameters(), ClosedForm(64, 8192, 1024, 51200, true));
+  EXPECT_EQ(big.num_parameters(), GptParameters(64, 8192, 1024, 51200, true));
   EXPECT_EQ(big.num_parameters(), 51'974'258'688);
   c.layers = 12;  // GPT-2 small: 124,439,808 as everybody's framework counts it
   c.hidden = 768;
@@ -73,7 +73,7 @@ TEST(Gpt, PublishedSizesAllocateNothing) {
 }
 
 TEST(Gpt, FlopsOfABlockFollowTheClosedForm) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph g, BuildGpt(Small()));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph g, BuildGpt(SmallGpt()));
   const double samples = 5, t = 10, c = 24;
   // T = 10 fits in one block of query rows, so all T^2 scores are computed.
   const LayerCosts attention = g.layers[1].costs(5), mlp = g.layers[2].costs(5);
@@ -86,7 +86,7 @@ TEST(Gpt, FlopsOfABlockFollowTheClosedForm) {
 }
 
 TEST(Gpt, StartsAsGpt2) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph g, BuildGpt(Small()));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph g, BuildGpt(SmallGpt()));
   for (const LayerSpec& layer : g.layers) {
     for (const ParameterSpec& p : layer.parameters) {
       const std::string last = p.name.substr(p.name.rfind('/') + 1);
@@ -140,28 +140,28 @@ TEST(Gpt, BadConfigurationsNameFieldAndValue) {
   const auto expect = [](GptConfig c, const char* what) {
     EXPECT_THAT(BuildGpt(c), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
   };
-  GptConfig c = Small();
+  GptConfig c = SmallGpt();
   c.heads = 5;
   expect(c, "--heads=5: heads must divide --hidden=24");
-  c = Small();
+  c = SmallGpt();
   c.layers = 0;
   expect(c, "--layers=0: must be from 1 to 4096");
-  c = Small();
+  c = SmallGpt();
   c.hidden = -1;
   expect(c, "--hidden=-1: ");
-  c = Small();
+  c = SmallGpt();
   c.heads = 0;
   expect(c, "--heads=0: must be from 1 to 24");
-  c = Small();
+  c = SmallGpt();
   c.tokens = 0;
   expect(c, "--tokens=0: ");
-  c = Small();
+  c = SmallGpt();
   c.vocabulary = 0;
   expect(c, "--vocabulary=0: ");
-  c = Small();
+  c = SmallGpt();
   c.mlp_ratio = 0;
   expect(c, "--mlp_ratio=0: ");
-  c = Small();
+  c = SmallGpt();
   c.dropout = 1;
   expect(c, "--dropout=1: ");
   c.dropout = 0.999999999;  // 1 as a float
@@ -183,19 +183,19 @@ TEST(Gpt, BadConfigurationsNameFieldAndValue) {
   expect(c, "--experts=3: they have gates and no biases");
   c = LlamaConfig(1, 6, 2, 8, 4, 9);
   expect(c, "--rotary_base=10000: heads of 3 numbers; must be at least 0, and even heads");
-  c = Small();
+  c = SmallGpt();
   c.biases = Biases::kNone;
   expect(c, "biases: a GELU has them");
-  c = Small();
+  c = SmallGpt();
   c.kv_heads = c.heads + 1;
   expect(c, "--kv_heads=5: must divide --heads=4");
-  c = Small();
+  c = SmallGpt();
   c.head_size = -1;
   expect(c, "--head_size=-1: must be from 1 to ");
-  c = Small();
+  c = SmallGpt();
   c.layers = int64_t{1} << 40;
   expect(c, "--layers=1099511627776: ");
-  c = Small();
+  c = SmallGpt();
   c.hidden = int64_t{1} << 40;
   expect(c, "--hidden=1099511627776: ");
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMostBlocks = 15;
 
-absl::Status Check(const GraphNetworkConfig& c) {
+absl::Status CheckGraphNetwork(const GraphNetworkConfig& c) {
   const auto invalid = [](const auto&... parts) {
     return absl::InvalidArgumentError(absl::StrCat(parts...));
   };
@@ -37,7 +37,7 @@ absl::Status Check(const GraphNetworkConfig& c) {
 }  // namespace
 
 absl::StatusOr<ModelGraph> BuildGraphNetwork(const GraphNetworkConfig& c) {
-  PIPELAB_RETURN_IF_ERROR(Check(c));
+  PIPELAB_RETURN_IF_ERROR(CheckGraphNetwork(c));
   std::vector<BlockCounts> counts = c.counts;
   if (counts.empty()) counts.resize(c.layers, {1, 1, 1});
   ModelGraph graph;

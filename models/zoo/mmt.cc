@@ -12,14 +12,13 @@
 #include "models/specs/patch_embedding_spec.h"
 #include "models/specs/pool_spec.h"
 #include "models/zoo/branch_stages.h"
+#include "models/zoo/feature_branches.h"
 #include "models/zoo/size_check.h"
 #include "models/zoo/transformer_blocks.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
-
-constexpr int64_t kMostBranches = 64;
 
 absl::Status CheckModality(const MmtModality& m) {
   if (m.field.empty()) {
@@ -56,7 +55,7 @@ absl::Status CheckModalities(const MmtConfig& c) {
   return CheckModelSize("classes", c.classes, kMostVocabulary);
 }
 
-absl::Status Check(const MmtConfig& c) {
+absl::Status CheckMmt(const MmtConfig& c) {
   PIPELAB_RETURN_IF_ERROR(c.modalities.empty() ? CheckTokens(c) : CheckModalities(c));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("layers", c.layers, kMostLayers));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("hidden", c.hidden, kMostHidden));
@@ -70,9 +69,9 @@ int64_t LayersOfBranch(const MmtConfig& c) {
   return 1 + 2 * c.layers + (c.modalities.empty() ? 0 : 2);
 }
 
-class Builder {
+class MmtBuilder {
  public:
-  explicit Builder(const MmtConfig& config) : c_(config) { graph_.name = "mmt"; }
+  explicit MmtBuilder(const MmtConfig& config) : c_(config) { graph_.name = "mmt"; }
 
   absl::StatusOr<ModelGraph> Build() {
     if (c_.modalities.empty()) {
@@ -216,8 +215,8 @@ MmtConfig PublishedMmt() {
 }
 
 absl::StatusOr<ModelGraph> BuildMmt(const MmtConfig& c) {
-  PIPELAB_RETURN_IF_ERROR(Check(c));
-  return Builder(c).Build();
+  PIPELAB_RETURN_IF_ERROR(CheckMmt(c));
+  return MmtBuilder(c).Build();
 }
 
 absl::StatusOr<std::vector<int>> MmtParallelStages(const MmtConfig& c, int stages_of_branch) {

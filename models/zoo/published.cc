@@ -36,8 +36,8 @@ GptConfig Gpt(int64_t layers, int64_t hidden, int64_t heads, int64_t tokens) {
   return c;
 }
 
-void Add(std::string name, std::string source, double printed, double unit, std::string assumed,
-         const GptConfig& c, Models* models) {
+void AddPublished(std::string name, std::string source, double printed, double unit,
+                  std::string assumed, const GptConfig& c, Models* models) {
   const auto with_tokens = [c](int64_t tokens) {
     GptConfig other = c;
     other.tokens = tokens;
@@ -61,8 +61,8 @@ void AddTransformerL(Models* models) {
     c.tied_embeddings = false;
     c.output_bias = true;
     c.positions = Positions::kSinusoidal;
-    Add(absl::StrCat("transformer-l-", row.layers), "Huang et al. 2019 (GPipe), Table 1",
-        row.printed, row.unit, "", c, models);
+    AddPublished(absl::StrCat("transformer-l-", row.layers), "Huang et al. 2019 (GPipe), Table 1",
+                 row.printed, row.unit, "", c, models);
   }
 }
 
@@ -86,28 +86,28 @@ void AddTranslation(Models* models) {
 void AddGpt(Models* models) {
   const std::string breadth_first = "Lamy-Poirier 2023 (breadth-first)";
   const std::string assumed = "51200 words, tied embeddings";
-  Add("gpt-52b", breadth_first, 52e9, 1e9, assumed, Gpt(64, 8192, 64, 1024), models);
-  Add("gpt-6.6b", breadth_first, 6.6e9, 0.1e9, assumed, Gpt(32, 4096, 32, 1024), models);
-  Add("gpt-96", "BitPipe 2024", 0, 0, assumed, Gpt(96, 3072, 32, 1024), models);
+  AddPublished("gpt-52b", breadth_first, 52e9, 1e9, assumed, Gpt(64, 8192, 64, 1024), models);
+  AddPublished("gpt-6.6b", breadth_first, 6.6e9, 0.1e9, assumed, Gpt(32, 4096, 32, 1024), models);
+  AddPublished("gpt-96", "BitPipe 2024", 0, 0, assumed, Gpt(96, 3072, 32, 1024), models);
   const std::string megatron = "Narayanan et al. 2021 (Megatron-LM), Table 1";
-  Add("megatron-3.6b", megatron, 3.6e9, 0.1e9, "", Gpt(30, 3072, 32, 2048), models);
-  Add("megatron-18.4b", megatron, 18.4e9, 0.1e9, "", Gpt(40, 6144, 48, 2048), models);
-  Add("megatron-76.1b", megatron, 76.1e9, 0.1e9, "", Gpt(60, 10240, 80, 2048), models);
-  Add("megatron-310.1b", megatron, 310.1e9, 0.1e9, "", Gpt(96, 16384, 128, 2048), models);
-  Add("megatron-1008b", megatron, 1008.0e9, 0.1e9, "", Gpt(128, 25600, 160, 2048), models);
+  AddPublished("megatron-3.6b", megatron, 3.6e9, 0.1e9, "", Gpt(30, 3072, 32, 2048), models);
+  AddPublished("megatron-18.4b", megatron, 18.4e9, 0.1e9, "", Gpt(40, 6144, 48, 2048), models);
+  AddPublished("megatron-76.1b", megatron, 76.1e9, 0.1e9, "", Gpt(60, 10240, 80, 2048), models);
+  AddPublished("megatron-310.1b", megatron, 310.1e9, 0.1e9, "", Gpt(96, 16384, 128, 2048), models);
+  AddPublished("megatron-1008b", megatron, 1008.0e9, 0.1e9, "", Gpt(128, 25600, 160, 2048), models);
   const std::string terapipe = "Li et al. 2021 (TeraPipe), Table 1";
   const std::string words = "heads, 2048 tokens, 51200 words, tied embeddings";
-  Add("terapipe-1b", terapipe, 1e9, 1e9, words, Gpt(24, 2048, 16, 2048), models);
-  Add("terapipe-13b", terapipe, 13e9, 1e9, "layers, hidden, " + words, Gpt(40, 5120, 40, 2048),
-      models);
-  Add("terapipe-44b", terapipe, 44e9, 1e9, words, Gpt(96, 6144, 48, 2048), models);
-  Add("terapipe-175b", terapipe, 175e9, 1e9, words, Gpt(96, 12288, 96, 2048), models);
+  AddPublished("terapipe-1b", terapipe, 1e9, 1e9, words, Gpt(24, 2048, 16, 2048), models);
+  AddPublished("terapipe-13b", terapipe, 13e9, 1e9, "layers, hidden, " + words,
+               Gpt(40, 5120, 40, 2048), models);
+  AddPublished("terapipe-44b", terapipe, 44e9, 1e9, words, Gpt(96, 6144, 48, 2048), models);
+  AddPublished("terapipe-175b", terapipe, 175e9, 1e9, words, Gpt(96, 12288, 96, 2048), models);
 }
 
 void AddLlama(Models* models) {
   const std::string source = "Touvron et al. 2023 (LLaMA), Table 2";
   const auto add = [&](const char* name, double printed, const GptConfig& c) {
-    Add(name, source, printed, 0.1e9, "", c, models);
+    AddPublished(name, source, printed, 0.1e9, "", c, models);
   };
   add("llama-7b", 6.7e9, LlamaConfig(32, 4096, 32, 11008, 2048, 32000));
   add("llama-13b", 13.0e9, LlamaConfig(40, 5120, 40, 13824, 2048, 32000));
@@ -141,7 +141,8 @@ void AddGemma(Models* models) {
     c.head_size = 256;
     c.feed_forward_kind = FeedForwardKind::kGeGlu;
     c.tied_embeddings = true;
-    Add(name, "Gemma Team 2024, Tables 1 and 2", printed, 0.1e9, "256000 words", c, models);
+    AddPublished(name, "Gemma Team 2024, Tables 1 and 2", printed, 0.1e9, "256000 words", c,
+                 models);
   };
   add("gemma-2b", 2.5e9, 1, LlamaConfig(18, 2048, 8, 16384, 8192, 256000));
   add("gemma-7b", 8.5e9, 16, LlamaConfig(28, 3072, 16, 24576, 8192, 256000));
@@ -156,7 +157,7 @@ void AddPostNormGemmas(Models* models) {
     c.head_size = 256;
     c.feed_forward_kind = FeedForwardKind::kGeGlu;
     c.tied_embeddings = c.post_norms = true;
-    Add(name, source, printed, unit, "4096 tokens", c, models);
+    AddPublished(name, source, printed, unit, "4096 tokens", c, models);
   };
   const char* const gemma2 = "Gemma Team 2024 (Gemma 2), Tables 1 and 2";
   const std::vector<int64_t> half = {4096, 0};
@@ -176,25 +177,28 @@ void AddPostNormGemmas(Models* models) {
 // those of the weights.
 void AddLlamaBlocks(Models* models) {
   const std::string llama2 = "Touvron et al. 2023 (Llama 2), Table 1";
-  Add("llama-2-7b", llama2, 7e9, 1e9, "", LlamaConfig(32, 4096, 32, 11008, 4096, 32000), models);
-  Add("llama-2-13b", llama2, 13e9, 1e9, "", LlamaConfig(40, 5120, 40, 13824, 4096, 32000), models);
-  Add("llama-2-70b", llama2, 70e9, 1e9, "",
-      Shared(8, 10000, LlamaConfig(80, 8192, 64, 28672, 4096, 32000)), models);
+  AddPublished("llama-2-7b", llama2, 7e9, 1e9, "", LlamaConfig(32, 4096, 32, 11008, 4096, 32000),
+               models);
+  AddPublished("llama-2-13b", llama2, 13e9, 1e9, "", LlamaConfig(40, 5120, 40, 13824, 4096, 32000),
+               models);
+  AddPublished("llama-2-70b", llama2, 70e9, 1e9, "",
+               Shared(8, 10000, LlamaConfig(80, 8192, 64, 28672, 4096, 32000)), models);
   const std::string llama3 = "Grattafiori et al. 2024 (Llama 3), Table 3";
   const auto add3 = [&](const char* name, double printed, GptConfig c) {
-    Add(name, llama3, printed, 1e9, "", Shared(8, 500000, std::move(c)), models);
+    AddPublished(name, llama3, printed, 1e9, "", Shared(8, 500000, std::move(c)), models);
   };
   add3("llama-3-8b", 8e9, LlamaConfig(32, 4096, 32, 14336, 8192, 128256));
   add3("llama-3-70b", 70e9, LlamaConfig(80, 8192, 64, 28672, 8192, 128256));
   add3("llama-3-405b", 405e9, LlamaConfig(126, 16384, 128, 53248, 8192, 128256));
-  Add("mistral-7b", "Jiang et al. 2023 (Mistral 7B), Table 1", 7e9, 1e9,
-      "4096 tokens, which its window covers",
-      Windows({4096}, Shared(8, 10000, LlamaConfig(32, 4096, 32, 14336, 4096, 32000))), models);
+  AddPublished("mistral-7b", "Jiang et al. 2023 (Mistral 7B), Table 1", 7e9, 1e9,
+               "4096 tokens, which its window covers",
+               Windows({4096}, Shared(8, 10000, LlamaConfig(32, 4096, 32, 14336, 4096, 32000))),
+               models);
   const std::string qwen = "Qwen team 2024 (Qwen2.5), model cards";
   const auto add_qwen = [&](const char* name, double printed, double unit, bool tied,
                             int64_t kv_heads, GptConfig c) {
-    Add(name, qwen, printed, unit, "4096 tokens",
-        Qwen2(tied, Shared(kv_heads, 1000000, std::move(c))), models);
+    AddPublished(name, qwen, printed, unit, "4096 tokens",
+                 Qwen2(tied, Shared(kv_heads, 1000000, std::move(c))), models);
   };
   add_qwen("qwen2.5-0.5b", 0.49e9, 0.01e9, true, 2, LlamaConfig(24, 896, 14, 4864, 4096, 151936));
   add_qwen("qwen2.5-7b", 7.61e9, 0.01e9, false, 4, LlamaConfig(28, 3584, 28, 18944, 4096, 152064));
@@ -217,12 +221,14 @@ GptConfig Qwen3(bool tied, int64_t kv_heads, GptConfig c) {
 }
 
 void AddExpertModels(Models* models) {
-  Add("mixtral-8x7b", "Jiang et al. 2024 (Mixtral of Experts)", 47e9, 1e9, "4096 tokens",
-      Experts(8, 2, Shared(8, 1000000, LlamaConfig(32, 4096, 32, 14336, 4096, 32000))), models);
+  AddPublished("mixtral-8x7b", "Jiang et al. 2024 (Mixtral of Experts)", 47e9, 1e9, "4096 tokens",
+               Experts(8, 2, Shared(8, 1000000, LlamaConfig(32, 4096, 32, 14336, 4096, 32000))),
+               models);
   const std::string qwen = "Qwen team 2025 (Qwen3), model cards";
   const auto add = [&](const char* name, double printed, double unit, bool tied, int64_t kv_heads,
                        GptConfig c) {
-    Add(name, qwen, printed, unit, "4096 tokens", Qwen3(tied, kv_heads, std::move(c)), models);
+    AddPublished(name, qwen, printed, unit, "4096 tokens", Qwen3(tied, kv_heads, std::move(c)),
+                 models);
   };
   add("qwen3-0.6b", 0.6e9, 0.1e9, true, 8, LlamaConfig(28, 1024, 16, 3072, 4096, 151936));
   add("qwen3-8b", 8.2e9, 0.1e9, false, 8, LlamaConfig(36, 4096, 32, 12288, 4096, 151936));
@@ -250,17 +256,18 @@ void AddLatentModels(Models* models) {
                           Experts(256, 8, LlamaConfig(61, 7168, 128, 18432, 4096, 129280)));
   v3.experts.nodes = 8;
   v3.experts.most_nodes = 4;
-  Add("deepseek-v3", "DeepSeek-AI 2024 (DeepSeek-V3), section 4.2", 671e9, 1e9, assumed, v3,
-      models);
+  AddPublished("deepseek-v3", "DeepSeek-AI 2024 (DeepSeek-V3), section 4.2", 671e9, 1e9, assumed,
+               v3, models);
   GptConfig moonlight = DeepSeek(0, 1, 1408, 2, 2.446,
                                  Experts(64, 6, LlamaConfig(27, 2048, 16, 11264, 4096, 163840)));
   moonlight.rotary_base = 50000;
-  Add("moonlight-16b-a3b", "Liu et al. 2025 (Moonlight), model card", 16e9, 1e9, assumed, moonlight,
-      models);
+  AddPublished("moonlight-16b-a3b", "Liu et al. 2025 (Moonlight), model card", 16e9, 1e9, assumed,
+               moonlight, models);
   GptConfig kimi = DeepSeek(1536, 1, 2048, 1, 2.827,
                             Experts(384, 8, LlamaConfig(61, 7168, 64, 18432, 4096, 163840)));
   kimi.rotary_base = 50000;
-  Add("kimi-k2", "Kimi team 2025 (Kimi K2), model card", 1e12, 1e12, assumed, kimi, models);
+  AddPublished("kimi-k2", "Kimi team 2025 (Kimi K2), model card", 1e12, 1e12, assumed, kimi,
+               models);
 }
 
 void AddBert(Models* models) {
@@ -323,10 +330,11 @@ void AddSmall(Models* models) {
   gpt.heads = 4;
   gpt.tokens = 32;
   gpt.vocabulary = 96;
-  Add("gpt-small", source, 0, 0, "all sizes", gpt, models);
-  Add("llama-small", source, 0, 0, "all sizes", LlamaConfig(6, 64, 4, 172, 32, 96), models);
-  Add("mixtral-small", source, 0, 0, "all sizes", Experts(8, 2, LlamaConfig(6, 64, 4, 86, 32, 96)),
-      models);
+  AddPublished("gpt-small", source, 0, 0, "all sizes", gpt, models);
+  AddPublished("llama-small", source, 0, 0, "all sizes", LlamaConfig(6, 64, 4, 172, 32, 96),
+               models);
+  AddPublished("mixtral-small", source, 0, 0, "all sizes",
+               Experts(8, 2, LlamaConfig(6, 64, 4, 86, 32, 96)), models);
   models->push_back({"mmt-small", source, 0, 0, "all sizes", [] {
                        MmtConfig c = PublishedMmt();
                        c.layers = 2;

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kExpansion = 4;
 constexpr int64_t kMostParts = 8;
 
-absl::Status Check(const ResNetConfig& c) {
+absl::Status CheckResNet(const ResNetConfig& c) {
   const int64_t parts = static_cast<int64_t>(c.blocks.size());
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("parts", parts, kMostParts));
   for (int64_t blocks : c.blocks) {
@@ -64,7 +64,7 @@ ResNetConfig ResNet50() { return WithBlocks({3, 4, 6, 3}); }
 ResNetConfig ResNet101() { return WithBlocks({3, 4, 23, 3}); }
 
 absl::StatusOr<GroupedModel> BuildResNet(const ResNetConfig& c) {
-  PIPELAB_RETURN_IF_ERROR(Check(c));
+  PIPELAB_RETURN_IF_ERROR(CheckResNet(c));
   ImageBuilder b("resnet");
   ImageAt x = b.Conv("stem/conv", b.Data(c.height, c.image_width, c.channels),
                      ConvOf(c.width, 7, 2, /*relu=*/false));

@@ -13,7 +13,7 @@
 namespace pipelab {
 namespace {
 
-absl::Status Check(const TransformerConfig& c) {
+absl::Status CheckTransformer(const TransformerConfig& c) {
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("layers", c.layers, kMostLayers));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("hidden", c.hidden, kMostHidden));
   if (c.head_size == 0) {
@@ -39,8 +39,8 @@ TransformerSizes SizesOf(const TransformerConfig& c) {
   return sizes;
 }
 
-int AddEmbedding(const TransformerConfig& c, const char* name, const char* field, int64_t tokens,
-                 ModelGraph* graph) {
+int AddTokenEmbedding(const TransformerConfig& c, const char* name, const char* field,
+                      int64_t tokens, ModelGraph* graph) {
   GptEmbeddingSizes embedding;
   embedding.name = name;
   embedding.field = field;
@@ -62,7 +62,7 @@ int AddEncoder(const TransformerConfig& c, ModelGraph* graph) {
   sizes.residual_branches = 2 * c.layers;
   sizes.causal = false;
   sizes.key_lengths = kSourceLength;
-  int last = AddEmbedding(c, "encoder/embedding", kSource, c.source_tokens, graph);
+  int last = AddTokenEmbedding(c, "encoder/embedding", kSource, c.source_tokens, graph);
   for (int64_t i = 0; i < c.layers; ++i) {
     const std::string name = absl::StrCat("encoder/block", i);
     last = AddSelfAttention(sizes, name + "/attention", last, graph);
@@ -81,7 +81,7 @@ int AddDecoder(const TransformerConfig& c, int memory, ModelGraph* graph) {
   TransformerSizes sizes = SizesOf(c);
   sizes.tokens = c.target_tokens;
   sizes.residual_branches = 3 * c.layers;
-  int last = AddEmbedding(c, "decoder/embedding", kTokens, c.target_tokens, graph);
+  int last = AddTokenEmbedding(c, "decoder/embedding", kTokens, c.target_tokens, graph);
   for (int64_t i = 0; i < c.layers; ++i) {
     const std::string name = absl::StrCat("decoder/block", i);
     last = AddSelfAttention(sizes, name + "/attention", last, graph);
@@ -108,7 +108,7 @@ TransformerConfig TransformerLha(int64_t layers, int64_t feed_forward, int64_t h
 }
 
 absl::StatusOr<ModelGraph> BuildTransformer(const TransformerConfig& c) {
-  PIPELAB_RETURN_IF_ERROR(Check(c));
+  PIPELAB_RETURN_IF_ERROR(CheckTransformer(c));
   ModelGraph graph;
   graph.name = "transformer";
   const int memory = AddEncoder(c, &graph);

@@ -18,14 +18,14 @@ double ProjectionStddev(const TransformerSizes& s) {
   return kTransformerStddev / std::sqrt(static_cast<double>(s.residual_branches));
 }
 
-int Add(LayerSpec layer, ModelGraph* graph) {
+int Append(LayerSpec layer, ModelGraph* graph) {
   graph->layers.push_back(std::move(layer));
   return LastLayer(*graph);
 }
 
 // With what all layers of a block have.
 template <class Sizes>
-Sizes SizesOf(const TransformerSizes& s, const std::string& name, int input) {
+Sizes LayerSizes(const TransformerSizes& s, const std::string& name, int input) {
   Sizes sizes;
   sizes.name = name;
   sizes.input = input;
@@ -42,19 +42,19 @@ int Close(const TransformerSizes& s, const std::string& name, int input, ModelGr
   if (!s.post_norms) return LastLayer(*graph);
   NormSizes norm{name + "_norm", LastLayer(*graph), s.tokens, s.hidden};
   norm.kind = s.norm;
-  const int normed = Add(NormSpec(norm), graph);
-  return Add(AddSpec({name + "_sum", {input, normed}, {s.tokens, s.hidden}}), graph);
+  const int normed = Append(NormSpec(norm), graph);
+  return Append(AddSpec({name + "_sum", {input, normed}, {s.tokens, s.hidden}}), graph);
 }
 
 int AddLatentAttention(const TransformerSizes& s, const std::string& name, int input,
                        ModelGraph* graph) {
-  auto attention = SizesOf<GptLatentAttentionSizes>(s, name, input);
+  auto attention = LayerSizes<GptLatentAttentionSizes>(s, name, input);
   attention.heads = s.heads;
   attention.latent = s.latent;
   attention.rotary_base = s.rotary_base;
   attention.norm = s.norm;
   attention.key_tile = s.key_tile;
-  return Add(GptLatentAttentionSpec(attention), graph);
+  return Append(GptLatentAttentionSpec(attention), graph);
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ int AddLatentAttention(const TransformerSizes& s, const std::string& name, int i
 int AddSelfAttention(const TransformerSizes& s, const std::string& name, int input,
                      ModelGraph* graph) {
   if (s.latent.rank > 0) return AddLatentAttention(s, name, input, graph);
-  auto attention = SizesOf<GptAttentionSizes>(s, name, input);
+  auto attention = LayerSizes<GptAttentionSizes>(s, name, input);
   attention.heads = s.heads;
   attention.kv_heads = s.kv_heads;
   attention.head_size = s.head_size;
@@ -75,41 +75,41 @@ int AddSelfAttention(const TransformerSizes& s, const std::string& name, int inp
   attention.rotary_base = s.rotary_base;
   attention.biases = s.biases;
   attention.residual = !s.post_norms;
-  Add(GptAttentionSpec(attention), graph);
+  Append(GptAttentionSpec(attention), graph);
   return Close(s, name, input, graph);
 }
 
 int AddFeedForward(const TransformerSizes& s, const std::string& name, int input,
                    ModelGraph* graph) {
-  auto mlp = SizesOf<GptMlpSizes>(s, name, input);
+  auto mlp = LayerSizes<GptMlpSizes>(s, name, input);
   mlp.inner = s.feed_forward;
   mlp.kind = s.feed_forward_kind;
   mlp.exact_gelu = s.exact_gelu;
   mlp.norm = s.norm;
   mlp.biases = s.biases == Biases::kAll;
   mlp.residual = !s.post_norms;
-  Add(GptMlpSpec(mlp), graph);
+  Append(GptMlpSpec(mlp), graph);
   return Close(s, name, input, graph);
 }
 
 int AddExperts(const TransformerSizes& s, const std::string& name, int input, ModelGraph* graph) {
-  auto experts = SizesOf<GptExpertsSizes>(s, name, input);
+  auto experts = LayerSizes<GptExpertsSizes>(s, name, input);
   experts.inner = s.feed_forward;
   experts.choice = s.experts;
   experts.kind = s.feed_forward_kind;
   experts.norm = s.norm;
-  return Add(GptExpertsSpec(experts), graph);
+  return Append(GptExpertsSpec(experts), graph);
 }
 
 int AddCrossAttention(const TransformerSizes& s, const std::string& name, int input, int memory,
                       const std::string& key_lengths, ModelGraph* graph) {
-  auto cross = SizesOf<CrossAttentionSizes>(s, name, input);
+  auto cross = LayerSizes<CrossAttentionSizes>(s, name, input);
   cross.memory = memory;
   cross.memory_tokens = graph->layers[memory].output_shape[0];
   cross.heads = s.heads;
   cross.head_size = s.head_size;
   cross.key_lengths = key_lengths;
-  return Add(CrossAttentionSpec(cross), graph);
+  return Append(CrossAttentionSpec(cross), graph);
 }
 
 }  // namespace pipelab

@@ -10,7 +10,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TransformerConfig Small() {
+TransformerConfig SmallTransformer() {
   TransformerConfig c;
   c.layers = 2;
   c.hidden = 24;
@@ -24,7 +24,7 @@ TransformerConfig Small() {
 
 // Width C, inner width F, heads W wide together: an attention has 4 C W of matrices and 3 W + 3 C
 // of biases and norm, an MLP 2 C F and F + 3 C.
-int64_t ClosedForm(const TransformerConfig& t, int64_t w) {
+int64_t TransformerParameters(const TransformerConfig& t, int64_t w) {
   const int64_t c = t.hidden, f = t.feed_forward;
   const int64_t attention = 4 * c * w + 3 * w + 3 * c, mlp = 2 * c * f + f + 3 * c;
   const int64_t positions =
@@ -34,24 +34,24 @@ int64_t ClosedForm(const TransformerConfig& t, int64_t w) {
 }
 
 TEST(Transformer, ParameterCountsFollowTheClosedForm) {
-  TransformerConfig c = Small();
+  TransformerConfig c = SmallTransformer();
   PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph g, BuildTransformer(c));
-  EXPECT_EQ(g.num_parameters(), ClosedForm(c, 24));
+  EXPECT_EQ(g.num_parameters(), TransformerParameters(c, 24));
   c.shared_embedding = true;
   c.positions = Positions::kSinusoidal;
   c.head_size = 5;
   PIPELAB_ASSERT_OK_AND_ASSIGN(g, BuildTransformer(c));
-  EXPECT_EQ(g.num_parameters(), ClosedForm(c, 20));
+  EXPECT_EQ(g.num_parameters(), TransformerParameters(c, 20));
   c = TransformerLha(24, 8192, 16);
   PIPELAB_ASSERT_OK_AND_ASSIGN(g, BuildTransformer(c));
-  EXPECT_EQ(g.num_parameters(), ClosedForm(c, 1024));
+  EXPECT_EQ(g.num_parameters(), TransformerParameters(c, 1024));
   c = TransformerLha(12, 16384, 32);
   PIPELAB_ASSERT_OK_AND_ASSIGN(g, BuildTransformer(c));
-  EXPECT_EQ(g.num_parameters(), ClosedForm(c, 2048));
+  EXPECT_EQ(g.num_parameters(), TransformerParameters(c, 2048));
 }
 
 TEST(Transformer, EveryDecoderLayerReadsTheEncoder) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph g, BuildTransformer(Small()));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph g, BuildTransformer(SmallTransformer()));
   ASSERT_EQ(g.layers.size(), 1 + 2 * 2 + 1 + 1 + 3 * 2 + 1);
   EXPECT_EQ(g.layers[5].name, "encoder/norm");
   EXPECT_THAT(g.layers[6].inputs, ElementsAre());  // decoder/embedding
@@ -63,7 +63,7 @@ TEST(Transformer, EveryDecoderLayerReadsTheEncoder) {
 }
 
 TEST(Transformer, FlopsOfCrossAttentionFollowTheClosedForm) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph g, BuildTransformer(Small()));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph g, BuildTransformer(SmallTransformer()));
   const double samples = 5, s = 10, t = 7, c = 24;
   const LayerCosts cross = g.layers[8].costs(5);
   EXPECT_EQ(cross.forward.value(), samples * (4 * t * c * c + 4 * s * c * c + 4 * t * s * c));
@@ -80,16 +80,16 @@ TEST(Transformer, BadConfigurationsNameFieldAndValue) {
   const auto expect = [](TransformerConfig c, const char* what) {
     EXPECT_THAT(BuildTransformer(c), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
   };
-  TransformerConfig c = Small();
+  TransformerConfig c = SmallTransformer();
   c.heads = 5;
   expect(c, "--heads=5: heads must divide --hidden=24");
-  c = Small();
+  c = SmallTransformer();
   c.source_tokens = 0;
   expect(c, "--source_tokens=0: ");
-  c = Small();
+  c = SmallTransformer();
   c.target_tokens = 0;
   expect(c, "--target_tokens=0: ");
-  c = Small();
+  c = SmallTransformer();
   c.head_size = -1;
   expect(c, "--head_size=-1: ");
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMostLevels = 8;
 
-absl::Status Check(const UNetConfig& c) {
+absl::Status CheckUNet(const UNetConfig& c) {
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("levels", c.levels, kMostLevels));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("width", c.width, kMostHidden >> kMostLevels));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("classes", c.classes, kMostVocabulary));
@@ -34,7 +34,7 @@ ImageAt Level(const std::string& name, const ImageAt& x, int64_t width, ImageBui
 }  // namespace
 
 absl::StatusOr<GroupedModel> BuildUNet(const UNetConfig& c) {
-  PIPELAB_RETURN_IF_ERROR(Check(c));
+  PIPELAB_RETURN_IF_ERROR(CheckUNet(c));
   ImageBuilder b("unet");
   ImageAt x = b.Data(c.side, c.side, c.channels);
   std::vector<ImageAt> skips;

@@ -15,7 +15,7 @@ struct Part {
 };
 constexpr Part kParts[] = {{2, 1}, {2, 2}, {3, 4}, {3, 8}, {3, 8}};
 
-absl::Status Check(const VggConfig& c) {
+absl::Status CheckVgg(const VggConfig& c) {
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("width", c.width, kMostHidden / 8));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("dense", c.dense, kMostHidden));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("classes", c.classes, kMostVocabulary));
@@ -29,7 +29,7 @@ absl::Status Check(const VggConfig& c) {
 }  // namespace
 
 absl::StatusOr<GroupedModel> BuildVgg16(const VggConfig& c) {
-  PIPELAB_RETURN_IF_ERROR(Check(c));
+  PIPELAB_RETURN_IF_ERROR(CheckVgg(c));
   ImageBuilder b("vgg16");
   ImageAt x = b.Data(c.side, c.side, c.channels);
   for (size_t part = 0; part < 5; ++part) {

@@ -16,7 +16,7 @@
 namespace pipelab {
 namespace {
 
-absl::Status Check(const VitConfig& c) {
+absl::Status CheckVit(const VitConfig& c) {
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("layers", c.layers, kMostLayers));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("hidden", c.hidden, kMostHidden));
   PIPELAB_RETURN_IF_ERROR(CheckHeads(c.heads, c.hidden));
@@ -33,7 +33,7 @@ absl::Status Check(const VitConfig& c) {
 }
 
 // Norm, class token or mean, classifier.
-void AddHead(const VitConfig& c, int input, ModelGraph* graph) {
+void AddVitHead(const VitConfig& c, int input, ModelGraph* graph) {
   NormSizes norm;
   norm.name = "norm";
   norm.input = input;
@@ -72,7 +72,7 @@ VitConfig VitB16() {
 }
 
 absl::StatusOr<GroupedModel> BuildVit(const VitConfig& c) {
-  PIPELAB_RETURN_IF_ERROR(Check(c));
+  PIPELAB_RETURN_IF_ERROR(CheckVit(c));
   GroupedModel model;
   ModelGraph& graph = model.graph;
   graph.name = "vit";
@@ -100,7 +100,7 @@ absl::StatusOr<GroupedModel> BuildVit(const VitConfig& c) {
     last = AddFeedForward(sizes, name + "/mlp", last, &graph);
     model.group_of_layer.resize(graph.layers.size(), block + 1);
   }
-  AddHead(c, last, &graph);
+  AddVitHead(c, last, &graph);
   model.group_of_layer.resize(graph.layers.size(), static_cast<int>(c.layers) + 1);
   PIPELAB_RETURN_IF_ERROR(Validate(graph));
   return model;

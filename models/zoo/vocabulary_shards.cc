@@ -17,34 +17,35 @@ namespace pipelab {
 namespace {
 
 template <typename... Parts>
-absl::Status Invalid(const ModelGraph& graph, const Parts&... parts) {
+absl::Status InvalidModel(const ModelGraph& graph, const Parts&... parts) {
   return absl::InvalidArgumentError(
       absl::StrCat("vocabulary of model \"", graph.name, "\": ", parts...));
 }
 
-absl::Status Check(const ModelGraph& graph, int parts, int barriers) {
+absl::Status CheckShards(const ModelGraph& graph, int parts, int barriers) {
   if (barriers != 1 && barriers != 2) {
-    return Invalid(graph, "barriers=", barriers, ": must be 1 or 2");
+    return InvalidModel(graph, "barriers=", barriers, ": must be 1 or 2");
   }
   const LayerSpec &first = graph.layers.front(), &last = graph.layers.back();
   if (first.kind != kGptEmbedding || last.kind != kGptHead) {
-    return Invalid(graph, "layer \"", first.name, "\" is a ", first.kind, " and layer \"",
-                   last.name, "\" a ", last.kind, "; a ", kGptEmbedding, " and a ", kGptHead,
-                   " can be divided by words");
+    return InvalidModel(graph, "layer \"", first.name, "\" is a ", first.kind, " and layer \"",
+                        last.name, "\" a ", last.kind, "; a ", kGptEmbedding, " and a ", kGptHead,
+                        " can be divided by words");
   }
   const auto positions = static_cast<Positions>(WholeAttribute(first, "positions"));
   if (positions == Positions::kSinusoidal || first.parameters.size() > 2 ||
       first.data[0].name != kTokens) {
-    return Invalid(graph, "layer \"", first.name,
-                   "\" has sinusoidal positions, types or a field of its own; it must have tokens "
-                   "and positions that learn, or none");
+    return InvalidModel(
+        graph, "layer \"", first.name,
+        "\" has sinusoidal positions, types or a field of its own; it must have tokens "
+        "and positions that learn, or none");
   }
   if (Attribute(last, "output_bias") != 0 || last.attributes.count(kTableBias) > 0) {
-    return Invalid(graph, "layer \"", last.name, "\" has a bias; it must have a table alone");
+    return InvalidModel(graph, "layer \"", last.name, "\" has a bias; it must have a table alone");
   }
   const int64_t words = first.parameters[0].shape[0];
   if (parts >= 1 && parts <= words) return absl::OkStatus();
-  return Invalid(graph, "parts=", parts, ": must be from 1 to its ", words, " words");
+  return InvalidModel(graph, "parts=", parts, ": must be from 1 to its ", words, " words");
 }
 
 VocabularyPart PartOf(int64_t vocabulary, int parts, int k) {
@@ -61,7 +62,7 @@ int Push(LayerSpec layer, ModelGraph* graph) {
   return static_cast<int>(graph->layers.size()) - 1;
 }
 
-void AddEmbedding(const LayerSpec& whole, int parts, ModelGraph* graph) {
+void AddEmbeddingShards(const LayerSpec& whole, int parts, ModelGraph* graph) {
   AddSizes sum;
   sum.name = whole.name;
   sum.shape = whole.output_shape;
@@ -80,7 +81,7 @@ void AddEmbedding(const LayerSpec& whole, int parts, ModelGraph* graph) {
   Push(AddSpec(sum), graph);
 }
 
-void AddHead(const LayerSpec& whole, int input, int parts, int barriers, ModelGraph* graph) {
+void AddHeadShards(const LayerSpec& whole, int input, int parts, int barriers, ModelGraph* graph) {
   const ParameterSpec& table = whole.parameters.back();
   const bool padded = whole.data[0].padded, local = barriers == 1;
   const int64_t tokens = whole.input_shapes[0][0], hidden = whole.input_shapes[0][1];
@@ -130,12 +131,12 @@ std::vector<int> ShardedVocabulary::StageOfLayer(const std::vector<int>& chain) 
 
 absl::StatusOr<ShardedVocabulary> ShardVocabulary(const ModelGraph& graph, int parts,
                                                   int barriers) {
-  PIPELAB_RETURN_IF_ERROR(Check(graph, parts, barriers));
+  PIPELAB_RETURN_IF_ERROR(CheckShards(graph, parts, barriers));
   ShardedVocabulary result;
   result.parts = parts;
   result.graph.name = graph.name;
   result.graph.width = graph.width;
-  AddEmbedding(graph.layers[0], parts, &result.graph);
+  AddEmbeddingShards(graph.layers[0], parts, &result.graph);
   // Each layer between has `parts` more before it.
   for (size_t i = 1; i + 1 < graph.layers.size(); ++i) {
     LayerSpec layer = graph.layers[i];
@@ -144,7 +145,7 @@ absl::StatusOr<ShardedVocabulary> ShardVocabulary(const ModelGraph& graph, int p
     result.graph.layers.push_back(std::move(layer));
   }
   const LayerSpec& head = graph.layers.back();
-  AddHead(head, head.inputs[0] + parts, parts, barriers, &result.graph);
+  AddHeadShards(head, head.inputs[0] + parts, parts, barriers, &result.graph);
   PIPELAB_RETURN_IF_ERROR(Validate(result.graph));
   return result;
 }

@@ -15,9 +15,10 @@ struct Pass {
   double forward = 0, backward = 0, sum = 0;
 };
 
-class Figures {
+class BatchTimeReport {
  public:
-  Figures(const PlanProblem& problem, const Plan& plan) : p_(problem), stages_(plan.stages) {
+  BatchTimeReport(const PlanProblem& problem, const Plan& plan)
+      : p_(problem), stages_(plan.stages) {
     hidden_ = plan.objective == PlanObjective::kBatchTime;
   }
 
@@ -170,7 +171,7 @@ bool IsBatchTime(PlanObjective objective) {
 }
 
 absl::StatusOr<BatchTimeFigures> CheckBatchTime(const PlanProblem& problem, const Plan& plan) {
-  return Figures(problem, plan).Make();
+  return BatchTimeReport(problem, plan).Make();
 }
 
 int64_t BatchInFlight(const PlanProblem& problem, const Plan& plan, int stage) {

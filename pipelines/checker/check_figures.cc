@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace pipelab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-class Figures {
+class PlanFigures {
  public:
-  Figures(const PlanView& view, PlanReport* report) : view_(view), report_(*report) {}
+  PlanFigures(const PlanView& view, PlanReport* report) : view_(view), report_(*report) {}
 
   void Compute() {
     ComputeValue();
@@ -240,6 +237,6 @@ class Figures {
 
 }  // namespace
 
-void AddFigures(const PlanView& view, PlanReport* report) { Figures(view, report).Compute(); }
+void AddFigures(const PlanView& view, PlanReport* report) { PlanFigures(view, report).Compute(); }
 
 }  // namespace pipelab

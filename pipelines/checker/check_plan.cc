@@ -14,20 +14,18 @@
 namespace pipelab {
 namespace {
 
-constexpr double kSame = 1e-9;  // relative, of sums of doubles in another order
-
 // What the plan says of itself.
 absl::Status CheckClaims(const Plan& plan, const PlanReport& report) {
   const double scale = std::max(report.value, 1e-300);
-  if (!std::isnan(plan.value) && !(std::abs(plan.value - report.value) <= kSame * scale)) {
+  if (!std::isnan(plan.value) && !(std::abs(plan.value - report.value) <= kSumTolerance * scale)) {
     return PlanError("the plan says ", plan.value, " for its ", PlanObjectiveName(plan.objective),
                      ", which is ", report.value);
   }
-  if (plan.lower_bound > report.value * (1 + kSame)) {
+  if (plan.lower_bound > report.value * (1 + kSumTolerance)) {
     return PlanError("the plan says that its lower bound is ", plan.lower_bound, ", but it is ",
                      report.value);
   }
-  if (report.bound() > report.value * (1 + kSame)) {
+  if (report.bound() > report.value * (1 + kSumTolerance)) {
     return PlanError("the value ", report.value, " is below the bound ", report.bound());
   }
   return absl::OkStatus();

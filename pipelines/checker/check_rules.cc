@@ -11,8 +11,6 @@
 namespace pipelab {
 namespace {
 
-constexpr double kSame = 1e-9;  // relative, of sums of doubles in another order
-
 class Rules {
  public:
   explicit Rules(const PlanView& view) : view_(view) {}
@@ -179,7 +177,7 @@ class Rules {
               ? 0
               : each * view_.PartOfCopy(s) * static_cast<double>(in_flight) + fixed;
       needs_.stage_bytes.push_back(bytes);
-      if (bytes > p_.memory_bytes * (1 + kSame)) {
+      if (bytes > p_.memory_bytes * (1 + kSumTolerance)) {
         return PlanError("stage ", s, ": a device needs ", bytes, " bytes of the ", p_.memory_bytes,
                          " that it has");
       }

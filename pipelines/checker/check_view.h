@@ -15,6 +15,8 @@
 
 namespace pipelab {
 
+inline constexpr double kSumTolerance = 1e-9;  // relative, of sums of doubles in another order
+
 template <typename... Parts>
 absl::Status PlanError(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));

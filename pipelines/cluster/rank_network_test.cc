@@ -16,8 +16,8 @@
 namespace pipelab {
 namespace {
 
-ClusterLevel Level(const std::string& name, int64_t size, Sharing sharing, Nanoseconds latency,
-                   double bandwidth) {
+ClusterLevel NamedLevel(const std::string& name, int64_t size, Sharing sharing, Nanoseconds latency,
+                        double bandwidth) {
   ClusterLevel level;
   level.name = name;
   level.size = size;
@@ -29,8 +29,8 @@ ClusterLevel Level(const std::string& name, int64_t size, Sharing sharing, Nanos
 // Nodes of 8 behind a switch, 16 of them with one network card each.
 ClusterSpec Nodes() {
   ClusterSpec cluster = LoadCluster("--cluster", "dgx-a100").value();
-  cluster.levels = {Level("node", 8, Sharing::kDevice, Microseconds(2), 300e9),
-                    Level("cluster", 16, Sharing::kUnit, Microseconds(10), 80e9)};
+  cluster.levels = {NamedLevel("node", 8, Sharing::kDevice, Microseconds(2), 300e9),
+                    NamedLevel("cluster", 16, Sharing::kUnit, Microseconds(10), 80e9)};
   return cluster;
 }
 

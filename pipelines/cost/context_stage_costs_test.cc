@@ -21,12 +21,12 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int64_t kSamples = 2, kHidden = 32;
+constexpr int64_t kContextSamples = 2, kContextHidden = 32;
 
-ModelGraph Gpt(int64_t tokens) {
+ModelGraph ContextGpt(int64_t tokens) {
   GptConfig c;
   c.layers = 1;
-  c.hidden = kHidden;
+  c.hidden = kContextHidden;
   c.heads = 4;
   c.tokens = tokens;
   c.vocabulary = 40;
@@ -39,7 +39,7 @@ ModelPartition LayerByLayer(const ModelGraph& graph) {
 }
 
 // 1 us a step, a byte a nanosecond.
-StageCostOptions Options(int64_t context, int64_t tensor = 1, bool sequence = false) {
+StageCostOptions ContextOptions(int64_t context, int64_t tensor = 1, bool sequence = false) {
   StageCostOptions options;
   options.rate = FlopsPerSecond(1e9);
   const PathCost hop = {Microseconds(1), BytesPerSecond(1e9)};
@@ -47,19 +47,19 @@ StageCostOptions Options(int64_t context, int64_t tensor = 1, bool sequence = fa
   return options;
 }
 
-CostTable CostsOf(const ModelGraph& graph, const StageCostOptions& options) {
-  return *ComputeStageCosts(graph, LayerByLayer(graph), kSamples, options);
+CostTable ContextTable(const ModelGraph& graph, const StageCostOptions& options) {
+  return *ComputeStageCosts(graph, LayerByLayer(graph), kContextSamples, options);
 }
 
 // Where chunks are whole blocks of query rows, attention is divided exactly, as all else is; the
 // gather of keys and values takes C - 1 steps.
 TEST(ContextStageCosts, WorkAndActivationsAreDivided) {
   constexpr int64_t kTokens = 1024;
-  const ModelGraph graph = Gpt(kTokens);
-  const CostTable whole = CostsOf(graph, Options(1));
+  const ModelGraph graph = ContextGpt(kTokens);
+  const CostTable whole = ContextTable(graph, ContextOptions(1));
   for (const int64_t c : {2, 4, 8}) {
-    const CostTable part = CostsOf(graph, Options(c));
-    const int64_t keys = 4 * kSamples * kTokens * 2 * kHidden;
+    const CostTable part = ContextTable(graph, ContextOptions(c));
+    const int64_t keys = 4 * kContextSamples * kTokens * 2 * kContextHidden;
     const int64_t gather = (1000 + keys / c) * (c - 1);
     for (int stage = 0; stage < 4; ++stage) {
       SCOPED_TRACE(stage);
@@ -88,11 +88,11 @@ TEST(ContextStageCosts, WorkAndActivationsAreDivided) {
 // the flops are of, on every device.
 TEST(ContextStageCosts, EveryDeviceHasThePairsOfTheFlops) {
   for (const int64_t tokens : {256, 512, 720}) {
-    const ModelGraph graph = Gpt(tokens);
+    const ModelGraph graph = ContextGpt(tokens);
     for (const int64_t c : {2, 3, 4}) {
       if (tokens % (2 * c) != 0) continue;
       const Flops scores = ShareOf(graph.layers[1], 1, TokenSlice(), {1, false, c}).costs.forward -
-                           MatmulFlops(tokens / c, 4 * kHidden, kHidden);
+                           MatmulFlops(tokens / c, 4 * kContextHidden, kContextHidden);
       for (int64_t part = 0; part < c; ++part) {
         int64_t pairs = 0;
         for (const TokenSlice& chunk : ContextPart{c, part, true}.Tokens(tokens)) {
@@ -101,7 +101,7 @@ TEST(ContextStageCosts, EveryDeviceHasThePairsOfTheFlops) {
             pairs += chunk.first + block_end;
           }
         }
-        EXPECT_EQ(scores.value(), 2 * MatmulFlops(1, pairs, kHidden).value());
+        EXPECT_EQ(scores.value(), 2 * MatmulFlops(1, pairs, kContextHidden).value());
       }
     }
   }
@@ -113,7 +113,7 @@ TEST(ContextStageCosts, WindowsCountThePairsOfTheFullestDevice) {
   GptAttentionSizes sizes;
   sizes.name = "attention";
   sizes.tokens = 720;
-  sizes.hidden = kHidden;
+  sizes.hidden = kContextHidden;
   sizes.heads = 1;
   for (const int64_t window : {1, 50, 64, 300, 720}) {
     sizes.window = window;
@@ -133,8 +133,9 @@ TEST(ContextStageCosts, WindowsCountThePairsOfTheFullestDevice) {
         most = std::max(most, pairs);
       }
       const Flops scores = ShareOf(layer, 1, TokenSlice(), {1, false, c}).costs.forward -
-                           MatmulFlops(sizes.tokens / c, 4 * kHidden, kHidden);
-      EXPECT_EQ(scores.value(), 2 * MatmulFlops(1, most, kHidden).value()) << window << ", " << c;
+                           MatmulFlops(sizes.tokens / c, 4 * kContextHidden, kContextHidden);
+      EXPECT_EQ(scores.value(), 2 * MatmulFlops(1, most, kContextHidden).value())
+          << window << ", " << c;
     }
   }
 }
@@ -144,17 +145,17 @@ TEST(ContextStageCosts, WindowsCountThePairsOfTheFullestDevice) {
 // gradients 2 beside the last steps and one home.
 TEST(ContextStageCosts, HopsRunBesideTheirStepsAttention) {
   constexpr int64_t kTokens = 1024, kParts = 4, kPairs[] = {40960, 32768, 32768, 32768};
-  constexpr int64_t kSent = 4 * kSamples * kTokens / kParts * 2 * kHidden;
-  const ModelGraph graph = Gpt(kTokens);
-  const CostTable whole = CostsOf(graph, Options(1));
+  constexpr int64_t kSent = 4 * kContextSamples * kTokens / kParts * 2 * kContextHidden;
+  const ModelGraph graph = ContextGpt(kTokens);
+  const CostTable whole = ContextTable(graph, ContextOptions(1));
   for (const double bandwidth : {1e9, 12e6, 4e6, 1e5}) {
-    StageCostOptions options = Options(kParts);
+    StageCostOptions options = ContextOptions(kParts);
     options.tensor.split.exchange = ContextExchange::kRing;
     options.tensor.context_hop = {Microseconds(1), BytesPerSecond(bandwidth)};
-    const StageCost part = CostsOf(graph, options).stages[1];
+    const StageCost part = ContextTable(graph, options).stages[1];
     const double hop = 1000 + kSent * 1e9 / bandwidth;  // ns
     const auto attention = [&](int step, int products) {
-      return products * MatmulFlops(kSamples, kPairs[step], kHidden).value();
+      return products * MatmulFlops(kContextSamples, kPairs[step], kContextHidden).value();
     };
     double forward = static_cast<double>(whole.stages[1].forward.value()) / kParts;
     double backward = static_cast<double>(whole.stages[1].backward_input.value()) / kParts + hop;
@@ -169,15 +170,16 @@ TEST(ContextStageCosts, HopsRunBesideTheirStepsAttention) {
     EXPECT_NEAR(part.backward_input.value(), backward, 10) << bandwidth;
     EXPECT_EQ(part.tensor_traffic.forward, Bytes(3 * kSent));
     EXPECT_EQ(part.tensor_traffic.backward_input, Bytes(6 * kSent));
-    EXPECT_EQ(CostsOf(graph, options).stages[1].memory.kept * kParts, whole.stages[1].memory.kept);
+    EXPECT_EQ(ContextTable(graph, options).stages[1].memory.kept * kParts,
+              whole.stages[1].memory.kept);
   }
 }
 
 // Forward and backward of attention at their fullest, by hand: 16 tokens, two devices.
 TEST(ContextStageCosts, PeaksByHand) {
-  const ModelGraph graph = Gpt(16);
-  const auto layer = ShareOf(graph.layers[1], kSamples, TokenSlice(), {1, false, 2}).costs;
-  const int64_t m = kSamples * 8, mc = m * kHidden, keys = 2 * m * 2 * kHidden;
+  const ModelGraph graph = ContextGpt(16);
+  const auto layer = ShareOf(graph.layers[1], kContextSamples, TokenSlice(), {1, false, 2}).costs;
+  const int64_t m = kContextSamples * 8, mc = m * kContextHidden, keys = 2 * m * 2 * kContextHidden;
   const int64_t statistics = 2 * m, lse = m * 4, scratch = 4 * 16;
   const int64_t gathered = 3 * mc + 2 * keys;             // while they are put in order
   const int64_t attends = lse + 4 * mc + keys + scratch;  // beside them
@@ -191,10 +193,10 @@ TEST(ContextStageCosts, PeaksByHand) {
   // chunk's output that is merged, its sums and scores; backward three gradients more.
   TensorParallel split = {1, false, 4};
   split.exchange = ContextExchange::kRing;
-  const auto ring = ShareOf(Gpt(32).layers[1], kSamples, TokenSlice(), split).costs;
-  const int64_t own = m * 2 * kHidden, scores = 4 * 4;
+  const auto ring = ShareOf(ContextGpt(32).layers[1], kContextSamples, TokenSlice(), split).costs;
+  const int64_t own = m * 2 * kContextHidden, scores = 4 * 4;
   EXPECT_EQ(ring.forward_peak,
-            Bytes(4 * (statistics + lse + 4 * mc + 2 * own + 4 * kHidden + 4 * 4 + scores)));
+            Bytes(4 * (statistics + lse + 4 * mc + 2 * own + 4 * kContextHidden + 4 * 4 + scores)));
   EXPECT_EQ(ring.backward_input_peak, Bytes(4 * (4 * mc + 2 * scores + 5 * own)));
   EXPECT_EQ(ring.kept, layer.kept);
 }
@@ -204,16 +206,16 @@ TEST(ContextStageCosts, LatentAttention) {
   GptLatentAttentionSizes sizes;
   sizes.name = "attention";
   sizes.tokens = 1024;
-  sizes.hidden = kHidden;
+  sizes.hidden = kContextHidden;
   sizes.heads = 4;
   sizes.latent = {12, 8, 6, 4, 10};
   const LayerSpec layer = GptLatentAttentionSpec(sizes);
-  const Bytes keys(4 * kSamples * sizes.tokens * sizes.heads * (6 + 4 + 10));
-  const TensorShare whole = ShareOf(layer, kSamples, TokenSlice(), {});
+  const Bytes keys(4 * kContextSamples * sizes.tokens * sizes.heads * (6 + 4 + 10));
+  const TensorShare whole = ShareOf(layer, kContextSamples, TokenSlice(), {});
   for (const ContextExchange exchange : {ContextExchange::kGather, ContextExchange::kRing}) {
     TensorParallel split = {1, false, 4};
     split.exchange = exchange;
-    const TensorShare part = ShareOf(layer, kSamples, TokenSlice(), split);
+    const TensorShare part = ShareOf(layer, kContextSamples, TokenSlice(), split);
     EXPECT_EQ(part.costs.kept * 4, whole.costs.kept);
     EXPECT_NEAR(part.costs.forward.value(), whole.costs.forward.value() / 4, 1);
     EXPECT_NEAR(part.costs.backward_input.value(), whole.costs.backward_input.value() / 4, 1);
@@ -226,24 +228,26 @@ TEST(ContextStageCosts, LatentAttention) {
 // Both divisions together, with rows split by tokens too.
 TEST(ContextStageCosts, WithTensorParallelGroups) {
   constexpr int64_t kTokens = 1024;
-  const ModelGraph graph = Gpt(kTokens);
+  const ModelGraph graph = ContextGpt(kTokens);
   for (const bool sequence : {false, true}) {
-    const CostTable group = CostsOf(graph, Options(1, 2, sequence));
-    const CostTable both = CostsOf(graph, Options(2, 2, sequence));
+    const CostTable group = ContextTable(graph, ContextOptions(1, 2, sequence));
+    const CostTable both = ContextTable(graph, ContextOptions(2, 2, sequence));
     for (int stage = 0; stage < 4; ++stage) {
       EXPECT_EQ(both.stages[stage].memory.kept * 2, group.stages[stage].memory.kept);
       EXPECT_EQ(both.stages[stage].memory.state, group.stages[stage].memory.state);
       EXPECT_EQ(both.stages[stage].step, group.stages[stage].step);
     }
-    const TensorShare one = ShareOf(graph.layers[1], kSamples, TokenSlice(), {2, sequence, 1}),
-                      two = ShareOf(graph.layers[1], kSamples, TokenSlice(), {2, sequence, 2});
+    const TensorShare one =
+                          ShareOf(graph.layers[1], kContextSamples, TokenSlice(), {2, sequence, 1}),
+                      two =
+                          ShareOf(graph.layers[1], kContextSamples, TokenSlice(), {2, sequence, 2});
     ASSERT_EQ(one.forward.size(), two.forward.size());
     for (size_t i = 0; i < one.forward.size(); ++i) {
       EXPECT_EQ(two.forward[i].bytes * 2, one.forward[i].bytes);
     }
     ASSERT_EQ(two.context.forward.size(), 1);
     EXPECT_EQ(two.context.forward[0].bytes,
-              Bytes(4 * kSamples * kTokens * kHidden));  // half of k, v
+              Bytes(4 * kContextSamples * kTokens * kContextHidden));  // half of k, v
     EXPECT_TRUE(one.context.forward.empty());
   }
 }
@@ -251,13 +255,13 @@ TEST(ContextStageCosts, WithTensorParallelGroups) {
 // Predictions of published systems: their kernels' rows and kept activations are divided, too.
 TEST(ContextStageCosts, MegatronsKernels) {
   constexpr int64_t kTokens = 1024;
-  const ModelGraph graph =
-      WithMegatronActivations(WithMegatronKernels(Gpt(kTokens), AttentionKernels::kFused));
-  StageCostOptions one = Options(1), four = Options(4);
+  const ModelGraph graph = WithMegatronActivations(
+      WithMegatronKernels(ContextGpt(kTokens), AttentionImplementation::kFused));
+  StageCostOptions one = ContextOptions(1), four = ContextOptions(4);
   Machine machine = {LoadCluster("--cluster", "dgx-a100")->device, NumberType::kBf16};
   machine.device.host_launch.reset();  // the host would take longer than these few numbers
   one.machine = four.machine = machine;
-  const CostTable whole = CostsOf(graph, one), part = CostsOf(graph, four);
+  const CostTable whole = ContextTable(graph, one), part = ContextTable(graph, four);
   for (int stage = 0; stage < 4; ++stage) {
     EXPECT_EQ(part.stages[stage].memory.kept * 4, whole.stages[stage].memory.kept) << stage;
     EXPECT_LT(part.stages[stage].backward_weight, whole.stages[stage].backward_weight) << stage;
@@ -267,24 +271,26 @@ TEST(ContextStageCosts, MegatronsKernels) {
 TEST(ContextStageCosts, RefusesLayersThatNeedOtherTokens) {
   const auto message = [](const ModelGraph& graph, const StageCostOptions& options) {
     const ModelPartition all = *MakeRangePartition(graph, {0});
-    return std::string(ComputeStageCosts(graph, all, kSamples, options).status().message());
+    return std::string(ComputeStageCosts(graph, all, kContextSamples, options).status().message());
   };
   EXPECT_THAT(
-      message(WithMegatronKernels(Gpt(64)), Options(2)),
+      message(WithMegatronKernels(ContextGpt(64)), ContextOptions(2)),
       HasSubstr("--context_parallel=2: layer \"block0/attention\" (unfused_attention) cannot "
                 "be computed by devices with parts of the tokens"));
   TransformerConfig c;
   c.layers = 2;
-  c.hidden = kHidden;
+  c.hidden = kContextHidden;
   c.heads = 4;
   c.feed_forward = 80;
   c.source_tokens = c.target_tokens = 16;
   c.vocabulary = 40;
-  EXPECT_THAT(message(*BuildTransformer(c), Options(2)), HasSubstr("--context_parallel=2: layer"));
-  EXPECT_THAT(message(Gpt(16), Options(16)), HasSubstr("the nearest that does is 8"));
-  StageCostOptions slices = Options(2);
+  EXPECT_THAT(message(*BuildTransformer(c), ContextOptions(2)),
+              HasSubstr("--context_parallel=2: layer"));
+  EXPECT_THAT(message(ContextGpt(16), ContextOptions(16)), HasSubstr("the nearest that does is 8"));
+  StageCostOptions slices = ContextOptions(2);
   slices.slices = {8, 8};
-  EXPECT_THAT(message(Gpt(16), slices), HasSubstr("--context_parallel: not with token slices"));
+  EXPECT_THAT(message(ContextGpt(16), slices),
+              HasSubstr("--context_parallel: not with token slices"));
 }
 
 }  // namespace

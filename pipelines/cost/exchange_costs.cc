@@ -15,7 +15,7 @@ namespace pipelab {
 namespace {
 
 template <typename... Words>
-absl::Status Error(const Words&... words) {
+absl::Status ExchangeError(const Words&... words) {
   return absl::InvalidArgumentError(absl::StrCat("slice_exchange: ", words...));
 }
 
@@ -28,29 +28,30 @@ absl::Status CheckLayers(const ModelGraph& graph, const ModelPartition& partitio
       const LayerSpec& layer = graph.layers[i];
       if (!layer.split.context_collectives) continue;
       if (layer.attributes.count("kv_heads") == 0) {
-        return Error("layer \"", layer.name, "\": a ", layer.kind, " attends to its own slices");
+        return ExchangeError("layer \"", layer.name, "\": a ", layer.kind,
+                             " attends to its own slices");
       }
       ++counts[stage];
       if (first == nullptr) first = &layer;
       if (WholeAttribute(layer, "window") > 0) {
-        return Error("layer \"", layer.name, "\": has a window of ",
-                     WholeAttribute(layer, "window"), " tokens, and must see all");
+        return ExchangeError("layer \"", layer.name, "\": has a window of ",
+                             WholeAttribute(layer, "window"), " tokens, and must see all");
       }
       for (const char* size : {"heads", "kv_heads", "head_size"}) {
         const int64_t own = WholeAttribute(layer, size), other = WholeAttribute(*first, size);
         if (own == other) continue;
-        return Error("layer \"", layer.name, "\": ", size, " is ", own, ", and must be the ", other,
-                     " of \"", first->name, "\"");
+        return ExchangeError("layer \"", layer.name, "\": ", size, " is ", own,
+                             ", and must be the ", other, " of \"", first->name, "\"");
       }
     }
     if (counts[stage] == counts[0] && counts[stage] > 0) continue;
-    return Error("stage ", stage, " has ", counts[stage], " attention layers, stage 0 ", counts[0],
-                 ": each must have as many, and one at least; give a layout");
+    return ExchangeError("stage ", stage, " has ", counts[stage], " attention layers, stage 0 ",
+                         counts[0], ": each must have as many, and one at least; give a layout");
   }
   return absl::OkStatus();
 }
 
-std::vector<int64_t> CountsOf(const std::vector<ChunkShare>& shares) {
+std::vector<int64_t> ShareCounts(const std::vector<ChunkShare>& shares) {
   std::vector<int64_t> counts;
   counts.reserve(shares.size());
   for (const ChunkShare& share : shares) counts.push_back(share.count);
@@ -64,8 +65,8 @@ absl::Status AddExchangeCosts(const ModelGraph& graph, const ModelPartition& par
                               const Program& program, CostTable* table) {
   for (const int64_t length : options.slices) {
     if (length == options.slices[0]) continue;
-    return Error("token slices of ", absl::StrJoin(options.slices, ","),
-                 " tokens: must be equal; take a number of slices that divides the tokens");
+    return ExchangeError("token slices of ", absl::StrJoin(options.slices, ","),
+                         " tokens: must be equal; take a number of slices that divides the tokens");
   }
   PIPELAB_RETURN_IF_ERROR(CheckLayers(graph, partition));
   PIPELAB_ASSIGN_OR_RETURN(
@@ -78,7 +79,8 @@ absl::Status AddExchangeCosts(const ModelGraph& graph, const ModelPartition& par
   for (const PassExchange& pass : program.exchanges) {
     const int stage = pass.action.stage, k = pass.action.slice;
     const auto [it, added] = known.emplace(
-        std::make_tuple(stage, k, CountsOf(pass.given), CountsOf(pass.received)), known.size());
+        std::make_tuple(stage, k, ShareCounts(pass.given), ShareCounts(pass.received)),
+        known.size());
     table->exchanges.of_pass.push_back(it->second);
     if (!added) continue;
     TokenSlice slice = slices[k];

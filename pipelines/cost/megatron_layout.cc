@@ -17,7 +17,7 @@ constexpr int64_t kMostLetters = 1 << 20;
 constexpr absl::string_view kLetters = "EtmL|";
 
 template <typename... Parts>
-absl::Status Error(const Parts&... parts) {
+absl::Status LayoutError(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat("Megatron-LM's layout: ", parts...));
 }
 
@@ -28,8 +28,8 @@ absl::StatusOr<int64_t> TakeTimes(absl::string_view* rest) {
   const size_t digits = std::min(rest->find_first_not_of("0123456789"), rest->size());
   int64_t times = 0;
   if (!absl::SimpleAtoi(rest->substr(0, digits), &times) || times > kMostLetters) {
-    return Error("'*", rest->substr(0, digits), "': a number from 0 to ", kMostLetters,
-                 " must follow '*', as in t*4");
+    return LayoutError("'*", rest->substr(0, digits), "': a number from 0 to ", kMostLetters,
+                       " must follow '*', as in t*4");
   }
   rest->remove_prefix(digits);
   return times;
@@ -38,7 +38,7 @@ absl::StatusOr<int64_t> TakeTimes(absl::string_view* rest) {
 absl::Status Append(absl::string_view letters, int64_t times, std::string* text) {
   if (static_cast<int64_t>(letters.size()) * times + static_cast<int64_t>(text->size()) >
       kMostLetters) {
-    return Error("more than ", kMostLetters, " letters");
+    return LayoutError("more than ", kMostLetters, " letters");
   }
   for (int64_t i = 0; i < times; ++i) absl::StrAppend(text, letters);
   return absl::OkStatus();
@@ -53,21 +53,22 @@ absl::Status Expand(absl::string_view layout, bool in_group, std::string* text) 
     if (letter == '(') {
       const size_t close = layout.find(')');
       if (in_group || close == absl::string_view::npos) {
-        return Error(in_group ? "parentheses do not nest; write the repeated stages out"
-                              : "'(' is not closed, as in (tt|)*4");
+        return LayoutError(in_group ? "parentheses do not nest; write the repeated stages out"
+                                    : "'(' is not closed, as in (tt|)*4");
       }
       one.clear();
       PIPELAB_RETURN_IF_ERROR(Expand(layout.substr(0, close), /*in_group=*/true, &one));
       layout.remove_prefix(close + 1);
       if (layout.empty() || layout.front() != '*') {
-        return Error("a number must follow parentheses, as in (tt|)*4");
+        return LayoutError("a number must follow parentheses, as in (tt|)*4");
       }
     } else if (kLetters.find(letter) == absl::string_view::npos) {
       const char other =
           absl::ascii_isupper(letter) ? absl::ascii_tolower(letter) : absl::ascii_toupper(letter);
       const bool near = kLetters.find(other) != absl::string_view::npos;
-      return Error("'", absl::string_view(&letter, 1), "' is no layer; there are E, t, m, L and |",
-                   near ? absl::StrCat("; did you mean ", absl::string_view(&other, 1), "?") : "");
+      return LayoutError(
+          "'", absl::string_view(&letter, 1), "' is no layer; there are E, t, m, L and |",
+          near ? absl::StrCat("; did you mean ", absl::string_view(&other, 1), "?") : "");
     }
     PIPELAB_ASSIGN_OR_RETURN(const int64_t times, TakeTimes(&layout));
     PIPELAB_RETURN_IF_ERROR(Append(one, times, text));
@@ -79,14 +80,14 @@ absl::Status CheckOrder(absl::string_view letters) {
   std::string all(letters);
   all.erase(std::remove(all.begin(), all.end(), '|'), all.end());
   if (all.empty() || all.front() != 'E' || std::count(all.begin(), all.end(), 'E') != 1) {
-    return Error("E, the embedding, must be first, and once");
+    return LayoutError("E, the embedding, must be first, and once");
   }
   if (all.back() != 'L' || std::count(all.begin(), all.end(), 'L') != 1) {
-    return Error("L, the loss, must be last, and once");
+    return LayoutError("L, the loss, must be last, and once");
   }
   const size_t head = all.find('m');
   if (head != std::string::npos && all.find('t', head) != std::string::npos) {
-    return Error("t behind m: heads come after all Transformer layers");
+    return LayoutError("t behind m: heads come after all Transformer layers");
   }
   return absl::OkStatus();
 }
@@ -106,13 +107,13 @@ absl::string_view WordOf(absl::string_view name) { return name.substr(0, name.fi
 // then the loss.
 absl::StatusOr<std::vector<int>> LetterOfLayer(const ModelGraph& graph) {
   const int last = static_cast<int>(graph.layers.size()) - 1;
-  if (last < 2) return Error("a model of ", last + 1, " layers");
+  if (last < 2) return LayoutError("a model of ", last + 1, " layers");
   std::vector<int> letters = {0};
   for (int i = 1; i < last; ++i) {
     const LayerSpec& layer = graph.layers[i];
     if (layer.name.find('/') == std::string::npos || layer.inputs != std::vector<int>{i - 1}) {
-      return Error("layer ", layer.name,
-                   " is neither the embedding, a part of a Transformer layer nor the loss");
+      return LayoutError("layer ", layer.name,
+                         " is neither the embedding, a part of a Transformer layer nor the loss");
     }
     const bool same = WordOf(layer.name) == WordOf(graph.layers[i - 1].name);
     letters.push_back(letters.back() + (same ? 0 : 1));
@@ -175,17 +176,17 @@ absl::StatusOr<std::vector<int>> StageOfLayerIn(const std::vector<MegatronStage>
   std::vector<int> stage_of_letter;
   for (size_t s = 0; s < stages.size(); ++s) {
     if (stages[s].token_heads > 0) {
-      return Error("m: the model predicts one token; leave the heads for further ones out");
+      return LayoutError("m: the model predicts one token; leave the heads for further ones out");
     }
     if (stages[s].empty()) {
-      return Error("stage ", s, " is empty, and every stage here has a layer; give it a t");
+      return LayoutError("stage ", s, " is empty, and every stage here has a layer; give it a t");
     }
     const int64_t layers = stages[s].transformers + stages[s].embedding + stages[s].loss;
     stage_of_letter.insert(stage_of_letter.end(), layers, static_cast<int>(s));
   }
   if (stage_of_letter.size() != static_cast<size_t>(letters.back()) + 1) {
-    return Error(static_cast<int64_t>(stage_of_letter.size()) - 2,
-                 " Transformer layers, but the model has ", letters.back() - 1);
+    return LayoutError(static_cast<int64_t>(stage_of_letter.size()) - 2,
+                       " Transformer layers, but the model has ", letters.back() - 1);
   }
   std::vector<int> stage_of_layer;
   for (const int letter : letters) stage_of_layer.push_back(stage_of_letter[letter]);
@@ -201,7 +202,8 @@ absl::StatusOr<std::vector<MegatronStage>> MegatronStagesOf(
   for (int i = 0; i <= last; ++i) {
     const int stage = stage_of_layer[i];
     if (i > 0 && stage < stage_of_layer[i - 1]) {
-      return Error("stage ", stage, " is not a range of layers: it has ", graph.layers[i].name);
+      return LayoutError("stage ", stage, " is not a range of layers: it has ",
+                         graph.layers[i].name);
     }
     if (i == 0) {
       stages[stage].embedding = true;
@@ -210,8 +212,8 @@ absl::StatusOr<std::vector<MegatronStage>> MegatronStagesOf(
     } else if (letters[i] != letters[i - 1]) {
       ++stages[stage].transformers;
     } else if (stage != stage_of_layer[i - 1]) {
-      return Error("stages ", stage - 1, " and ", stage, " share the Transformer layer ",
-                   WordOf(graph.layers[i].name));
+      return LayoutError("stages ", stage - 1, " and ", stage, " share the Transformer layer ",
+                         WordOf(graph.layers[i].name));
     }
   }
   return stages;

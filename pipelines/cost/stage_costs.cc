@@ -42,7 +42,8 @@ Nanoseconds TimeOf(Flops flops, FlopsPerSecond rate) {
 }
 
 // Flops of all layers at the rate, what was measured, and the group's collectives.
-void Add(const StageCost::TensorTraffic& of_layer, StageCost::TensorTraffic* of_stage) {
+void AddTrafficOfLayer(const StageCost::TensorTraffic& of_layer,
+                       StageCost::TensorTraffic* of_stage) {
   of_stage->forward += of_layer.forward;
   of_stage->backward_input += of_layer.backward_input;
   of_stage->backward_weight += of_layer.backward_weight;
@@ -74,7 +75,7 @@ StageCost PlainTimes(const ModelGraph& graph, const std::vector<int>& layers, in
         beside(share.operations.backward_input, share.backward_input, share.context.backward_input);
     cost.backward_weight += beside(share.operations.backward_weight, share.backward_weight,
                                    share.context.backward_weight);
-    Add(group.TrafficOf(share, NumberType::kFp32), &cost.tensor_traffic);
+    AddTrafficOfLayer(group.TrafficOf(share, NumberType::kFp32), &cost.tensor_traffic);
   }
   cost.forward += TimeOf(forward, options.rate);
   cost.backward_input += TimeOf(backward_input, options.rate);
@@ -136,7 +137,7 @@ absl::StatusOr<StageCost> LayersOnMachine(const ModelGraph& graph, const std::ve
     cost.backward_input += times.backward_input;
     cost.backward_weight += times.backward_weight;
     cost.merged_saving += times.merged_saving;
-    Add(times.traffic, &cost.tensor_traffic);
+    AddTrafficOfLayer(times.traffic, &cost.tensor_traffic);
   }
   return cost;
 }

@@ -23,7 +23,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-ModelGraph Gpt(bool tied) {
+ModelGraph TinyGpt(bool tied) {
   GptConfig c;
   c.layers = 2;
   c.hidden = 8;
@@ -35,14 +35,14 @@ ModelGraph Gpt(bool tied) {
 }
 
 ModelPartition Ranges(const std::vector<int>& first_layers) {
-  return *MakeRangePartition(Gpt(false), first_layers);
+  return *MakeRangePartition(TinyGpt(false), first_layers);
 }
 
 TEST(StageCosts, TimesAreFlopsAtTheRate) {
   StageCostOptions options;
   options.rate = FlopsPerSecond(1e9);  // a flop a nanosecond
   PIPELAB_ASSERT_OK_AND_ASSIGN(CostTable t,
-                               ComputeStageCosts(Gpt(false), Ranges({0, 1, 3}), 3, options));
+                               ComputeStageCosts(TinyGpt(false), Ranges({0, 1, 3}), 3, options));
   ASSERT_EQ(t.stages.size(), 3);
   // The embedding multiplies nothing; m = 12 rows of 8.
   EXPECT_EQ(t.stages[0].forward.value(), 0);
@@ -59,7 +59,7 @@ TEST(StageCosts, TimesAreFlopsAtTheRate) {
 
 TEST(StageCosts, TimesAreThoseOfTheLayersOnAMachine) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "dgx-a100"));
-  const ModelGraph graph = Gpt(false);
+  const ModelGraph graph = TinyGpt(false);
   StageCostOptions options;
   options.machine = Machine{cluster.device, NumberType::kBf16};
   options.optimizer_tensors = 1;
@@ -184,10 +184,10 @@ TEST(StageCosts, ActivationsHaveTheMachinesNumbers) {
   const auto costs_with = [&](NumberType type) {
     StageCostOptions options;
     options.machine = Machine{cluster.device, type};
-    return *ComputeStageCosts(Gpt(false), Ranges({0, 2}), 2, options);
+    return *ComputeStageCosts(TinyGpt(false), Ranges({0, 2}), 2, options);
   };
   const CostTable four = costs_with(NumberType::kTf32), two = costs_with(NumberType::kBf16);
-  const CostTable plain = *ComputeStageCosts(Gpt(false), Ranges({0, 2}), 2, {});
+  const CostTable plain = *ComputeStageCosts(TinyGpt(false), Ranges({0, 2}), 2, {});
   for (int s = 0; s < 2; ++s) {
     const StageMemory &m4 = four.stages[s].memory, &m2 = two.stages[s].memory;
     EXPECT_EQ(m4.kept, m2.kept * 2);
@@ -203,7 +203,7 @@ TEST(StageCosts, ActivationsHaveTheMachinesNumbers) {
 // Attention, then MLP, whose input stays for its backward: while the first runs nothing is kept
 // yet, while the second runs what the first left, and in the end all.
 TEST(StageCosts, OfAPeakWhatIsKept) {
-  const ModelGraph graph = Gpt(false);
+  const ModelGraph graph = TinyGpt(false);
   const LayerCosts first = graph.layers[1].costs(3), second = graph.layers[2].costs(3);
   const Bytes between = first.kept + first.output, end = between + second.kept;
   const std::vector<std::pair<Bytes, Bytes>> reached = {{first.forward_peak, Bytes(0)},
@@ -223,22 +223,24 @@ TEST(StageCosts, OfAPeakWhatIsKept) {
 }
 
 TEST(StageCosts, StateCountsATieOnceButForItsGradients) {
-  const int64_t table = 10 * 8, all = Gpt(true).num_parameters();
-  EXPECT_EQ(ComputeStageMemory(Gpt(true), *MakeRangePartition(Gpt(true), {0}), 0, 1).state,
+  const int64_t table = 10 * 8, all = TinyGpt(true).num_parameters();
+  EXPECT_EQ(ComputeStageMemory(TinyGpt(true), *MakeRangePartition(TinyGpt(true), {0}), 0, 1).state,
             Bytes(4) * (4 * all + table));
   PIPELAB_ASSERT_OK_AND_ASSIGN(
-      CostTable t, ComputeStageCosts(Gpt(true), *MakeRangePartition(Gpt(true), {0, 3}), 1, {}));
+      CostTable t,
+      ComputeStageCosts(TinyGpt(true), *MakeRangePartition(TinyGpt(true), {0, 3}), 1, {}));
   EXPECT_EQ(t.stages[0].memory.state + t.stages[1].memory.state, Bytes(4) * 4 * (all + table));
-  EXPECT_EQ(ComputeStageMemory(Gpt(false), Ranges({0}), 0, 1).state, Bytes(4) * 4 * (all + table));
+  EXPECT_EQ(ComputeStageMemory(TinyGpt(false), Ranges({0}), 0, 1).state,
+            Bytes(4) * 4 * (all + table));
 }
 
 TEST(StageCosts, RefusesSizesWithoutMeaning) {
   EXPECT_THAT(
-      ComputeStageCosts(Gpt(false), Ranges({0, 2}), 0, {}),
+      ComputeStageCosts(TinyGpt(false), Ranges({0, 2}), 0, {}),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("micro-batches of 0 samples")));
   StageCostOptions options;
   options.rate = FlopsPerSecond(0);
-  EXPECT_THAT(ComputeStageCosts(Gpt(false), Ranges({0}), 1, options),
+  EXPECT_THAT(ComputeStageCosts(TinyGpt(false), Ranges({0}), 1, options),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("rate of 0")));
 }
 

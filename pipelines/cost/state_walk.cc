@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kElement = 4;  // bytes of what the optimizer keeps
 
-void Add(const StateParts& more, StateParts* sum) {
+void AddStateParts(const StateParts& more, StateParts* sum) {
   sum->weights += more.weights;
   sum->gradients += more.gradients;
   sum->optimizer += more.optimizer;
@@ -81,7 +81,7 @@ StateWalk::StateWalk(const CostTable& costs, const Program& program, int device)
       if (r > 0 && s.IsOneCopy(stage)) continue;
       Copy& copy = copies_[{r, stage}];
       copy.state = StateOfCopy(costs, program, {device, r, stage});
-      Add(copy.state.always, &now_);
+      AddStateParts(copy.state.always, &now_);
       constant_ &= copy.state.gathered + copy.state.run_gradients == Bytes(0);
     }
   }

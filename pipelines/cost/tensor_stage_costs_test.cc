@@ -17,15 +17,16 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int64_t kSamples = 2, kTokens = 16, kHidden = 32, kWords = 40, kLayers = 2;
+constexpr int64_t kTensorSamples = 2, kTensorTokens = 16, kTensorHidden = 32, kTensorWords = 40,
+                  kLayers = 2;
 
-ModelGraph Gpt(bool tied = false) {
+ModelGraph TensorGpt(bool tied = false) {
   GptConfig c;
   c.layers = kLayers;
-  c.hidden = kHidden;
+  c.hidden = kTensorHidden;
   c.heads = 4;
-  c.tokens = kTokens;
-  c.vocabulary = kWords;
+  c.tokens = kTensorTokens;
+  c.vocabulary = kTensorWords;
   c.tied_embeddings = tied;
   return *BuildGpt(c);
 }
@@ -33,12 +34,12 @@ ModelGraph Gpt(bool tied = false) {
 ModelGraph EncoderDecoder() {
   TransformerConfig c;
   c.layers = 2;
-  c.hidden = kHidden;
+  c.hidden = kTensorHidden;
   c.heads = 4;
   c.feed_forward = 80;
   c.source_tokens = 24;
-  c.target_tokens = kTokens;
-  c.vocabulary = kWords;
+  c.target_tokens = kTensorTokens;
+  c.vocabulary = kTensorWords;
   c.dropout = 0.1;
   return *BuildTransformer(c);
 }
@@ -76,14 +77,14 @@ std::vector<int64_t> Numbers(StageCost c) {
 }
 
 TEST(TensorStageCosts, AGroupOfOneChangesNothing) {
-  for (const ModelGraph& graph : {Gpt(), Gpt(/*tied=*/true), EncoderDecoder()}) {
+  for (const ModelGraph& graph : {TensorGpt(), TensorGpt(/*tied=*/true), EncoderDecoder()}) {
     for (const bool machine : {false, true}) {
       for (const bool sequence : {false, true}) {
         StageCostOptions options;
         if (machine) options.machine = A100();
-        const CostTable plain = *ComputeStageCosts(graph, InThree(graph), kSamples, options);
+        const CostTable plain = *ComputeStageCosts(graph, InThree(graph), kTensorSamples, options);
         options.tensor = Group(1, sequence);
-        const CostTable one = *ComputeStageCosts(graph, InThree(graph), kSamples, options);
+        const CostTable one = *ComputeStageCosts(graph, InThree(graph), kTensorSamples, options);
         for (size_t s = 0; s < plain.stages.size(); ++s) {
           EXPECT_EQ(Numbers(one.stages[s]), Numbers(plain.stages[s]));
         }
@@ -99,43 +100,43 @@ TEST(TensorStageCosts, AGroupOfOneChangesNothing) {
 TEST(TensorStageCosts, TimesAreTheShareAndTheSums) {
   StageCostOptions options;
   options.rate = FlopsPerSecond(1e9);
-  const ModelPartition p = *MakeRangePartition(Gpt(), {0, 1, 3});
-  const StageCost whole = ComputeStageCosts(Gpt(), p, kSamples, options)->stages[1];
-  const int64_t bytes = 4 * kSamples * kTokens * kHidden, ring = bytes * 3 / 4;
+  const ModelPartition p = *MakeRangePartition(TensorGpt(), {0, 1, 3});
+  const StageCost whole = ComputeStageCosts(TensorGpt(), p, kTensorSamples, options)->stages[1];
+  const int64_t bytes = 4 * kTensorSamples * kTensorTokens * kTensorHidden, ring = bytes * 3 / 4;
   options.tensor = Group(4, /*sequence=*/false);
-  const StageCost part = ComputeStageCosts(Gpt(), p, kSamples, options)->stages[1];
+  const StageCost part = ComputeStageCosts(TensorGpt(), p, kTensorSamples, options)->stages[1];
   EXPECT_EQ(part.forward.value(), whole.forward.value() / 4 + 2 * (6000 + 2 * ring));
   EXPECT_EQ(part.recompute, part.forward);
   EXPECT_EQ(part.backward_input.value(), whole.backward_input.value() / 4 + 2 * (6000 + 2 * ring));
   EXPECT_EQ(part.backward_weight.value(), whole.backward_weight.value() / 4);
   // Each a reduce-scatter and an all-gather of half of that; the weight gradients gather again.
   options.tensor = Group(4, /*sequence=*/true);
-  const StageCost rows = ComputeStageCosts(Gpt(), p, kSamples, options)->stages[1];
+  const StageCost rows = ComputeStageCosts(TensorGpt(), p, kTensorSamples, options)->stages[1];
   EXPECT_EQ(rows.forward, part.forward);
   EXPECT_EQ(rows.backward_input, part.backward_input);
   EXPECT_EQ(rows.backward_weight.value(), part.backward_weight.value() + 2 * (3000 + ring));
   // Norms and the biases of second products are summed once a step: 2 (2 h + h) values.
-  EXPECT_EQ(rows.step.value(), part.step.value() + 6000 + (4 * 6 * kHidden) * 6 / 4);
+  EXPECT_EQ(rows.step.value(), part.step.value() + 6000 + (4 * 6 * kTensorHidden) * 6 / 4);
 }
 
 TEST(TensorStageCosts, OnAMachineTimesAreThoseOfTheLayersParts) {
   const ClusterSpec cluster = *LoadCluster("--cluster", "dgx-a100");
-  for (const ModelGraph& graph : {Gpt(), EncoderDecoder()}) {
+  for (const ModelGraph& graph : {TensorGpt(), EncoderDecoder()}) {
     for (const int64_t degree : {2, 4}) {
       StageCostOptions options;
       options.machine = A100();
       options.tensor = {{degree, true}, RingStep(cluster, {degree, 1})};
       const ModelPartition p = InThree(graph);
-      const CostTable t = *ComputeStageCosts(graph, p, kSamples, options);
+      const CostTable t = *ComputeStageCosts(graph, p, kTensorSamples, options);
       Nanoseconds forward, weight, without;
       for (int layer : p.layers[2]) {
-        PIPELAB_ASSERT_OK_AND_ASSIGN(
-            const LayerTimes times,
-            TimesOf(graph.layers[layer], *options.machine, kSamples, TokenSlice(), options.tensor));
+        PIPELAB_ASSERT_OK_AND_ASSIGN(const LayerTimes times,
+                                     TimesOf(graph.layers[layer], *options.machine, kTensorSamples,
+                                             TokenSlice(), options.tensor));
         forward += times.forward;
         weight += times.backward_weight;
         const TensorShare share =
-            ShareOf(graph.layers[layer], kSamples, TokenSlice(), options.tensor.split);
+            ShareOf(graph.layers[layer], kTensorSamples, TokenSlice(), options.tensor.split);
         without += *RunTime(options.machine->device, NumberType::kBf16, share.operations.forward);
         // bf16: half of the bytes that the share counts; halves of an all-reduce have half its
         // call.
@@ -166,26 +167,26 @@ TEST(TensorStageCosts, ListedLayersAreDividedAsTheySay) {
   StageCostOptions options;
   for (const int64_t t : {1, 2, 4}) {
     options.tensor = Group(t, false);
-    const CostTable costs = *ComputeStageCosts(graph, one, kSamples, options);
-    const int64_t ring = 2 * (t - 1) * (1000 + kSamples * 4000 / t);
-    EXPECT_EQ(costs.stages[0].forward.value(), 100 + kSamples * 40000 / t + ring);
+    const CostTable costs = *ComputeStageCosts(graph, one, kTensorSamples, options);
+    const int64_t ring = 2 * (t - 1) * (1000 + kTensorSamples * 4000 / t);
+    EXPECT_EQ(costs.stages[0].forward.value(), 100 + kTensorSamples * 40000 / t + ring);
   }
   list.layers[0].tensor_parallel.reset();
   PIPELAB_ASSERT_OK_AND_ASSIGN(graph, MakeGraph(list, "list"));
-  EXPECT_THAT(ComputeStageCosts(graph, one, kSamples, options),
+  EXPECT_THAT(ComputeStageCosts(graph, one, kTensorSamples, options),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("layer \"block\" does not say how it splits")));
 }
 
 // Divided parameters, and a sequence-parallel device's own rows on every edge.
 TEST(TensorStageCosts, BytesOfADevice) {
-  for (const ModelGraph& graph : {Gpt(), EncoderDecoder()}) {
+  for (const ModelGraph& graph : {TensorGpt(), EncoderDecoder()}) {
     const ModelPartition p = InThree(graph);
-    const CostTable whole = *ComputeStageCosts(graph, p, kSamples, {});
+    const CostTable whole = *ComputeStageCosts(graph, p, kTensorSamples, {});
     for (const bool sequence : {false, true}) {
       StageCostOptions options;
       options.tensor = Group(4, sequence);
-      const CostTable part = *ComputeStageCosts(graph, p, kSamples, options);
+      const CostTable part = *ComputeStageCosts(graph, p, kTensorSamples, options);
       for (size_t e = 0; e < whole.edge_bytes.size(); ++e) {
         EXPECT_EQ(part.edge_bytes[e] * (sequence ? 4 : 1), whole.edge_bytes[e]);
       }
@@ -210,27 +211,30 @@ TEST(TensorStageCosts, BytesOfADevice) {
   }
   StageCostOptions options;
   options.tensor = Group(4, false);
-  const CostTable tied = *ComputeStageCosts(Gpt(true), InThree(Gpt(true)), kSamples, options);
-  EXPECT_EQ(tied.tie_bytes.at("embedding"), Bytes(4 * kWords * kHidden / 4));
+  const CostTable tied =
+      *ComputeStageCosts(TensorGpt(true), InThree(TensorGpt(true)), kTensorSamples, options);
+  EXPECT_EQ(tied.tie_bytes.at("embedding"), Bytes(4 * kTensorWords * kTensorHidden / 4));
 }
 
 TEST(TensorStageCosts, RefusesWhatCannotBeSplit) {
   StageCostOptions options;
   options.tensor = Group(3, false);
-  EXPECT_THAT(ComputeStageCosts(Gpt(), InThree(Gpt()), kSamples, options),
+  EXPECT_THAT(ComputeStageCosts(TensorGpt(), InThree(TensorGpt()), kTensorSamples, options),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("--tensor_parallel=3: must divide the 40 words")));
   options.tensor = Group(2, true);
   options.slices = {11, 5};
-  EXPECT_THAT(ComputeStageCosts(Gpt(), InThree(Gpt()), kSamples, options),
+  EXPECT_THAT(ComputeStageCosts(TensorGpt(), InThree(TensorGpt()), kTensorSamples, options),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("token slices of 11,5 tokens: with sequence parallelism 2 devices "
                                  "divide each, so they must be multiples of 2")));
   options.slices = {10, 6};
-  EXPECT_THAT(ComputeStageCosts(Gpt(), InThree(Gpt()), kSamples, options), IsOk());
+  EXPECT_THAT(ComputeStageCosts(TensorGpt(), InThree(TensorGpt()), kTensorSamples, options),
+              IsOk());
   options.tensor = Group(2, false);
   options.slices = {11, 5};
-  EXPECT_THAT(ComputeStageCosts(Gpt(), InThree(Gpt()), kSamples, options), IsOk());
+  EXPECT_THAT(ComputeStageCosts(TensorGpt(), InThree(TensorGpt()), kTensorSamples, options),
+              IsOk());
 }
 
 }  // namespace

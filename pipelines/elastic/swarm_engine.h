@@ -53,7 +53,7 @@ class SwarmEngine {
 
   const SwarmOptions& options_;
   const PeerTrace& trace_;
-  std::vector<SwarmPeer> peers_;
+  std::vector<SimulatedPeer> peers_;
   std::vector<CounterRng> noise_;  // [peer]
   std::vector<SwarmStageState> stages_;
   std::vector<SwarmTask> tasks_;

@@ -27,7 +27,7 @@ std::vector<StageLoad> SwarmEngine::Loads() const {
 
 void SwarmEngine::Join(const PeerStay& stay) {
   Observe();
-  SwarmPeer& peer = peers_[stay.peer];
+  SimulatedPeer& peer = peers_[stay.peer];
   const bool first = now_ == Nanoseconds(0);
   const bool own = first || options_.joining == JoinRule::kOwnStage;
   peer.stage = own ? stay.peer % static_cast<int>(stages_.size()) : StageToJoin(Loads());
@@ -50,7 +50,7 @@ void SwarmEngine::Download(int p, Nanoseconds begin) {
 
 void SwarmEngine::Serve(int p) {
   Observe();
-  SwarmPeer& peer = peers_[p];
+  SimulatedPeer& peer = peers_[p];
   SwarmStageState& stage = stages_[peer.stage];
   peer.serving = true;
   peer.in_free = peer.compute_free = peer.out_free = now_;
@@ -68,7 +68,7 @@ void SwarmEngine::LeaveStage(int p) {
 
 void SwarmEngine::Leave(int p) {
   Observe();
-  SwarmPeer& peer = peers_[p];
+  SimulatedPeer& peer = peers_[p];
   LeaveStage(p);
   ++peer.life;
   for (const int task : peer.tasks) AskAgain(task);
@@ -96,7 +96,7 @@ void SwarmEngine::RebalanceNow() {
   if (!move.has_value()) return;
   Observe();
   ++figures_.moves;
-  SwarmPeer& peer = peers_[move->peer];
+  SimulatedPeer& peer = peers_[move->peer];
   peer.known = stages_[move->from].router.Speed(move->peer);
   LeaveStage(move->peer);
   Nanoseconds drained = now_;

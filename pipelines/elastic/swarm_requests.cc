@@ -40,7 +40,7 @@ void SwarmEngine::Ask(int index) {
   const SwarmPass& pass = task.backward ? costs.backward : costs.forward;
   const absl::optional<int> p = stage.router.Route(ToSeconds(pass.compute));
   if (!p.has_value()) return stage.waiting.push_back(index);
-  const SwarmPeer::Service service =
+  const SimulatedPeer::Service service =
       peers_[*p].Send(now_, pass, options_.link, options_.drift, noise_[*p]);
   task.peer = *p;
   task.took = service.took;
@@ -50,7 +50,7 @@ void SwarmEngine::Ask(int index) {
 
 void SwarmEngine::TakeResult(int index) {
   const SwarmTask task = tasks_[index];
-  SwarmPeer& peer = peers_[task.peer];
+  SimulatedPeer& peer = peers_[task.peer];
   SwarmStageState& stage = stages_[task.stage];
   CHECK_EQ(peer.tasks.front(), index);
   peer.tasks.pop_front();
@@ -104,7 +104,7 @@ void SwarmEngine::BeginMicroBatches() {
 void SwarmEngine::TryAverage() {
   if (!ledger_.MayAverage()) return;
   const int64_t step = ledger_.BeginAverage();
-  for (SwarmPeer& peer : peers_) {
+  for (SimulatedPeer& peer : peers_) {
     std::vector<int64_t>& kept = peer.gradients;
     kept.erase(
         std::remove_if(kept.begin(), kept.end(), [&](int64_t m) { return ledger_.IsOf(m, step); }),

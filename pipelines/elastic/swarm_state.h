@@ -1,6 +1,6 @@
 // What a simulated swarm (swarm.h) consists of: events, requests, peers, stages.
 //
-//   const SwarmPeer::Service s = peer.Send(now, pass, link, drift, noise);
+//   const SimulatedPeer::Service s = peer.Send(now, pass, link, drift, noise);
 //   s.result;                                          // when the trainer has the result
 #ifndef PIPELAB_PIPELINES_ELASTIC_SWARM_STATE_H_
 #define PIPELAB_PIPELINES_ELASTIC_SWARM_STATE_H_
@@ -62,7 +62,7 @@ struct SwarmStageState {
   }
 };
 
-struct SwarmPeer {
+struct SimulatedPeer {
   struct Service {
     Nanoseconds took, result;
   };

@@ -22,18 +22,18 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr Bytes kMemory(100000);
+constexpr Bytes kFillMemory(100000);
 
-struct Step {
+struct FilledStep {
   Program program;
   CostTable costs;
   Trace trace;
   std::vector<DeviceGaps> gaps;
 };
 
-absl::StatusOr<Step> Simulated(const Schedule& schedule, int64_t hop, bool overlap,
-                               Sharding sharding) {
-  Step step;
+absl::StatusOr<FilledStep> SimulatedStep(const Schedule& schedule, int64_t hop, bool overlap,
+                                         Sharding sharding) {
+  FilledStep step;
   LoweringOptions options;
   options.sharding = sharding;
   PIPELAB_ASSIGN_OR_RETURN(step.program, Lower(schedule, options));
@@ -42,16 +42,16 @@ absl::StatusOr<Step> Simulated(const Schedule& schedule, int64_t hop, bool overl
   step.costs.overlap = overlap;
   for (StageCost& stage : step.costs.stages) stage.step = Nanoseconds(hop);
   PIPELAB_ASSIGN_OR_RETURN(step.trace, Simulate(step.program, step.costs));
-  PIPELAB_ASSIGN_OR_RETURN(step.gaps, FindGaps(step.program, step.costs, step.trace, kMemory));
+  PIPELAB_ASSIGN_OR_RETURN(step.gaps, FindGaps(step.program, step.costs, step.trace, kFillMemory));
   return step;
 }
 
-Step GPipe() {
-  return Simulated(*MakeSchedule("gpipe", {2, 2}), 0, true, Sharding::kReplicated).value();
+FilledStep GPipe() {
+  return SimulatedStep(*MakeSchedule("gpipe", {2, 2}), 0, true, Sharding::kReplicated).value();
 }
 
 // Two jobs, whose plans fill every gap to the nanosecond.
-std::vector<FillProblem> ProblemsOf(const Step& step) {
+std::vector<FillProblem> ProblemsOf(const FilledStep& step) {
   FillJob small, large;
   small.name = "small";
   small.pieces = {{Nanoseconds(1), Bytes(1)}};
@@ -88,7 +88,7 @@ std::vector<std::string> Training(const Trace& trace) {
 }
 
 TEST(FillPass, OfGpipe) {
-  const Step step = GPipe();
+  const FilledStep step = GPipe();
   const Program open = WithFills(step.program, step.gaps);
   ASSERT_EQ(open.fills.size(), 3u);  // gaps_test.cc has the picture
   EXPECT_EQ(CheckProgram(open), "");
@@ -105,7 +105,7 @@ TEST(FillPass, OfGpipe) {
 
 // A span of a fill says which job and pieces ran.
 TEST(FillPass, SpansHaveTheirJob) {
-  const Step step = GPipe();
+  const FilledStep step = GPipe();
   std::vector<FillProblem> problems = ProblemsOf(step);
   problems[0].jobs[0].pieces = {{Nanoseconds(350), Bytes(1)}};
   FillPlan plan;
@@ -137,9 +137,9 @@ TEST(FillPass, APlanThatFitsCostsTheTrainingNothing) {
           params.data_parallel = hop > 0 ? 2 : 1;
           const absl::StatusOr<Schedule> schedule = MakeSchedule(scheme.name, params);
           if (!schedule.ok()) continue;
-          const absl::StatusOr<Step> step =
-              Simulated(*schedule, hop, overlap,
-                        hop > 0 && m == 8 ? Sharding::kFully : Sharding::kReplicated);
+          const absl::StatusOr<FilledStep> step =
+              SimulatedStep(*schedule, hop, overlap,
+                            hop > 0 && m == 8 ? Sharding::kFully : Sharding::kReplicated);
           if (!step.ok()) continue;  // a scheme that does not shard
           SCOPED_TRACE(absl::StrCat(scheme.name, " ", m, " ", hop, " ", overlap));
           const std::vector<FillProblem> problems = ProblemsOf(*step);
@@ -154,7 +154,7 @@ TEST(FillPass, APlanThatFitsCostsTheTrainingNothing) {
           EXPECT_EQ(before.overall.bubble, after.overall.bubble);
           EXPECT_EQ(after.overall.wall.Total(), before.overall.wall.Total());
           PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<DeviceGaps> gaps,
-                                       FindGaps(planned, step->costs, trace, kMemory));
+                                       FindGaps(planned, step->costs, trace, kFillMemory));
           for (size_t d = 0; d < gaps.size(); ++d) {
             ASSERT_EQ(gaps[d].gaps.size(), step->gaps[d].gaps.size());
             EXPECT_EQ(gaps[d].idle, step->gaps[d].idle);
@@ -179,7 +179,7 @@ TEST(FillPass, APlanThatFitsCostsTheTrainingNothing) {
 
 // The last device's first fill: everything waits for it.
 TEST(FillPass, WhatIsTooLongMakesTheTrainingLateByThat) {
-  const Step step = GPipe();
+  const FilledStep step = GPipe();
   for (const int64_t over : {1, 10, 1000}) {
     for (const size_t fill : {0, 1, 2}) {
       Program late = WithFills(step.program, step.gaps);
@@ -194,7 +194,7 @@ TEST(FillPass, WhatIsTooLongMakesTheTrainingLateByThat) {
 }
 
 TEST(FillPass, EachStepOfAPlanHasItsPieces) {
-  const Step step = GPipe();
+  const FilledStep step = GPipe();
   std::vector<FillProblem> problems = ProblemsOf(step);
   for (FillProblem& problem : problems) problem.iterations = 3;
   const std::vector<FillPlan> plans = PlansOf(problems);
@@ -234,7 +234,7 @@ TEST(FillPass, AFillThatIsNotThereIsNamed) {
 
 constexpr int32_t kPlace = 5;
 
-std::vector<DeviceGaps> GapOf(int64_t length, int64_t filled = 0) {
+std::vector<DeviceGaps> GapsOfLength(int64_t length, int64_t filled = 0) {
   Gap gap;
   gap.end_ns = length;
   gap.instruction = kPlace;
@@ -246,36 +246,36 @@ std::vector<DeviceGaps> GapOf(int64_t length, int64_t filled = 0) {
 TEST(GapForecast, IsTheMedianOfTheLastSteps) {
   GapForecast forecast(3);
   for (const int64_t length : {900, 100}) {
-    forecast.Add(GapOf(length));
+    forecast.Add(GapsOfLength(length));
     EXPECT_EQ(forecast.TimeOf(0, kPlace), Nanoseconds(0));
   }
-  forecast.Add(GapOf(110));
+  forecast.Add(GapsOfLength(110));
   EXPECT_EQ(forecast.TimeOf(0, kPlace), Nanoseconds(110));
   EXPECT_EQ(forecast.TimeOf(0, kPlace + 1), Nanoseconds(0));
   EXPECT_EQ(forecast.TimeOf(1, kPlace), Nanoseconds(0));
-  for (int step = 0; step < 9; ++step) forecast.Add(GapOf(200 + step));  // steps drift
+  for (int step = 0; step < 9; ++step) forecast.Add(GapsOfLength(200 + step));  // steps drift
   EXPECT_EQ(forecast.TimeOf(0, kPlace), Nanoseconds(204));
 }
 
 TEST(GapForecast, AGapThatIsSeldomThereIsNone) {
   GapForecast forecast(1);
   for (int step = 0; step < 5; ++step) forecast.Add({DeviceGaps()});
-  forecast.Add(GapOf(100));
+  forecast.Add(GapsOfLength(100));
   EXPECT_EQ(forecast.TimeOf(0, kPlace), Nanoseconds(0));
-  for (int step = 0; step < 5; ++step) forecast.Add(GapOf(100));
+  for (int step = 0; step < 5; ++step) forecast.Add(GapsOfLength(100));
   EXPECT_EQ(forecast.TimeOf(0, kPlace), Nanoseconds(100));
 }
 
 // A job that is late makes its gap longer; the forecast must not follow it.
 TEST(GapForecast, LateJobsDoNotMakeGapsLonger) {
   GapForecast forecast(3);
-  for (int step = 0; step < 3; ++step) forecast.Add(GapOf(100));
+  for (int step = 0; step < 3; ++step) forecast.Add(GapsOfLength(100));
   for (int step = 0; step < 50; ++step) {
     const int64_t time = forecast.TimeOf(0, kPlace).value();
-    forecast.Add(GapOf(time + 30, time + 30));
+    forecast.Add(GapsOfLength(time + 30, time + 30));
   }
   EXPECT_EQ(forecast.TimeOf(0, kPlace), Nanoseconds(100));
-  for (int step = 0; step < 9; ++step) forecast.Add(GapOf(150, 60));  // it did wait
+  for (int step = 0; step < 9; ++step) forecast.Add(GapsOfLength(150, 60));  // it did wait
   EXPECT_EQ(forecast.TimeOf(0, kPlace), Nanoseconds(150));
 }
 
@@ -284,7 +284,7 @@ TEST(GapForecast, SetsTheFillsOfAProgram) {
   GapForecast forecast(1);
   size_t at = 0;
   while (program.instructions[0][at].op != OpCode::kFill) ++at;
-  std::vector<DeviceGaps> gaps = GapOf(100);
+  std::vector<DeviceGaps> gaps = GapsOfLength(100);
   gaps[0].gaps[0].instruction = static_cast<int32_t>(at);
   forecast.Add(gaps);
   forecast.SetFills(&program);

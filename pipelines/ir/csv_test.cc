@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string ErrorOf(const std::string& csv) {
+std::string CsvError(const std::string& csv) {
   return std::string(ParseCsv(csv).status().message());
 }
 
@@ -44,14 +44,14 @@ TEST(Csv, FindsReplicas) {
 }
 
 TEST(Csv, ErrorsSayWhere) {
-  EXPECT_EQ(ErrorOf(""), "the CSV has no action");
-  EXPECT_EQ(ErrorOf("0F0,UNSHARD"), "line 1, column 5: expected a stage, as in 2F5, found 'U'");
-  EXPECT_EQ(ErrorOf("0F0 0B0"), "line 1, column 5: expected a comma, found '0'");
-  EXPECT_EQ(ErrorOf("0F0\n0S@1"),
+  EXPECT_EQ(CsvError(""), "the CSV has no action");
+  EXPECT_EQ(CsvError("0F0,UNSHARD"), "line 1, column 5: expected a stage, as in 2F5, found 'U'");
+  EXPECT_EQ(CsvError("0F0 0B0"), "line 1, column 5: expected a comma, found '0'");
+  EXPECT_EQ(CsvError("0F0\n0S@1"),
             "line 2, column 1: 0S@1: a cell has a stage, F, B, I, W or R, and a micro-batch");
-  EXPECT_EQ(ErrorOf("0F0,0B0\n0F0"),
+  EXPECT_EQ(CsvError("0F0,0B0\n0F0"),
             "device 1, position 0: 0F0, but stage 0 of micro-batch 0 is on device 0 too");
-  EXPECT_THAT(ErrorOf("0F2000000000,0B0"),
+  EXPECT_THAT(CsvError("0F2000000000,0B0"),
               HasSubstr("micro-batches up to 2000000000 need at least"));
   Schedule groups = ChainOf(1, {"0F0 0B0"});
   groups.num_slices = 2;
@@ -106,18 +106,18 @@ TEST(Csv, ReadsWhatPyTorchLowers) {
 }
 
 TEST(Csv, ErrorsInWhatPyTorchLowersSayWhere) {
-  EXPECT_EQ(ErrorOf("0F0,0SEND_F,0B0"),
+  EXPECT_EQ(CsvError("0F0,0SEND_F,0B0"),
             "line 1, column 12: expected a micro-batch, as in 2SEND_F5, found ','");
-  EXPECT_EQ(ErrorOf("0F0,0UNSHARD0"), "line 1, column 13: expected a comma, found '0'");
-  EXPECT_EQ(ErrorOf("0F0\n0GATHER"),
+  EXPECT_EQ(CsvError("0F0,0UNSHARD0"), "line 1, column 13: expected a comma, found '0'");
+  EXPECT_EQ(CsvError("0F0\n0GATHER"),
             "line 2, column 2: expected one of F, B, I, W, R, S, O, L after the stage, found 'G'");
-  EXPECT_EQ(ErrorOf("0F0,(0B0;0F1)OVERLAP_F_B"), "line 1, column 6: OVERLAP_F_B begins with an F");
-  EXPECT_EQ(ErrorOf("0F0,(0F1;0W0)OVERLAP_F_B"),
+  EXPECT_EQ(CsvError("0F0,(0B0;0F1)OVERLAP_F_B"), "line 1, column 6: OVERLAP_F_B begins with an F");
+  EXPECT_EQ(CsvError("0F0,(0F1;0W0)OVERLAP_F_B"),
             "line 1, column 10: OVERLAP_F_B ends with a B or an I");
-  EXPECT_EQ(ErrorOf("(0F1,0B0)OVERLAP_F_B"), "line 1, column 5: expected ';', found ','");
-  EXPECT_EQ(ErrorOf("(0F1;0B0)"), "line 1, column 9: expected ')OVERLAP_F_B', found ')'");
-  EXPECT_EQ(ErrorOf("0UNSHARD,0RECV_F0"), "the CSV has no action");
-  EXPECT_EQ(ErrorOf("0F0,0O0,0L0,0B0"),
+  EXPECT_EQ(CsvError("(0F1,0B0)OVERLAP_F_B"), "line 1, column 5: expected ';', found ','");
+  EXPECT_EQ(CsvError("(0F1;0B0)"), "line 1, column 9: expected ')OVERLAP_F_B', found ')'");
+  EXPECT_EQ(CsvError("0UNSHARD,0RECV_F0"), "the CSV has no action");
+  EXPECT_EQ(CsvError("0F0,0O0,0L0,0B0"),
             "line 1, column 5: 0O0: a cell has a stage, F, B, I, W or R, and a micro-batch");
 }
 

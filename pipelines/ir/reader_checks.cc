@@ -20,7 +20,7 @@ void CheckOneLine(const absl::Status& status) {
 }
 
 // Counts the schedule; whether it is valid.
-bool Judge(const Schedule& s, Readings* readings) {
+bool IsValid(const Schedule& s, Readings* readings) {
   ++readings->read;
   const absl::Status valid = Validate(s);
   CHECK_EQ(Lower(s, {}).ok(), valid.ok()) << valid;
@@ -32,7 +32,7 @@ bool Judge(const Schedule& s, Readings* readings) {
 void CheckText(absl::string_view input, Readings* readings) {
   const absl::StatusOr<Schedule> s = ParseSchedule(input);
   if (!s.ok()) return CheckOneLine(s.status());
-  Judge(*s, readings);
+  IsValid(*s, readings);
   const std::string canonical = ToText(*s);
   const absl::StatusOr<Schedule> again = ParseSchedule(canonical);
   CHECK(again.ok()) << again.status();
@@ -42,7 +42,7 @@ void CheckText(absl::string_view input, Readings* readings) {
 void CheckCsv(absl::string_view input, Readings* readings) {
   const absl::StatusOr<Schedule> s = ParseCsv(input);
   if (!s.ok()) return CheckOneLine(s.status());
-  if (!Judge(*s, readings)) return;
+  if (!IsValid(*s, readings)) return;
   const absl::StatusOr<std::string> canonical = ToCsv(*s);
   CHECK(canonical.ok()) << canonical.status();
   const absl::StatusOr<Schedule> again = ParseCsv(*canonical);
@@ -61,7 +61,7 @@ void CheckJson(absl::string_view input, Readings* readings) {
   }
   const absl::StatusOr<Schedule> s = ScheduleFromJson(input, "fuzz");
   if (!s.ok()) return CheckOneLine(s.status());
-  if (!Judge(*s, readings)) return;
+  if (!IsValid(*s, readings)) return;
   const std::string canonical = ToJson(*s);
   const absl::StatusOr<Schedule> again = ScheduleFromJson(canonical, "again");
   CHECK(again.ok()) << again.status();

@@ -31,10 +31,10 @@ constexpr const char* kKeys[] = {"scheme",
                                  "prepares",
                                  "replay",
                                  "carried"};
-constexpr ActionKind kKinds[] = {ActionKind::kForward,       ActionKind::kBackward,
-                                 ActionKind::kBackwardInput, ActionKind::kBackwardWeight,
-                                 ActionKind::kRecompute,     ActionKind::kStep,
-                                 ActionKind::kOffload,       ActionKind::kReload};
+constexpr ActionKind kJsonKinds[] = {ActionKind::kForward,       ActionKind::kBackward,
+                                     ActionKind::kBackwardInput, ActionKind::kBackwardWeight,
+                                     ActionKind::kRecompute,     ActionKind::kStep,
+                                     ActionKind::kOffload,       ActionKind::kReload};
 
 }  // namespace
 
@@ -124,10 +124,10 @@ absl::Status ScheduleJsonReader::ReadAction(const json& value, const std::string
     return Error(where, ": is ", Brief(value), "; it must be [\"F\", stage, micro_batch, replica]");
   }
   Action a;
-  const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds), [&](ActionKind k) {
+  const auto kind = std::find_if(std::begin(kJsonKinds), std::end(kJsonKinds), [&](ActionKind k) {
     return value[0] == std::string(1, KindLetter(k));
   });
-  if (kind == std::end(kKinds)) {
+  if (kind == std::end(kJsonKinds)) {
     return Error(where, ": is ", Brief(value), "; its kind must be F, B, I, W, R, S, O or L");
   }
   a.kind = *kind;

@@ -31,14 +31,14 @@ constexpr char kJson[] = R"({
 }
 )";
 
-std::string With(const std::string& from, const std::string& to) {
+std::string JsonWith(const std::string& from, const std::string& to) {
   std::string text = kJson;
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return text.replace(at, from.size(), to);
 }
 
-std::string ErrorOf(const std::string& text) {
+std::string JsonError(const std::string& text) {
   return std::string(ScheduleFromJson(text, "a.json").status().message());
 }
 
@@ -99,7 +99,7 @@ TEST(ScheduleJson, ReadsMicroBatchesOfStages) {
   EXPECT_EQ(s.micro_batches_of_stage, (std::vector<int32_t>{2, 1}));
   EXPECT_EQ(s.placement.groups, (std::vector<std::vector<std::vector<int>>>{{{0}, {1}}}));
   const auto error = [&](const std::string& fields) {
-    return ErrorOf("{" + fields + ", " + order);
+    return JsonError("{" + fields + ", " + order);
   };
   EXPECT_EQ(
       error(R"("stage_micro_batches": [2])"),
@@ -126,34 +126,36 @@ TEST(ScheduleJson, TakesAPlacementOfAnyShape) {
 }
 
 TEST(ScheduleJson, ErrorsNameTheField) {
-  EXPECT_THAT(ErrorOf("{"), HasSubstr("a.json:1:2: not JSON: "));
-  EXPECT_EQ(ErrorOf("[]"), "a.json: a schedule is an object, not []");
-  EXPECT_EQ(ErrorOf("{}"), "a.json: field 'order': missing; it must be one list per device");
-  EXPECT_EQ(ErrorOf(With("\"chunks\"", "\"chunk\"")),
+  EXPECT_THAT(JsonError("{"), HasSubstr("a.json:1:2: not JSON: "));
+  EXPECT_EQ(JsonError("[]"), "a.json: a schedule is an object, not []");
+  EXPECT_EQ(JsonError("{}"), "a.json: field 'order': missing; it must be one list per device");
+  EXPECT_EQ(JsonError(JsonWith("\"chunks\"", "\"chunk\"")),
             "a.json: field 'chunk': unknown; known are scheme, devices, micro_batches, chunks, "
             "order, stage_to_device, edges, slices, stage_micro_batches, "
             "eager_reductions, forward_only, weights_travel, weight_group, merges_passes, "
             "prepares, replay, "
             "carried");
   // One line, whatever the key (found by fuzzing).
-  EXPECT_THAT(ErrorOf(With("\"chunks\"", "\"chu\\nks\"")), HasSubstr("field 'chu\\nks': unknown"));
-  EXPECT_EQ(ErrorOf(With("\"devices\": 2", "\"devices\": 3")),
+  EXPECT_THAT(JsonError(JsonWith("\"chunks\"", "\"chu\\nks\"")),
+              HasSubstr("field 'chu\\nks': unknown"));
+  EXPECT_EQ(JsonError(JsonWith("\"devices\": 2", "\"devices\": 3")),
             "a.json: field 'devices': is 3, but 'order' has 2 lists; it must have one per device");
-  EXPECT_EQ(ErrorOf(With("\"devices\": 2", "\"devices\": \"two\"")),
+  EXPECT_EQ(JsonError(JsonWith("\"devices\": 2", "\"devices\": \"two\"")),
             "a.json: field 'devices': is \"two\"; it must be a whole number from 0 to 32767");
-  EXPECT_EQ(ErrorOf(With("\"micro_batches\": 1", "\"micro_batches\": 2000000000")),
+  EXPECT_EQ(JsonError(JsonWith("\"micro_batches\": 1", "\"micro_batches\": 2000000000")),
             "a.json: field 'micro_batches': is 2000000000, but 'order' has 5 actions");
-  EXPECT_EQ(ErrorOf(With("[\"F\", 1", "[\"X\", 1")),
+  EXPECT_EQ(JsonError(JsonWith("[\"F\", 1", "[\"X\", 1")),
             "a.json: order[1][0]: is [\"X\",1,0,0]; its kind must be F, B, I, W, R, S, O or L");
-  EXPECT_EQ(ErrorOf(With("[\"F\", 1, 0, 0]", "[\"F\", 1]")),
+  EXPECT_EQ(JsonError(JsonWith("[\"F\", 1, 0, 0]", "[\"F\", 1]")),
             "a.json: order[1][0]: is [\"F\",1]; it must be [\"F\", stage, micro_batch, replica]");
-  EXPECT_EQ(ErrorOf(With("\"F\", 1", "\"F\", -1")),
+  EXPECT_EQ(JsonError(JsonWith("\"F\", 1", "\"F\", -1")),
             "a.json: order[1][0]: its stage: is -1; it must be a whole number from 0 to 32767");
-  EXPECT_EQ(ErrorOf(With("\"F\", 1, 0, 0", "\"F\", 1, 0, 1")),
+  EXPECT_EQ(JsonError(JsonWith("\"F\", 1, 0, 0", "\"F\", 1, 0, 1")),
             "a.json: device 1, position 0: 1F0 is of replica 1, but micro-batch 0 is of replica 0 "
             "before; number micro-batches over all replicas");
-  EXPECT_THAT(ErrorOf(With("[[0, 1]]", "[]")), HasSubstr("field 'stage_to_device': is []"));
-  EXPECT_THAT(ErrorOf(With("[[0, 1]]", "[[0, 1], [0]]")), HasSubstr("stage_to_device[1]: is [0]"));
+  EXPECT_THAT(JsonError(JsonWith("[[0, 1]]", "[]")), HasSubstr("field 'stage_to_device': is []"));
+  EXPECT_THAT(JsonError(JsonWith("[[0, 1]]", "[[0, 1], [0]]")),
+              HasSubstr("stage_to_device[1]: is [0]"));
 }
 
 // What is well formed and wrong is left to the validator, which says where.
@@ -162,13 +164,13 @@ TEST(ScheduleJson, LeavesMeaningToTheValidator) {
     const absl::StatusOr<Schedule> s = ScheduleFromJson(text, "x");
     return std::string(s.ok() ? Validate(*s).message() : s.status().message());
   };
-  EXPECT_EQ(verdict(With("[[0, 1]]", "[[0, 0]]")),
+  EXPECT_EQ(verdict(JsonWith("[[0, 1]]", "[[0, 0]]")),
             "device 1, position 0: 1F0 is placed on device 0 (replica 0)");
-  EXPECT_EQ(verdict(With("[[0, 1]]", "[[0, 7]]")),
+  EXPECT_EQ(verdict(JsonWith("[[0, 1]]", "[[0, 7]]")),
             "replica 0, stage 1: device 7 does not exist; there are 2 devices");
-  EXPECT_EQ(verdict(With("\"micro_batches\": 1", "\"micro_batches\": 2")),
+  EXPECT_EQ(verdict(JsonWith("\"micro_batches\": 1", "\"micro_batches\": 2")),
             "device 0, position 2: 0F1 is missing; the list ends here");
-  EXPECT_EQ(verdict(With("[\"F\", 1, 0, 0]", "[\"F\", 5, 0, 0]")),
+  EXPECT_EQ(verdict(JsonWith("[\"F\", 1, 0, 0]", "[\"F\", 5, 0, 0]")),
             "device 1, position 0: 5F0: stage 5 does not exist; there are 2 stages");
 }
 

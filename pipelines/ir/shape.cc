@@ -14,46 +14,49 @@ constexpr int kMaxInt16 = std::numeric_limits<int16_t>::max();
 constexpr int kMaxReplicas = 256;  // Instruction::replica
 
 template <typename... Parts>
-absl::Status Invalid(const Parts&... parts) {
+absl::Status InvalidShape(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
 absl::Status CheckGraph(const StageGraph& graph) {
   const int stages = graph.num_stages();
   if (stages < 1 || stages > kMaxInt16) {
-    return Invalid("a schedule has 1 to ", kMaxInt16, " stages, not ", stages);
+    return InvalidShape("a schedule has 1 to ", kMaxInt16, " stages, not ", stages);
   }
   for (const StageGraph::Edge& e : graph.edges) {
     if (e.from < 0 || e.from >= stages || e.to < 0 || e.to >= stages) {
-      return Invalid("edge ", e.from, "-", e.to, " leaves the ", stages, " stages");
+      return InvalidShape("edge ", e.from, "-", e.to, " leaves the ", stages, " stages");
     }
   }
   // The lists are a second form of `edges`: one order of edges, so that text and tensors agree.
   const StageGraph expected = StageGraph::FromEdges(stages, graph.edges);
   if (graph.in_edges != expected.in_edges || graph.out_edges != expected.out_edges) {
-    return Invalid("the stage graph's edge lists do not fit its edges (use StageGraph::FromEdges)");
+    return InvalidShape(
+        "the stage graph's edge lists do not fit its edges (use StageGraph::FromEdges)");
   }
   const std::vector<int> sorted = graph.TopologicalOrder();
   if (static_cast<int>(sorted.size()) < stages) {
     std::vector<char> found(stages, 0);
     for (int s : sorted) found[s] = 1;
     const auto on_cycle = std::find(found.begin(), found.end(), 0) - found.begin();
-    return Invalid("the stage graph has a cycle, at or before stage ", on_cycle,
-                   graph.HasLags() ? "; a late gradient breaks none: outputs are never late" : "");
+    return InvalidShape(
+        "the stage graph has a cycle, at or before stage ", on_cycle,
+        graph.HasLags() ? "; a late gradient breaks none: outputs are never late" : "");
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckGroup(const std::vector<int>& group, int replica, int stage, int devices) {
-  if (group.empty()) return Invalid("replica ", replica, ", stage ", stage, ": it has no device");
+  if (group.empty())
+    return InvalidShape("replica ", replica, ", stage ", stage, ": it has no device");
   for (size_t i = 0; i < group.size(); ++i) {
     if (group[i] < 0 || group[i] >= devices) {
-      return Invalid("replica ", replica, ", stage ", stage, ": device ", group[i],
-                     " does not exist; there are ", devices, " devices");
+      return InvalidShape("replica ", replica, ", stage ", stage, ": device ", group[i],
+                          " does not exist; there are ", devices, " devices");
     }
     if (std::count(group.begin(), group.end(), group[i]) > 1) {
-      return Invalid("replica ", replica, ", stage ", stage, ": device ", group[i],
-                     " is in its group twice");
+      return InvalidShape("replica ", replica, ", stage ", stage, ": device ", group[i],
+                          " is in its group twice");
     }
   }
   return absl::OkStatus();
@@ -63,38 +66,40 @@ absl::Status CheckPlacement(const Schedule& s) {
   const Placement& p = s.placement;
   const int devices = p.num_devices;
   if (devices < 1 || devices > kMaxInt16) {
-    return Invalid("a schedule has 1 to ", kMaxInt16, " devices, not ", devices);
+    return InvalidShape("a schedule has 1 to ", kMaxInt16, " devices, not ", devices);
   }
   if (static_cast<int>(s.order.size()) != devices) {
-    return Invalid("the order has ", s.order.size(), " device lists for ", devices, " devices");
+    return InvalidShape("the order has ", s.order.size(), " device lists for ", devices,
+                        " devices");
   }
   if (p.num_replicas() < 1 || p.num_replicas() > kMaxReplicas) {
-    return Invalid("a schedule has 1 to ", kMaxReplicas, " replicas, not ", p.num_replicas());
+    return InvalidShape("a schedule has 1 to ", kMaxReplicas, " replicas, not ", p.num_replicas());
   }
   for (int r = 0; r < p.num_replicas(); ++r) {
     if (static_cast<int>(p.groups[r].size()) != s.num_stages()) {
-      return Invalid("replica ", r, " places ", p.groups[r].size(), " stages of ", s.num_stages());
+      return InvalidShape("replica ", r, " places ", p.groups[r].size(), " stages of ",
+                          s.num_stages());
     }
     for (int stage = 0; stage < s.num_stages(); ++stage) {
       PIPELAB_RETURN_IF_ERROR(CheckGroup(p.groups[r][stage], r, stage, devices));
     }
   }
   if (s.num_micro_batches < 1) {
-    return Invalid("a schedule has at least 1 micro-batch, not ", s.num_micro_batches);
+    return InvalidShape("a schedule has at least 1 micro-batch, not ", s.num_micro_batches);
   }
   if (static_cast<int64_t>(p.replica_of_micro_batch.size()) != s.num_micro_batches) {
-    return Invalid(p.replica_of_micro_batch.size(), " micro-batches have a replica, of ",
-                   s.num_micro_batches);
+    return InvalidShape(p.replica_of_micro_batch.size(), " micro-batches have a replica, of ",
+                        s.num_micro_batches);
   }
   for (int m = 0; m < s.num_micro_batches; ++m) {
     const int r = p.replica_of_micro_batch[m];
     if (r < 0 || r >= p.num_replicas()) {
-      return Invalid("micro-batch ", m, ": replica ", r, " does not exist; there are ",
-                     p.num_replicas());
+      return InvalidShape("micro-batch ", m, ": replica ", r, " does not exist; there are ",
+                          p.num_replicas());
     }
   }
   if (s.num_slices < 1 || s.num_slices > kMaxInt16) {
-    return Invalid("a micro-batch has 1 to ", kMaxInt16, " slices, not ", s.num_slices);
+    return InvalidShape("a micro-batch has 1 to ", kMaxInt16, " slices, not ", s.num_slices);
   }
   return absl::OkStatus();
 }
@@ -105,28 +110,30 @@ absl::Status CheckMicroBatches(const Schedule& s) {
   const std::vector<int32_t>& counts = s.micro_batches_of_stage;
   if (counts.empty()) return absl::OkStatus();
   if (static_cast<int>(counts.size()) != s.num_stages()) {
-    return Invalid(counts.size(), " stages have a number of micro-batches, of ", s.num_stages());
+    return InvalidShape(counts.size(), " stages have a number of micro-batches, of ",
+                        s.num_stages());
   }
   for (int stage = 0; stage < s.num_stages(); ++stage) {
     if (s.replay > 0 && counts[stage] >= 1 && counts[stage] <= s.num_micro_batches) continue;
     if (s.replay > 0) {
-      return Invalid("stage ", stage, " runs ", counts[stage], " passes; it must be 1 to ",
-                     s.num_micro_batches, ", the schedule's micro-batches");
+      return InvalidShape("stage ", stage, " runs ", counts[stage], " passes; it must be 1 to ",
+                          s.num_micro_batches, ", the schedule's micro-batches");
     }
     if (counts[stage] < 1 || s.num_micro_batches % counts[stage] != 0) {
-      return Invalid("stage ", stage, " runs ", counts[stage],
-                     " micro-batches, which must divide the schedule's ", s.num_micro_batches);
+      return InvalidShape("stage ", stage, " runs ", counts[stage],
+                          " micro-batches, which must divide the schedule's ", s.num_micro_batches);
     }
   }
   if (*std::max_element(counts.begin(), counts.end()) != s.num_micro_batches) {
-    return Invalid("no stage runs all of the schedule's ", s.num_micro_batches, " micro-batches");
+    return InvalidShape("no stage runs all of the schedule's ", s.num_micro_batches,
+                        " micro-batches");
   }
   if (s.replay > 0) return absl::OkStatus();
   for (const StageGraph::Edge& e : s.stages.edges) {
     const int32_t from = counts[e.from], to = counts[e.to];
     if (from % to != 0 && to % from != 0) {
-      return Invalid("edge ", e.from, "-", e.to, ": its stages run ", from, " and ", to,
-                     " micro-batches; one number must divide the other");
+      return InvalidShape("edge ", e.from, "-", e.to, ": its stages run ", from, " and ", to,
+                          " micro-batches; one number must divide the other");
     }
   }
   const std::vector<int>& replica = s.placement.replica_of_micro_batch;
@@ -134,8 +141,9 @@ absl::Status CheckMicroBatches(const Schedule& s) {
     const int size = s.MicroBatchSize(stage);
     for (int m = 0; m < s.num_micro_batches; ++m) {
       if (replica[m] == replica[m / size * size]) continue;
-      return Invalid("stage ", stage, ", micro-batch ", m / size, ": it has samples of replicas ",
-                     replica[m / size * size], " and ", replica[m]);
+      return InvalidShape("stage ", stage, ", micro-batch ", m / size,
+                          ": it has samples of replicas ", replica[m / size * size], " and ",
+                          replica[m]);
     }
   }
   return absl::OkStatus();
@@ -144,15 +152,15 @@ absl::Status CheckMicroBatches(const Schedule& s) {
 // The slices of a micro-batch share what a forward keeps.
 absl::Status CheckForwardOnly(const Schedule& s) {
   if (!s.forward_only || s.num_slices == 1) return absl::OkStatus();
-  return Invalid("a schedule of forwards alone has whole micro-batches, not ", s.num_slices,
-                 " slices");
+  return InvalidShape("a schedule of forwards alone has whole micro-batches, not ", s.num_slices,
+                      " slices");
 }
 
 // A late gradient is kept whole on one device until it is taken.
 absl::Status CheckLags(const Schedule& s) {
   for (const StageGraph::Edge& e : s.stages.edges) {
     const auto invalid = [&](const auto&... parts) {
-      return Invalid("edge ", e.from, "-", e.to, ": ", parts...);
+      return InvalidShape("edge ", e.from, "-", e.to, ": ", parts...);
     };
     if (e.lag == 0 || e.lag == StageGraph::kNoGradient) continue;
     if (e.lag < 0 || e.lag > s.num_micro_batches) {
@@ -176,40 +184,40 @@ absl::Status CheckCarried(const Schedule& s) {
                                     [](const StageGraph::Edge& e) { return e.carries; });
   const bool any = carries != s.stages.edges.end();
   if (!any && s.carried.empty()) return absl::OkStatus();
-  if (!any) return Invalid("micro-batches take what is carried, and no edge carries");
+  if (!any) return InvalidShape("micro-batches take what is carried, and no edge carries");
   for (const StageGraph::Edge& e : s.stages.edges) {
     const bool alone = s.forward_only || (e.carries && s.Prepares(e.to));
     if ((e.carries && !alone) || s.num_slices > 1 || !s.micro_batches_of_stage.empty()) {
-      return Invalid("edge ", carries->from, "-", carries->to,
-                     " carries: it is for forwards alone, of whole micro-batches of one size");
+      return InvalidShape("edge ", carries->from, "-", carries->to,
+                          " carries: it is for forwards alone, of whole micro-batches of one size");
     }
     if (e.carries && s.GroupSize(e.from) != s.GroupSize(e.to)) {
-      return Invalid("edges carry between stages of as many devices");
+      return InvalidShape("edges carry between stages of as many devices");
     }
   }
   if (s.forward_only) {
-    if (s.placement.num_replicas() > 1) return Invalid("edges carry within one replica");
+    if (s.placement.num_replicas() > 1) return InvalidShape("edges carry within one replica");
     for (int stage = 0; stage < s.num_stages(); ++stage) {
-      if (s.GroupSize(stage) > 1) return Invalid("edges carry between stages of one device");
+      if (s.GroupSize(stage) > 1) return InvalidShape("edges carry between stages of one device");
     }
   }
   if (static_cast<int64_t>(s.carried.size()) != s.num_micro_batches) {
-    return Invalid(s.carried.size(), " micro-batches say what is carried to them, of ",
-                   s.num_micro_batches);
+    return InvalidShape(s.carried.size(), " micro-batches say what is carried to them, of ",
+                        s.num_micro_batches);
   }
   std::vector<char> taken(s.num_micro_batches, 0);
   for (int m = 0; m < s.num_micro_batches; ++m) {
     const int32_t source = s.carried[m];
     if (source == -1) continue;
     if (source < 0 || source >= m) {
-      return Invalid("micro-batch ", m, " takes what micro-batch ", source,
-                     " made; it must be an earlier one");
+      return InvalidShape("micro-batch ", m, " takes what micro-batch ", source,
+                          " made; it must be an earlier one");
     }
-    if (taken[source]++ > 0) return Invalid("two micro-batches take what ", source, " made");
+    if (taken[source]++ > 0) return InvalidShape("two micro-batches take what ", source, " made");
     const std::vector<int>& replica = s.placement.replica_of_micro_batch;
     if (replica[source] != replica[m]) {
-      return Invalid("micro-batch ", m, " of replica ", replica[m], " takes what ", source,
-                     " made, of replica ", replica[source]);
+      return InvalidShape("micro-batch ", m, " of replica ", replica[m], " takes what ", source,
+                          " made, of replica ", replica[source]);
     }
   }
   return absl::OkStatus();
@@ -219,26 +227,29 @@ absl::Status CheckCarried(const Schedule& s) {
 absl::Status CheckPrepares(const Schedule& s) {
   if (s.prepares.empty()) return absl::OkStatus();
   if (static_cast<int>(s.prepares.size()) != s.num_stages()) {
-    return Invalid(s.prepares.size(), " stages say whether they prepare, of ", s.num_stages());
+    return InvalidShape(s.prepares.size(), " stages say whether they prepare, of ", s.num_stages());
   }
   if (s.forward_only || s.replay > 0 || s.num_slices > 1 || !s.micro_batches_of_stage.empty()) {
-    return Invalid("stages that prepare are for training, with whole micro-batches of one size");
+    return InvalidShape(
+        "stages that prepare are for training, with whole micro-batches of one size");
   }
   for (const StageGraph::Edge& e : s.stages.edges) {
     if (s.Prepares(e.to) && !s.Prepares(e.from) && !e.carries) {
-      return Invalid("edge ", e.from, "-", e.to,
-                     ": a stage that prepares takes outputs of a trained",
-                     " one of an earlier micro-batch alone");
+      return InvalidShape("edge ", e.from, "-", e.to,
+                          ": a stage that prepares takes outputs of a trained",
+                          " one of an earlier micro-batch alone");
     }
     const bool prepares = s.Prepares(e.from) || s.Prepares(e.to);
     if (!prepares || e.lag == StageGraph::kNoGradient) continue;
-    return Invalid("edge ", e.from, "-", e.to, " of a stage that prepares must bring no gradient");
+    return InvalidShape("edge ", e.from, "-", e.to,
+                        " of a stage that prepares must bring no gradient");
   }
   for (int stage = 0; stage < s.num_stages(); ++stage) {
     for (const auto& groups : s.placement.groups) {
       if (s.Prepares(stage) || groups[stage] == s.placement.groups[0][stage]) continue;
-      return Invalid("stage ", stage, " is trained for all replicas and must have the same devices",
-                     " in each");
+      return InvalidShape("stage ", stage,
+                          " is trained for all replicas and must have the same devices",
+                          " in each");
     }
   }
   return absl::OkStatus();
@@ -248,27 +259,27 @@ absl::Status CheckPrepares(const Schedule& s) {
 absl::Status CheckReplay(const Schedule& s) {
   if (s.replay == 0) return absl::OkStatus();
   if (s.replay < 0 || s.replay > s.num_micro_batches) {
-    return Invalid("a replay of the last ", s.replay, " outputs; it must be 1 to ",
-                   s.num_micro_batches, ", the micro-batches of a step");
+    return InvalidShape("a replay of the last ", s.replay, " outputs; it must be 1 to ",
+                        s.num_micro_batches, ", the micro-batches of a step");
   }
   if (s.forward_only || s.num_slices > 1 || s.placement.num_replicas() > 1) {
-    return Invalid("replay is for training with whole micro-batches and one replica");
+    return InvalidShape("replay is for training with whole micro-batches and one replica");
   }
   const auto& groups = s.placement.groups[0];
   for (int stage = 0; stage < s.num_stages(); ++stage) {
-    if (groups[stage].size() > 1) return Invalid("replay needs stages of one device");
+    if (groups[stage].size() > 1) return InvalidShape("replay needs stages of one device");
     for (int in : s.stages.in_edges[stage]) {
       const StageGraph::Edge& e = s.stages.edges[in];
       const int from = s.stages.edges[s.stages.in_edges[stage][0]].from;
       if (e.from != from) {
-        return Invalid("replay: stage ", stage, " reads stages ", from, " and ", e.from,
-                       ", whose samples would differ");
+        return InvalidShape("replay: stage ", stage, " reads stages ", from, " and ", e.from,
+                            ", whose samples would differ");
       }
       if (e.lag != StageGraph::kNoGradient) {
-        return Invalid("replay: edge ", e.from, "-", e.to, " must bring no gradient");
+        return InvalidShape("replay: edge ", e.from, "-", e.to, " must bring no gradient");
       }
       if (groups[e.from] == groups[stage]) {
-        return Invalid("replay: stages ", e.from, " and ", stage, " must be on two devices");
+        return InvalidShape("replay: stages ", e.from, " and ", stage, " must be on two devices");
       }
     }
   }

@@ -18,7 +18,7 @@ bool IsBackward(const Action& a) {
   return a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
 }
 
-struct Pass {
+struct PassPlace {
   int device = 0;
   int32_t position = 0;
 };
@@ -54,11 +54,11 @@ absl::StatusOr<std::vector<Seat>> SeatsOf(const Schedule& s) {
 }
 
 // Passes that may be under way at a time, in the order of devices.
-using Slots = std::vector<std::vector<Pass>>;
+using Slots = std::vector<std::vector<PassPlace>>;
 
 Slots SlotsOf(const Schedule& s, const std::vector<Seat>& seats, int every) {
   // Class and member of the devices, direction, number.
-  std::map<std::tuple<int, int, bool, int>, std::vector<Pass>> slots;
+  std::map<std::tuple<int, int, bool, int>, std::vector<PassPlace>> slots;
   for (int d = 0; d < s.num_devices(); ++d) {
     const int line = seats[d].place / every;
     int forwards = 0, backwards = 0;
@@ -76,10 +76,10 @@ Slots SlotsOf(const Schedule& s, const std::vector<Seat>& seats, int every) {
   return all;
 }
 
-void AddExchanges(const Schedule& s, const std::vector<Pass>& slot, int32_t number,
-                  SliceExchangePlan* plan) {
+void AddSlotExchanges(const Schedule& s, const std::vector<PassPlace>& slot, int32_t number,
+                      SliceExchangePlan* plan) {
   std::vector<int> chunks;
-  for (const Pass& p : slot) chunks.push_back(s.order[p.device][p.position].slice);
+  for (const PassPlace& p : slot) chunks.push_back(s.order[p.device][p.position].slice);
   const std::vector<std::vector<int>> moved = SpreadChunks(chunks);
   std::vector<PassExchange> exchanges(slot.size());
   for (size_t giver = 0; giver < slot.size(); ++giver) {
@@ -87,7 +87,7 @@ void AddExchanges(const Schedule& s, const std::vector<Pass>& slot, int32_t numb
     for (size_t helper = 0; helper < slot.size(); ++helper) {
       const int count = moved[giver][helper];
       if (count == 0) continue;
-      const auto share = [&](const Pass& other) {
+      const auto share = [&](const PassPlace& other) {
         return ChunkShare{static_cast<int16_t>(other.device), static_cast<int16_t>(first),
                           static_cast<int16_t>(count)};
       };
@@ -98,7 +98,7 @@ void AddExchanges(const Schedule& s, const std::vector<Pass>& slot, int32_t numb
   }
   for (size_t i = 0; i < slot.size(); ++i) {
     if (exchanges[i].given.empty() && exchanges[i].received.empty()) continue;
-    const Pass& p = slot[i];
+    const PassPlace& p = slot[i];
     plan->of_action[p.device][p.position] = static_cast<int32_t>(plan->passes.size());
     exchanges[i].action = s.order[p.device][p.position];
     exchanges[i].slot = number;
@@ -210,8 +210,8 @@ absl::StatusOr<SliceExchangePlan> PlanSliceExchange(const Schedule& s) {
     plan.every = every;
     for (const std::vector<Action>& list : s.order) plan.of_action.emplace_back(list.size(), -1);
     int32_t number = 0;
-    for (const std::vector<Pass>& slot : SlotsOf(s, seats, every)) {
-      AddExchanges(s, slot, number++, &plan);
+    for (const std::vector<PassPlace>& slot : SlotsOf(s, seats, every)) {
+      AddSlotExchanges(s, slot, number++, &plan);
     }
     if (plan.passes.empty()) continue;
     if (SlotWalk(s, plan).ComesToAnEnd()) return plan;

@@ -14,7 +14,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kMaxInt16 = std::numeric_limits<int16_t>::max();
+constexpr int64_t kMaxField = std::numeric_limits<int16_t>::max();
 
 void AppendEdges(const StageGraph& graph, std::string* out) {
   absl::StrAppend(out, "edges");
@@ -54,10 +54,10 @@ class Parser {
 
   absl::StatusOr<Schedule> Parse() {
     PIPELAB_RETURN_IF_ERROR(Name());
-    PIPELAB_ASSIGN_OR_RETURN(devices_, Field("devices", std::min(kMaxInt16, limit_)));
+    PIPELAB_ASSIGN_OR_RETURN(devices_, Field("devices", std::min(kMaxField, limit_)));
     PIPELAB_ASSIGN_OR_RETURN(micro_batches_, Field("micro_batches", limit_));
-    PIPELAB_ASSIGN_OR_RETURN(slices_, Field("slices", std::min(kMaxInt16, limit_)));
-    PIPELAB_ASSIGN_OR_RETURN(stages_, Field("stages", std::min(kMaxInt16, limit_)));
+    PIPELAB_ASSIGN_OR_RETURN(slices_, Field("slices", std::min(kMaxField, limit_)));
+    PIPELAB_ASSIGN_OR_RETURN(stages_, Field("stages", std::min(kMaxField, limit_)));
     s_.num_micro_batches = static_cast<int>(micro_batches_);
     s_.num_slices = static_cast<int>(slices_);
     s_.placement.num_devices = static_cast<int>(devices_);

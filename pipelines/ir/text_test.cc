@@ -31,14 +31,14 @@ device 1: 1F0 1B0 1F1 1B1
 )";
 
 // kText with `from` replaced.
-std::string With(const std::string& from, const std::string& to) {
+std::string TextWith(const std::string& from, const std::string& to) {
   std::string text = kText;
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return text.replace(at, from.size(), to);
 }
 
-std::string ErrorOf(const std::string& text) {
+std::string TextError(const std::string& text) {
   return std::string(ParseSchedule(text).status().message());
 }
 
@@ -86,7 +86,7 @@ TEST(Text, SaysMicroBatchesOfStages) {
   const std::string line = "stage_micro_batches 2 1";
   const auto error = [&](const std::string& instead) {
     std::string text = ToText(s);
-    return ErrorOf(text.replace(text.find(line), line.size(), instead));
+    return TextError(text.replace(text.find(line), line.size(), instead));
   };
   EXPECT_EQ(error("stage_micro_batches 2"),
             "line 6, column 22: 1 stages have a number of micro-batches, of 2");
@@ -100,43 +100,46 @@ TEST(Text, SaysMicroBatchesOfStages) {
 
 TEST(Text, SkipsCommentsAndEmptyLines) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(
-      Schedule s, ParseSchedule("# mine\n\n" + With("slices", "\n  # none\nslices") + "\n# end\n"));
+      Schedule s,
+      ParseSchedule("# mine\n\n" + TextWith("slices", "\n  # none\nslices") + "\n# end\n"));
   EXPECT_EQ(ToText(s), kText);
 }
 
 TEST(Text, ErrorsNameLineAndColumn) {
-  EXPECT_EQ(ErrorOf(""), "line 1, column 1: expected 'schedule ', found the end of the text");
-  EXPECT_EQ(ErrorOf(With("devices 2", "devices two")),
+  EXPECT_EQ(TextError(""), "line 1, column 1: expected 'schedule ', found the end of the text");
+  EXPECT_EQ(TextError(TextWith("devices 2", "devices two")),
             "line 2, column 9: expected the number of devices, found 't'");
-  EXPECT_EQ(ErrorOf(With("devices 2", "devices 0")),
+  EXPECT_EQ(TextError(TextWith("devices 2", "devices 0")),
             "line 2, column 9: the number of devices is at least 1");
-  EXPECT_EQ(ErrorOf(With("devices 2", "devices 2 3")),
+  EXPECT_EQ(TextError(TextWith("devices 2", "devices 2 3")),
             "line 2, column 11: expected the end of the line, found '3'");
-  EXPECT_EQ(ErrorOf(With("0F1", "0X1")),
+  EXPECT_EQ(TextError(TextWith("0F1", "0X1")),
             "line 9, column 16: expected one of F, B, I, W, R, S, O, L after the stage, found 'X'");
-  EXPECT_EQ(ErrorOf(With("0F1", "0F1,")),
+  EXPECT_EQ(TextError(TextWith("0F1", "0F1,")),
             "line 9, column 18: expected a blank after the action, found ','");
-  EXPECT_EQ(ErrorOf(With("1B1\n", "1B")),
+  EXPECT_EQ(TextError(TextWith("1B1\n", "1B")),
             "line 10, column 25: expected a micro-batch, as in 2F5, found the end of the text");
-  EXPECT_EQ(ErrorOf(With("0F1", "40000F1")),
+  EXPECT_EQ(TextError(TextWith("0F1", "40000F1")),
             "line 9, column 15: too large: at most 32767 here (a stage, as in 2F5)");
-  EXPECT_EQ(ErrorOf(With("0: 0 1", "0: 0 2")),
+  EXPECT_EQ(TextError(TextWith("0: 0 1", "0: 0 2")),
             "line 7, column 14: too large: at most 1 here (a device for each stage)");
-  EXPECT_EQ(ErrorOf(With("0: 0 1", "0: 0")), "line 7, column 13: replica 0 places 1 stages of 2");
-  EXPECT_EQ(ErrorOf(With("0*2", "0*1")), "line 8, column 27: 1 micro-batches have a replica, of 2");
-  EXPECT_EQ(ErrorOf(With("device 1", "device 7")),
+  EXPECT_EQ(TextError(TextWith("0: 0 1", "0: 0")),
+            "line 7, column 13: replica 0 places 1 stages of 2");
+  EXPECT_EQ(TextError(TextWith("0*2", "0*1")),
+            "line 8, column 27: 1 micro-batches have a replica, of 2");
+  EXPECT_EQ(TextError(TextWith("device 1", "device 7")),
             "line 10, column 1: expected 'device 1:', found 'd'");
-  EXPECT_EQ(ErrorOf(std::string(kText) + "more"),
+  EXPECT_EQ(TextError(std::string(kText) + "more"),
             "line 11, column 1: expected nothing after the last device, found 'm'");
-  EXPECT_THAT(ErrorOf(With("edges chain", "edges 0-5")), HasSubstr("line 6, column 9"));
+  EXPECT_THAT(TextError(TextWith("edges chain", "edges 0-5")), HasSubstr("line 6, column 9"));
 }
 
 TEST(Text, RefusesHugeNumbers) {
-  EXPECT_THAT(ErrorOf(With("devices 2", "devices 99999999999999999999999")),
+  EXPECT_THAT(TextError(TextWith("devices 2", "devices 99999999999999999999999")),
               HasSubstr("line 2, column 9: too large: at most"));
-  EXPECT_THAT(ErrorOf(With("micro_batches 2", "micro_batches 2000000000")),
+  EXPECT_THAT(TextError(TextWith("micro_batches 2", "micro_batches 2000000000")),
               HasSubstr("line 3, column 15: too large: at most"));
-  EXPECT_THAT(ErrorOf(With("0*2", "0*2000000000")), HasSubstr("at most 2 here"));
+  EXPECT_THAT(TextError(TextWith("0*2", "0*2000000000")), HasSubstr("at most 2 here"));
 }
 
 // Fuzzing with a fixed seed: pieces of valid texts removed, doubled, swapped and overwritten.

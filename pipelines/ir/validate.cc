@@ -15,16 +15,11 @@
 namespace pipelab {
 namespace {
 
-constexpr int kKinds = kNumActionKinds;  // a micro-batch has all but kStep
+constexpr int kKindsOfCell = kNumActionKinds;  // a micro-batch has all but kStep
 
 template <typename... Parts>
-absl::Status Invalid(const Parts&... parts) {
+absl::Status InvalidOrder(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
-
-template <typename... Parts>
-absl::Status InvalidAt(int device, int64_t position, const Parts&... parts) {
-  return Invalid("device ", device, ", position ", position, ": ", parts...);
 }
 
 // Looks at every action once, counts what it saw, then looks at every (stage, micro-batch, slice).
@@ -44,11 +39,11 @@ class ActionChecker {
       least += int64_t{s_.MicroBatches(stage)} * s_.num_slices;
     }
     if (least > actions + kSpareCells) {
-      return Invalid("the order has ", actions, " actions; ", s_.num_stages(), " stages, ",
-                     s_.num_micro_batches, " micro-batches and ", s_.num_slices,
-                     " slices need at least ", least);
+      return InvalidOrder("the order has ", actions, " actions; ", s_.num_stages(), " stages, ",
+                          s_.num_micro_batches, " micro-batches and ", s_.num_slices,
+                          " slices need at least ", least);
     }
-    seen_.resize(cells * kKinds);
+    seen_.resize(cells * kKindsOfCell);
     made_.resize(s_.num_stages());
     recomputed_.resize(s_.num_stages());
     last_pass_.resize(s_.num_stages());
@@ -66,7 +61,7 @@ class ActionChecker {
   };
 
   int64_t Cell(int stage, int micro_batch, int slice) const {
-    return cell_(stage, micro_batch, slice) * kKinds;
+    return cell_(stage, micro_batch, slice) * kKindsOfCell;
   }
 
   absl::Status CheckDevice(int d) {
@@ -268,7 +263,7 @@ class ActionChecker {
       return InvalidAt(d, place, name, ": devices ", absl::StrJoin(group, "+"), " share stage ",
                        stage, " and must all offload its micro-batch ", m, ", or none");
     }
-    return Invalid("stage ", stage, " offloads micro-batch ", m, " on no device of its group");
+    return InvalidOrder("stage ", stage, " offloads micro-batch ", m, " on no device of its group");
   }
 
   // Each member of the group is complete, but not all split the backward alike.
@@ -284,8 +279,8 @@ class ActionChecker {
                        " share stage ", stage, " and must split its backwards alike, and device ",
                        group[0], whole ? " does not split" : " splits", " this one");
     }
-    return Invalid("devices ", absl::StrJoin(group, "+"), " share stage ", stage,
-                   " and must hold the same actions");
+    return InvalidOrder("devices ", absl::StrJoin(group, "+"), " share stage ", stage,
+                        " and must hold the same actions");
   }
 
   int64_t Find(int d, ActionKind kind, int stage, int micro_batch, int slice) const {

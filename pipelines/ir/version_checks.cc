@@ -10,12 +10,6 @@
 namespace pipelab {
 namespace {
 
-template <typename... Parts>
-absl::Status InvalidAt(int device, int64_t position, const Parts&... parts) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("device ", device, ", position ", position, ": ", parts...));
-}
-
 class VersionChecker {
  public:
   explicit VersionChecker(const Schedule& s) : s_(s), cell_(s), forward_(cell_.size()) {}

@@ -7,10 +7,19 @@
 #ifndef PIPELAB_PIPELINES_IR_VERSION_CHECKS_H_
 #define PIPELAB_PIPELINES_IR_VERSION_CHECKS_H_
 
+#include <cstdint>
+
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "pipelines/ir/schedule.h"
 
 namespace pipelab {
+
+template <typename... Parts>
+absl::Status InvalidAt(int device, int64_t position, const Parts&... parts) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("device ", device, ", position ", position, ": ", parts...));
+}
 
 // Every pass of a micro-batch on a device uses the weight version of its forward; each step has
 // gradients to apply; every gradient is in a step. The order is complete and its versions exist.

@@ -17,7 +17,7 @@ namespace {
 
 using testing::ElementsAre;
 
-std::string Verdict(const Schedule& s) { return std::string(Validate(s).message()); }
+std::string VersionsVerdict(const Schedule& s) { return std::string(Validate(s).message()); }
 
 // [device] The most that versions beside the newest ones take at a time, where one of stage s takes
 // weights[s].
@@ -76,9 +76,9 @@ TEST(Versions, OneInSynchronousSchedules) {
 }
 
 TEST(Versions, OneForEachMicroBatchAndStage) {
-  EXPECT_EQ(Verdict(ChainOf(2, {"0F0 0F1 0B0 0S@1 0B1@1 0S@2"})),
+  EXPECT_EQ(VersionsVerdict(ChainOf(2, {"0F0 0F1 0B0 0S@1 0B1@1 0S@2"})),
             "device 0, position 4: 0B1@1 uses another weight version than its forward: 0");
-  EXPECT_EQ(Verdict(ChainOf(2, {"0F0 0B0 0S@1 0F1@1 0I1@1 0W1 0S@2"})),
+  EXPECT_EQ(VersionsVerdict(ChainOf(2, {"0F0 0B0 0S@1 0F1@1 0I1@1 0W1 0S@2"})),
             "device 0, position 5: 0W1 uses another weight version than its forward: 1");
   EXPECT_THAT(Validate(ChainOf(2, {"0F0 0B0 0S@1 0F1@1 0I1@1 0W1@1 0S@2"})), IsOk());
   // Stages may differ: PipeDream without vertical sync.
@@ -87,15 +87,15 @@ TEST(Versions, OneForEachMicroBatchAndStage) {
 }
 
 TEST(Versions, EveryGradientIsInOneStep) {
-  EXPECT_EQ(Verdict(ChainOf(2, {"0F0 0F1 0B0 0S@1 0B1"})),
+  EXPECT_EQ(VersionsVerdict(ChainOf(2, {"0F0 0F1 0B0 0S@1 0B1"})),
             "device 0, position 4: 0B1: no step (S) of stage 0 comes after it, so no weight "
             "version has its gradients");
-  EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0B0 0S@1", "1F0 1B0"})),
+  EXPECT_EQ(VersionsVerdict(ChainOf(1, {"0F0 0B0 0S@1", "1F0 1B0"})),
             "device 1, position 1: 1B0: no step (S) of stage 1 comes after it, so no weight "
             "version has its gradients");
-  EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0I0 0S@1 0W0"})),
+  EXPECT_EQ(VersionsVerdict(ChainOf(1, {"0F0 0I0 0S@1 0W0"})),
             "device 0, position 2: 0S@1: there are no gradients of stage 0 since its last step");
-  EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0B0 0S@1 0S@2"})),
+  EXPECT_EQ(VersionsVerdict(ChainOf(1, {"0F0 0B0 0S@1 0S@2"})),
             "device 0, position 3: 0S@2: there are no gradients of stage 0 since its last step");
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -21,8 +20,6 @@ namespace pipelab {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A chain, here and there with a skip.
 PlanProblem Chain(int size, Draw* draw) {
@@ -68,9 +65,9 @@ PlanProblem Chain(int size, Draw* draw) {
 }
 
 // Every plan of consecutive stages, by the definition.
-class BruteForce {
+class BatchBruteForce {
  public:
-  BruteForce(const PlanProblem& problem, bool copies) : p_(problem), copies_(copies) {}
+  BatchBruteForce(const PlanProblem& problem, bool copies) : p_(problem), copies_(copies) {}
 
   // `kfkb` 0: DAPPLE's schedule.
   double Best(int kfkb) {
@@ -210,7 +207,7 @@ TEST(Dapple, BestOfAllPlansOfSmallChains) {
     for (const bool limited : {false, true}) {
       if (limited) p.memory_bytes = 4 + 4 * draw.Number(16);
       PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("dapple", p, {}));
-      ASSERT_NO_FATAL_FAILURE(ExpectPlan(p, plan, BruteForce(p, true).Best(0))) << seed;
+      ASSERT_NO_FATAL_FAILURE(ExpectPlan(p, plan, BatchBruteForce(p, true).Best(0))) << seed;
       EXPECT_EQ(ObjectiveUnit(p, plan.objective), "s/batch");
     }
   }
@@ -249,7 +246,7 @@ TEST(BaPipe, BestOfAllPlansOfSmallChains) {
     for (const bool limited : {false, true}) {
       if (limited) p.memory_bytes = 4 + 4 * draw.Number(16);
       PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("bapipe", p, {}));
-      BruteForce brute_force(p, false);
+      BatchBruteForce brute_force(p, false);
       const double best = std::min(brute_force.Best(1), brute_force.Best(2));
       ASSERT_NO_FATAL_FAILURE(ExpectPlan(p, plan, best)) << seed;
       overlapped += plan.kfkb == 2 ? 1 : 0;

@@ -9,8 +9,6 @@
 namespace pipelab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // Stages [begin, end) of groups, from a begin on: Add makes the stage one group longer.
 class RangeCost {
  public:

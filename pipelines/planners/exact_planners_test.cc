@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <map>
 #include <tuple>
 
@@ -18,7 +17,6 @@
 namespace pipelab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kSample = 1000;  // of the graphs of a size
 
 void ExpectOptimal(absl::string_view planner, const PlanProblem& problem, double best,

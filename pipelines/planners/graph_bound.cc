@@ -20,7 +20,7 @@
 namespace pipelab {
 namespace {
 
-constexpr double kSame = 1e-12;  // relative
+constexpr double kMemoryTolerance = 1e-12;  // relative
 constexpr int kMostCuts = 150000;
 constexpr double kFirstStep = 0.003, kGrowth = 1.5;  // of the bound
 constexpr char kReason[] = "the best stages, if each had no more in flight than it must";
@@ -110,18 +110,18 @@ struct Relaxation {
 };
 
 // Plans whose longest stage takes less than `longest`, and with `batch` those of less time a batch.
-class Costs : public SequenceCosts {
+class RelaxedCosts : public SequenceCosts {
  public:
   struct Stage : PiperStage {
     double rest = 0;            // of the longest path through the stage: what is outside of it
     int64_t copies_behind = 0;  // on the longest path
   };
 
-  Costs(const Relaxation& all, bool batch, double longest)
+  RelaxedCosts(const Relaxation& all, bool batch, double longest)
       : all_(all),
         batch_(batch),
         longest_(longest),
-        room_(all.relaxed.memory_bytes * (1 + kSame)) {}
+        room_(all.relaxed.memory_bytes * (1 + kMemoryTolerance)) {}
 
   const Downsets& sets() const { return all_.sets; }
   const std::vector<int>& copies() const { return all_.piper.copies(); }
@@ -174,15 +174,15 @@ struct Pass {
 
 Pass SearchBelow(const Relaxation& all, bool batch, double known, absl::Time deadline) {
   const double upper = batch ? known / all.pieces : known;
-  const Costs costs(all, batch, upper);
+  const RelaxedCosts costs(all, batch, upper);
   const auto most = static_cast<int>(std::min(all.relaxed.devices, all.relaxed.micro_batches));
-  CopiesSearch<Costs> search(costs, most, upper);
+  CopiesSearch<RelaxedCosts> search(costs, most, upper);
   const CopiesResult found = search.Run(deadline);
   Pass pass;
   pass.stopped = found.stopped;
   pass.value = found.stages.empty() ? known : found.value * (batch ? all.pieces : 1);
   for (const CopiesStage& s : found.stages) {
-    Costs::Stage stage;
+    RelaxedCosts::Stage stage;
     costs.Sum(s.set, s.later, &stage);
     costs.Finish(s.set, s.later, &stage);
     pass.stages.push_back(

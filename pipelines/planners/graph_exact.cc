@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -19,12 +18,11 @@ using Label = GraphLabel;
 using LabelStore = GraphLabelStore;
 constexpr size_t kMostUpsets = 200000;
 constexpr size_t kMostLabels = 400000, kMostSets = 50000;  // a few hundred megabytes
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-class Search {
+class ExactGraphSearch {
  public:
-  Search(const OperatorSets& sets, const GraphGoal& goal, const ExactOptions& options,
-         SearchEffort* effort)
+  ExactGraphSearch(const OperatorSets& sets, const GraphGoal& goal,
+                   const GraphExactOptions& options, SearchEffort* effort)
       : sets_(sets),
         p_(sets.problem()),
         goal_(goal),
@@ -34,8 +32,8 @@ class Search {
         batch_(BatchPieces(p_)),
         store_(options.most_labels) {}
 
-  ExactResult Run() {
-    ExactResult result;
+  GraphExactResult Run() {
+    GraphExactResult result;
     if (p_.size() > kMostExactOperators) return result;
     Prepare();
     if (!FewUpsets()) return result;
@@ -314,9 +312,9 @@ class Search {
 
 }  // namespace
 
-ExactResult BetterGraphPlan(const OperatorSets& sets, const GraphGoal& goal,
-                            const ExactOptions& options, SearchEffort* effort) {
-  return Search(sets, goal, options, effort).Run();
+GraphExactResult BetterGraphPlan(const OperatorSets& sets, const GraphGoal& goal,
+                                 const GraphExactOptions& options, SearchEffort* effort) {
+  return ExactGraphSearch(sets, goal, options, effort).Run();
 }
 
 }  // namespace pipelab

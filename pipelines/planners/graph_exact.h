@@ -1,7 +1,7 @@
 // The best of all plans of a graph pipeline, for small graphs: every way to cut the DAG into convex
 // stages whose graph has no cycle.
 //
-//   ExactResult result =
+//   GraphExactResult result =
 //       BetterGraphPlan(sets, {.batch = true}, {.known_value = 0.004}, &effort);
 //
 // Stages are added from the sinks on, so that what is planned is an upset: with an operator all
@@ -28,20 +28,20 @@ namespace pipelab {
 
 constexpr int kMostExactOperators = 64;
 
-struct ExactOptions {
+struct GraphExactOptions {
   double known_value = std::numeric_limits<double>::infinity();
   size_t most_labels = std::numeric_limits<size_t>::max();
 };
 
-struct ExactResult {
+struct GraphExactResult {
   bool complete = false;          // there is no better plan than `stages`, or none if empty
   double lower_bound = 0;         // the known value where nothing is below it; 0: it gave up
   std::vector<PlanStage> stages;  // of value below the known one
 };
 
 // A graph of more than kMostExactOperators is given up at once, and so is one with many upsets.
-ExactResult BetterGraphPlan(const OperatorSets& sets, const GraphGoal& goal,
-                            const ExactOptions& options, SearchEffort* effort);
+GraphExactResult BetterGraphPlan(const OperatorSets& sets, const GraphGoal& goal,
+                                 const GraphExactOptions& options, SearchEffort* effort);
 
 }  // namespace pipelab
 

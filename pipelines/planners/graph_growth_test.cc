@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,7 +26,6 @@
 namespace pipelab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSame = 1 + 1e-9;
 
 // What the checker makes of the stages as a graph; infinity: they are no valid one.

@@ -10,7 +10,7 @@
 namespace pipelab {
 namespace {
 
-constexpr double kSame = 1 + 1e-12;
+constexpr double kSameRatio = 1 + 1e-12;
 constexpr size_t kMostTried = 1'000'000;
 constexpr int kMostRounds = 60000;  // without a gain
 
@@ -69,7 +69,7 @@ bool GraphSearch::Keeps(const std::vector<PlanStage>& stages) const {
     }
   }
   return devices <= p_.devices && (!goal_.sequence || devices <= p_.micro_batches) &&
-         PeakBytes(p_, stages) <= p_.memory_bytes * kSame;
+         PeakBytes(p_, stages) <= p_.memory_bytes * kSameRatio;
 }
 
 bool GraphSearch::Offer(std::vector<PlanStage> stages) {
@@ -84,12 +84,12 @@ bool GraphSearch::Offer(std::vector<PlanStage> stages) {
   if (!Keeps(stages)) return false;
   const PlanObjective longest =
       goal_.sequence ? PlanObjective::kStageTime : PlanObjective::kGraphStageTime;
-  if (PlanValue(p_, longest, stages) > goal_.longest_stage * kSame) return false;
+  if (PlanValue(p_, longest, stages) > goal_.longest_stage * kSameRatio) return false;
   const double value =
       PlanValue(p_, goal_.batch ? PlanObjective::kGraphBatchTime : longest, stages);
   // Of equal plans the new one: the search must not stand still.
   if (value > value_) return false;
-  const bool better = value * kSame < value_;
+  const bool better = value * kSameRatio < value_;
   value_ = value;
   stages_ = std::move(stages);
   return better;
@@ -111,7 +111,7 @@ void GraphSearch::TryOrder(const std::vector<int>& order, SearchEffort* effort) 
   for (int v : order)
     hash = (hash ^ static_cast<uint64_t>(v + 1)) * 0x9E3779B97F4A7C15 + (hash >> 29);
   if (tried_.size() < kMostTried && !tried_.insert(hash).second) return;
-  Offer(BestOfOrder(sets_, order, goal_, value_ * kSame, effort));
+  Offer(BestOfOrder(sets_, order, goal_, value_ * kSameRatio, effort));
 }
 
 void GraphSearch::TryOrdersOfGraph(int depth_first, SearchEffort* effort) {
@@ -149,7 +149,8 @@ void GraphSearch::Improve(Patience patience, double enough, SearchEffort* effort
   int64_t steps = effort->steps();
   for (int round = 1; has_plan() && effort->left(); ++round) {
     const bool cheap = steps - effort->steps() < patience.steps;
-    if (value_ <= enough * kSame || (round > end && !cheap) || round - gained > kMostRounds) return;
+    if (value_ <= enough * kSameRatio || (round > end && !cheap) || round - gained > kMostRounds)
+      return;
     const double before = value_;
     const auto kind = static_cast<LineKind>(lines_.Draw(3));
     std::vector<int> part_of = StageOf(p_, stages_);
@@ -157,7 +158,7 @@ void GraphSearch::Improve(Patience patience, double enough, SearchEffort* effort
     if (lines_.Draw(2) == 0) JoinNeighbours(&part_of);
     TryOrder(lines_.Next(part_of, parts, kind), effort);
     effort->Spend(p_.size());  // orders that were tried before take their time, too
-    if (value_ * kSame >= before) continue;
+    if (value_ * kSameRatio >= before) continue;
     // A search that gained late may gain again as late.
     end = std::max(end, round + std::max(patience.rounds, round));
     gained = round;

@@ -30,6 +30,8 @@ namespace pipelab {
 // False: the stages feed one another in a cycle.
 bool PutStagesInOrder(const PlanProblem& problem, std::vector<PlanStage>* stages);
 
+inline constexpr int kDepthFirstOrders = 6;  // that are tried of a graph
+
 // A search goes on until so many rounds in a row and so many steps found nothing better; where the
 // last gain took more rounds than that, until as many again.
 struct Patience {

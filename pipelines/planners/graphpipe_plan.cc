@@ -33,10 +33,9 @@
 namespace pipelab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kSame = 1e-12;      // relative
-constexpr double kFrontReach = 1.1;  // what the simulator may see otherwise
-constexpr double kFrontStep = 1.03;  // from bound to bound
+constexpr double kValueTolerance = 1e-12;  // relative
+constexpr double kFrontReach = 1.1;        // what the simulator may see otherwise
+constexpr double kFrontStep = 1.03;        // from bound to bound
 constexpr int64_t kSteps = 90'000'000, kExactSteps = 20'000'000, kFrontSteps = 4'000'000;
 constexpr int64_t kPatientSteps = 200'000;
 // Nothing is a share of the best value (a question that few labels pass), then nothing is better.
@@ -47,9 +46,9 @@ struct ProofPass {
 constexpr ProofPass kProofPasses[] = {
     {1 / 1.05, 1}, {1 / 1.05, 16}, {1, 1}, {1, 16}, {1, std::numeric_limits<size_t>::max()}};
 constexpr absl::Duration kMostOfBound = absl::Seconds(10);
-constexpr int kDepthFirstOrders = 6, kFewRounds = 20, kSomeRounds = 300, kManyRounds = 3000;
+constexpr int kFewRounds = 20, kSomeRounds = 300, kManyRounds = 3000;
 
-absl::Status Check(const PlanProblem& problem, const PlannerOptions& options) {
+absl::Status CheckGraphProblem(const PlanProblem& problem, const PlannerOptions& options) {
   PIPELAB_RETURN_IF_ERROR(CheckHasPlainVariants(problem, "graphpipe"));
   if (problem.objective == PlanObjective::kMaxLoad) {
     return absl::InvalidArgumentError(
@@ -73,6 +72,7 @@ class GraphPlanner {
         limited_(options.time_limit < absl::InfiniteDuration()),
         // A limit that is given is what ends the search.
         more_(limited_ ? 20 : 1),
+        most_steps_(options.most_steps),
         deadline_(absl::Now() + options.time_limit),
         sets_(problem, options.micro_batch_size),
         starts_(QuickStarts(problem, absl::Now() + options.time_limit / 8)) {}
@@ -82,7 +82,7 @@ class GraphPlanner {
 
   Plan Best(bool batch) {
     GraphSearch search(sets_, {batch});
-    SearchEffort effort(kSteps * more_, deadline_);
+    SearchEffort effort(std::min(kSteps * more_, most_steps_), deadline_);
     for (const PlanStages& stages : starts_) search.OfferSequence(stages, &effort);
     search.TryOrdersOfGraph(kDepthFirstOrders, &effort);
     search.Improve({kFewRounds}, 0, &effort);
@@ -96,7 +96,7 @@ class GraphPlanner {
     search.Improve({kSomeRounds}, bound_.value, &effort);
     bool proven = IsProven(search);
     if (!proven) {
-      SearchEffort exact_effort(kExactSteps, Share(0.75));
+      SearchEffort exact_effort(std::min(kExactSteps, most_steps_), Share(0.75));
       proven = Prove({batch}, &search, &exact_effort);
     }
     if (!proven) search.Improve({kManyRounds, kPatientSteps * (more_ - 1)}, bound_.value, &effort);
@@ -116,7 +116,7 @@ class GraphPlanner {
   std::vector<Plan> Front() {
     std::vector<Plan> plans;
     GraphSearch shortest(sets_, {false});
-    SearchEffort effort(kSteps / 4, deadline_);
+    SearchEffort effort(std::min(kSteps / 4, most_steps_), deadline_);
     for (const PlanStages& stages : starts_) shortest.OfferSequence(stages, &effort);
     OfferPiper(kInfinity, 0.4, &shortest, &effort);
     OfferPipeDream(0.2, &shortest, &effort);
@@ -131,7 +131,7 @@ class GraphPlanner {
     // leaves out was tried before.
     for (double bound = shortest.value(); bound / kFrontStep * pieces < best; bound *= kFrontStep) {
       GraphSearch search(sets_, {true, bound});
-      SearchEffort some(kFrontSteps, deadline_);
+      SearchEffort some(std::min(kFrontSteps, most_steps_), deadline_);
       if (plans.empty()) {
         for (const PlanStages& stages : starts_) search.Offer(stages);
         search.Offer(shortest.stages());
@@ -185,18 +185,19 @@ class GraphPlanner {
   }
 
   bool IsProven(const GraphSearch& search) const {
-    return search.has_plan() ? search.value() <= bound_.value * (1 + kSame) : bound_.infeasible;
+    return search.has_plan() ? search.value() <= bound_.value * (1 + kValueTolerance)
+                             : bound_.infeasible;
   }
 
   // From a bound that is quick to the best of all plans, as far as the effort goes.
   bool Prove(const GraphGoal& goal, GraphSearch* search, SearchEffort* effort) {
     for (const ProofPass& pass : kProofPasses) {
-      ExactOptions options;
+      GraphExactOptions options;
       options.most_labels = pass.most_labels;
-      const double known = search->value() * (1 - kSame);
+      const double known = search->value() * (1 - kValueTolerance);
       options.known_value = known * pass.share;
       if (OneDegree() && bound_.value >= options.known_value) continue;
-      ExactResult exact = BetterGraphPlan(sets_, goal, options, effort);
+      GraphExactResult exact = BetterGraphPlan(sets_, goal, options, effort);
       search->Offer(std::move(exact.stages));
       if (exact.lower_bound == 0) return false;
       if (OneDegree() && search->has_plan() && exact.lower_bound > bound_.value) {
@@ -229,6 +230,7 @@ class GraphPlanner {
   const PlanProblem& problem_;
   const bool limited_;
   const int more_;
+  const int64_t most_steps_;
   const absl::Time deadline_;
   const OperatorSets sets_;
   std::vector<PlanStages> starts_;
@@ -240,13 +242,13 @@ class GraphPlanner {
 }  // namespace
 
 absl::StatusOr<Plan> GraphPipePlan(const PlanProblem& problem, const PlannerOptions& options) {
-  PIPELAB_RETURN_IF_ERROR(Check(problem, options));
+  PIPELAB_RETURN_IF_ERROR(CheckGraphProblem(problem, options));
   return GraphPlanner(problem, options).Best(problem.objective == PlanObjective::kGraphBatchTime);
 }
 
 absl::StatusOr<std::vector<Plan>> GraphPipeFront(const PlanProblem& problem,
                                                  const PlannerOptions& options) {
-  PIPELAB_RETURN_IF_ERROR(Check(problem, options));
+  PIPELAB_RETURN_IF_ERROR(CheckGraphProblem(problem, options));
   GraphPlanner planner(problem, options);
   std::vector<Plan> plans = planner.Front();
   if (plans.empty()) {

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -21,8 +20,6 @@
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
-
-inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 inline constexpr double kPairBandwidth = 16;
 

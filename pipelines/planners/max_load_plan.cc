@@ -26,13 +26,12 @@
 namespace pipelab {
 namespace {
 
-constexpr int kFewSets = 16;
-constexpr double kStepsOfOrders = 3e7, kMostOrders = 400;
-constexpr std::array<int, 4> kSetsOfSearches = {100, 600, 4000, 100000};
+constexpr double kStepsOfCuts = 3e7, kMostOrders = 400;
+constexpr std::array<int, 4> kSetsOfLoadSearches = {100, 600, 4000, 100000};
 
 // False: too many sets, or no time.
-bool SearchGroups(const PlanProblem& problem, const OperatorGroups& groups, int limit,
-                  absl::Time deadline, BestStages* best) {
+bool SearchLoadGroups(const PlanProblem& problem, const OperatorGroups& groups, int limit,
+                      absl::Time deadline, BestStages* best) {
   const auto sets = Downsets::Make(Needs(groups), limit);
   if (!sets.has_value()) return false;
   return best->Take(problem, PlanObjective::kMaxLoad,
@@ -46,12 +45,12 @@ bool OnAcceleratorsAlone(const PlanProblem& problem) {
 
 // What joined groups cannot make: cuts of orders of the groups, first of random ones, then of those
 // that keep the best plan's stages together.
-void ImproveByOrders(const PlanProblem& problem, const OperatorGroups& groups, absl::Time deadline,
-                     BestStages* best) {
+void ImproveLoadByOrders(const PlanProblem& problem, const OperatorGroups& groups,
+                         absl::Time deadline, BestStages* best) {
   const auto size = static_cast<int>(groups.members.size());
   const int most = static_cast<int>(std::min<int64_t>(problem.devices, size));
   const double steps = static_cast<double>(size) * size * (most + 8);
-  const int rounds = static_cast<int>(std::clamp(kStepsOfOrders / steps, 4.0, kMostOrders));
+  const int rounds = static_cast<int>(std::clamp(kStepsOfCuts / steps, 4.0, kMostOrders));
   GraphLines lines(groups.followers);
   for (int round = 0; round < rounds && absl::Now() < deadline; ++round) {
     std::vector<int> stage_of(size);
@@ -83,25 +82,26 @@ absl::StatusOr<Plan> MaxLoadPlan(const PlanProblem& problem, const PlannerOption
   PIPELAB_RETURN_IF_ERROR(CheckHasPlainVariants(problem, "max_load"));
   OperatorGroups groups = PlacementUnits(problem, JoinIdle::kFree);
   bool exact = true;
-  if (!Downsets::Make(Needs(groups), kSetsOfSearches.back()).has_value()) {
+  if (!Downsets::Make(Needs(groups), kSetsOfLoadSearches.back()).has_value()) {
     groups = PlacementUnits(problem, JoinIdle::kAll);
     exact = LosesNothing(problem);
   }
   BestStages best;
   bool proven = false;
-  for (int limit : kSetsOfSearches) {
+  for (int limit : kSetsOfLoadSearches) {
     if (best.stopped) break;
-    proven = SearchGroups(problem, groups, limit, deadline, &best);
-    if (proven || limit == kSetsOfSearches.back()) break;
-    SearchGroups(problem, CoarserGroups(groups, limit), limit, deadline, &best);
+    proven = SearchLoadGroups(problem, groups, limit, deadline, &best);
+    if (proven || limit == kSetsOfLoadSearches.back()) break;
+    SearchLoadGroups(problem, CoarserGroups(groups, limit), limit, deadline, &best);
   }
   if (best.stopped && best.stages.empty()) {
     // There was no time for anything: any plan is better than none.
-    SearchGroups(problem, CoarserGroups(groups, kFewSets), kFewSets, absl::InfiniteFuture(), &best);
+    SearchLoadGroups(problem, CoarserGroups(groups, kFewSets), kFewSets, absl::InfiniteFuture(),
+                     &best);
     best.stopped = true;
   }
   if (!proven && problem.processors == 0 && OnAcceleratorsAlone(problem)) {
-    ImproveByOrders(problem, groups, deadline, &best);
+    ImproveLoadByOrders(problem, groups, deadline, &best);
   }
   return std::move(best).ToPlan(problem, PlanObjective::kMaxLoad, proven && exact);
 }

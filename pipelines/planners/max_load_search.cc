@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -14,24 +13,22 @@
 namespace pipelab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // An output and the groups that make and take it: two of them at least.
 struct Net {
   double time = 0;
   std::vector<int> pins;  // the maker first
 };
 
-struct Sums {
+struct CutSums {
   double accelerator = 0, processor = 0, least = 0, bytes = 0;
   int processor_only = 0;
   double cut = 0;  // of all nets with pins on both sides
 };
 
-class Search {
+class MaxLoadSearch {
  public:
-  Search(const PlanProblem& problem, const OperatorGroups& groups, const Downsets& sets,
-         double upper, absl::Time deadline)
+  MaxLoadSearch(const PlanProblem& problem, const OperatorGroups& groups, const Downsets& sets,
+                double upper, absl::Time deadline)
       : problem_(problem),
         groups_(groups),
         sets_(sets),
@@ -89,7 +86,7 @@ class Search {
   }
 
   void AddSums() {
-    std::vector<Sums> of_group(groups_.members.size());
+    std::vector<CutSums> of_group(groups_.members.size());
     for (size_t g = 0; g < of_group.size(); ++g) {
       for (int v : groups_.members[g]) {
         const PlanOperator& o = problem_.operators[v];
@@ -109,7 +106,7 @@ class Search {
     }
     sums_.resize(sets_.size());
     for (int u = 1; u < sets_.size(); ++u) {
-      const Sums &below = sums_[sets_.parent(u)], &more = of_group[sets_.added(u)];
+      const CutSums &below = sums_[sets_.parent(u)], &more = of_group[sets_.added(u)];
       sums_[u].accelerator = below.accelerator + more.accelerator;
       sums_[u].processor = below.processor + more.processor;
       sums_[u].least = below.least + more.least;
@@ -205,7 +202,7 @@ class Search {
 
   // From all sets inside that may leave a stage below the upper bound.
   void ExtendAll(int u, size_t first) {
-    const Sums& to = sums_[u];
+    const CutSums& to = sums_[u];
     const uint64_t* key = sets_.key(u);
     const int words = sets_.words();
     const uint64_t* source_key = source_keys_.data() + first * words;
@@ -239,7 +236,7 @@ class Search {
   // Whether a plan of the set got better.
   bool Extend(int u, int from) {
     bool better = false;
-    const Sums &to = sums_[u], &at = sums_[from];
+    const CutSums &to = sums_[u], &at = sums_[from];
     double load = to.accelerator - at.accelerator;
     const double least = load + std::abs(to.cut - at.cut);
     if (least < upper_ && to.processor_only == at.processor_only &&
@@ -283,7 +280,7 @@ class Search {
       }
     }
     if (kept_[u].empty()) return;
-    const Sums& sums = sums_[u];
+    const CutSums& sums = sums_[u];
     double value = kInfinity;
     for (const Kept& kept : kept_[u]) value = std::min(value, kept.value);
     sources_.push_back({sums.accelerator, sums.processor, sums.cut, sums.least, value, u});
@@ -322,7 +319,7 @@ class Search {
   const absl::Time deadline_;
   const int accelerators_, processors_;
   double processor_rate_ = 0;  // accelerator time that a processor does in a unit of time, at most
-  std::vector<Sums> sums_;     // [set]
+  std::vector<CutSums> sums_;  // [set]
   std::vector<Net> nets_;
   std::vector<int> cut_begin_, cut_;  // [set] -> nets
   std::vector<Cell> cells_;
@@ -340,7 +337,7 @@ class Search {
 
 FoundStages SearchMaxLoad(const PlanProblem& problem, const OperatorGroups& groups,
                           const Downsets& sets, double upper, absl::Time deadline) {
-  Search search(problem, groups, sets, upper, deadline);
+  MaxLoadSearch search(problem, groups, sets, upper, deadline);
   FoundStages found;
   if (!search.Run(&found.stages)) found.stages.clear();
   found.stopped = search.stopped();

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kTensorsOfAdam = 4;  // value, gradient, two moments
 
-absl::Status Check(const ModelGraph& graph, const ModelProblemOptions& options) {
+absl::Status CheckModelOptions(const ModelGraph& graph, const ModelProblemOptions& options) {
   if (options.micro_batch_size < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("micro-batches of ", options.micro_batch_size, " samples"));
@@ -276,7 +276,7 @@ class Builder {
 
 absl::StatusOr<PlanProblem> ModelProblem(const ModelGraph& graph, const ClusterSpec& cluster,
                                          const ModelProblemOptions& options) {
-  PIPELAB_RETURN_IF_ERROR(Check(graph, options));
+  PIPELAB_RETURN_IF_ERROR(CheckModelOptions(graph, options));
   return Builder(graph, &cluster, options).Build();
 }
 

@@ -1,7 +1,6 @@
 #include "pipelines/planners/operator_sets.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "pipelines/planners/plan_costs.h"
@@ -9,8 +8,6 @@
 namespace pipelab {
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 int PlaceOf(const std::vector<int>& edges, int e) {
   return static_cast<int>(std::find(edges.begin(), edges.end(), e) - edges.begin());

@@ -8,9 +8,9 @@
 namespace pipelab {
 namespace {
 
-constexpr size_t kMostLabels = 8;  // with one number of devices
+constexpr size_t kMostLabelsAlike = 8;  // with one number of devices
 
-struct Label {
+struct OrderLabel {
   double value = 0;     // the longest stage, or what is left of the batch at its pace
   double path = 0;      // the longest so far; 0 unless it is of the batch
   int64_t samples = 0;  // most in flight at an end; 0 where memory is ample
@@ -18,16 +18,16 @@ struct Label {
   int last = 0;  // its first stage has the operators up to here
   StageShape shape;
   int64_t in_flight = 0;
-  const Label* next = nullptr;
+  const OrderLabel* next = nullptr;
   // [operator that feeds what is planned]
   std::vector<int64_t> samples_behind;
   std::vector<double> path_behind;
 };
 
-class Search {
+class OrderSearch {
  public:
-  Search(const OperatorSets& sets, const std::vector<int>& order, const GraphGoal& goal,
-         double known, SearchEffort* effort)
+  OrderSearch(const OperatorSets& sets, const std::vector<int>& order, const GraphGoal& goal,
+              double known, SearchEffort* effort)
       : sets_(sets),
         p_(sets.problem()),
         order_(order),
@@ -43,15 +43,15 @@ class Search {
     for (int last = size_; last > 0; --last) {
       if (!labels_[last].empty() && !ExtendFrom(last)) return {};
     }
-    const Label* best = nullptr;
-    for (const Label& label : labels_[0]) {
+    const OrderLabel* best = nullptr;
+    for (const OrderLabel& label : labels_[0]) {
       if (best == nullptr || Value(label) < Value(*best)) best = &label;
     }
     return best == nullptr || Value(*best) >= known_ ? std::vector<PlanStage>() : StagesOf(best);
   }
 
  private:
-  double Value(const Label& label) const { return label.value + label.path; }
+  double Value(const OrderLabel& label) const { return label.value + label.path; }
 
   void Prepare() {
     labels_.resize(size_ + 1);
@@ -111,7 +111,7 @@ class Search {
       for (int e : p_.operators[v].in_edges) feeds_run_[p_.edges[e].from] = last;
       if (behind_place_[v] >= 0) {
         for (size_t l = 0; l < behind.size(); ++l) {
-          const Label& label = labels_[last][l];
+          const OrderLabel& label = labels_[last][l];
           behind[l].first = std::max(behind[l].first, label.samples_behind[behind_place_[v]]);
           behind[l].second = std::max(behind[l].second, label.path_behind[behind_place_[v]]);
         }
@@ -140,8 +140,8 @@ class Search {
       const int64_t own = sets_.SamplesOf(shape);
       effort_.Spend(static_cast<int64_t>(behind.size()));
       for (size_t l = 0; l < behind.size(); ++l) {
-        const Label& label = labels_[last][l];
-        Label next;
+        const OrderLabel& label = labels_[last][l];
+        OrderLabel next;
         next.devices = label.devices + shape.data;
         if (next.devices > p_.devices || (first > 0 && next.devices == p_.devices)) continue;
         next.in_flight = (behind[l].first + own + own - 1) / own;
@@ -162,7 +162,7 @@ class Search {
     }
   }
 
-  bool CanBeat(int first, const Label& label) const {
+  bool CanBeat(int first, const OrderLabel& label) const {
     if (Value(label) >= known_) return false;
     if (first == 0) return true;
     const double left = work_before_[first] / static_cast<double>(p_.devices - label.devices);
@@ -170,8 +170,8 @@ class Search {
     return !goal_.batch || (batch_ - most_own_) * left + label.path < known_;
   }
 
-  void PutBehind(int first, int last, int64_t samples, double path, const Label& label,
-                 Label* next) const {
+  void PutBehind(int first, int last, int64_t samples, double path, const OrderLabel& label,
+                 OrderLabel* next) const {
     for (int v : feeding_[first]) {
       const int place = behind_place_[v];
       int64_t most = place >= 0 ? label.samples_behind[place] : 0;
@@ -186,24 +186,24 @@ class Search {
     }
   }
 
-  static bool NotWorse(const Label& a, const Label& b) {
+  static bool NotWorse(const OrderLabel& a, const OrderLabel& b) {
     return a.devices <= b.devices && a.value <= b.value && a.path <= b.path &&
            a.samples <= b.samples;
   }
 
-  void Insert(Label label, std::deque<Label>* labels) const {
+  void Insert(OrderLabel label, std::deque<OrderLabel>* labels) const {
     size_t same = 0;
-    for (const Label& other : *labels) {
+    for (const OrderLabel& other : *labels) {
       if (NotWorse(other, label)) return;
       same += other.devices == label.devices ? 1 : 0;
     }
     labels->erase(std::remove_if(labels->begin(), labels->end(),
-                                 [&](const Label& other) { return NotWorse(label, other); }),
+                                 [&](const OrderLabel& other) { return NotWorse(label, other); }),
                   labels->end());
-    if (same < kMostLabels) labels->push_back(std::move(label));
+    if (same < kMostLabelsAlike) labels->push_back(std::move(label));
   }
 
-  std::vector<PlanStage> StagesOf(const Label* label) const {
+  std::vector<PlanStage> StagesOf(const OrderLabel* label) const {
     std::vector<PlanStage> stages;
     for (int first = 0; label->next != nullptr; label = label->next) {
       const std::vector<int> run(order_.begin() + first, order_.begin() + label->last);
@@ -223,18 +223,18 @@ class Search {
   const double batch_;  // in the problem's micro-batches, as `most_own_`
   double most_own_ = 0;
   bool memory_matters_ = false;
-  std::vector<std::deque<Label>> labels_;  // [place that they start at]
-  std::vector<double> work_before_;        // [place]
-  std::vector<std::vector<int>> feeding_;  // [place] operators before that feed what follows
-  std::vector<int> behind_place_;          // [operator] among those that feed what is planned
-  std::vector<int> feeds_run_;             // [operator] place of the run that it feeds
+  std::vector<std::deque<OrderLabel>> labels_;  // [place that they start at]
+  std::vector<double> work_before_;             // [place]
+  std::vector<std::vector<int>> feeding_;       // [place] operators before that feed what follows
+  std::vector<int> behind_place_;               // [operator] among those that feed what is planned
+  std::vector<int> feeds_run_;                  // [operator] place of the run that it feeds
 };
 
 }  // namespace
 
 std::vector<PlanStage> BestOfOrder(const OperatorSets& sets, const std::vector<int>& order,
                                    const GraphGoal& goal, double known, SearchEffort* effort) {
-  return Search(sets, order, goal, known, effort).Run();
+  return OrderSearch(sets, order, goal, known, effort).Run();
 }
 
 }  // namespace pipelab

@@ -9,12 +9,11 @@
 namespace pipelab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kSame = 1 + 1e-12;
+constexpr double kRoundingRatio = 1 + 1e-12;
 constexpr int64_t kFewMachines = 64;
 
 // On one level, with communication behind compute.
-class Costs : public SequenceCosts {
+class PipeDreamCosts : public SequenceCosts {
  public:
   struct Stage {
     double time = 0, sync = 0, transfer = 0;
@@ -28,7 +27,7 @@ class Costs : public SequenceCosts {
     double Fewest(double upper) const { return std::max(time, transfer) / upper * (1 - 1e-9); }
   };
 
-  Costs(const PlanProblem& problem, const OperatorGroups& groups, const Downsets& sets)
+  PipeDreamCosts(const PlanProblem& problem, const OperatorGroups& groups, const Downsets& sets)
       : problem_(problem), sets_(sets), sums_(sets.size()) {
     copies_.resize(problem.devices);
     std::iota(copies_.begin(), copies_.end(), 1);
@@ -63,7 +62,7 @@ class Costs : public SequenceCosts {
 
   const Downsets& sets() const { return sets_; }
   const std::vector<int>& copies() const { return copies_; }
-  double room() const { return problem_.memory_bytes * kSame; }
+  double room() const { return problem_.memory_bytes * kRoundingRatio; }
   double Work(int set) const { return sums_[set].time; }
   double WorkAbove(int set) const { return sums_.back().time - sums_[set].time; }
   bool Sum(int set, int later, Stage* stage) const {
@@ -100,7 +99,7 @@ class Costs : public SequenceCosts {
 // put less in flight.
 class BoundSearch {
  public:
-  BoundSearch(const Costs& costs, int64_t machines, absl::Time deadline)
+  BoundSearch(const PipeDreamCosts& costs, int64_t machines, absl::Time deadline)
       : costs_(costs), sets_(costs.sets()), machines_(machines), deadline_(deadline) {}
 
   // Below `upper`, which may be infinite.
@@ -158,7 +157,7 @@ class BoundSearch {
   }
 
   void Try(int u, int later, int64_t behind, int64_t most, double bound) {
-    Costs::Stage stage;
+    PipeDreamCosts::Stage stage;
     if (!costs_.Sum(u, later, &stage)) return;
     const auto enough = [&](int64_t d) {
       const int64_t y = (behind + 2 * d - 1) / d;
@@ -188,7 +187,7 @@ class BoundSearch {
     }
   }
 
-  const Costs& costs_;
+  const PipeDreamCosts& costs_;
   const Downsets& sets_;
   const int64_t machines_;
   const absl::Time deadline_;
@@ -206,8 +205,8 @@ void UseAllMachines(const PlanProblem& problem, double value, std::vector<PlanSt
       std::vector<PlanStage> tried = *stages;
       tried[s].data += more;
       tried[s].data_of_level = {tried[s].data};
-      if (PlanValue(problem, PlanObjective::kPipeDream, tried) > value * kSame) continue;
-      if (PeakBytes(problem, tried) > problem.memory_bytes * kSame) continue;
+      if (PlanValue(problem, PlanObjective::kPipeDream, tried) > value * kRoundingRatio) continue;
+      if (PeakBytes(problem, tried) > problem.memory_bytes * kRoundingRatio) continue;
       *stages = std::move(tried);
       left -= more;
     }
@@ -218,11 +217,12 @@ void UseAllMachines(const PlanProblem& problem, double value, std::vector<PlanSt
 
 FoundStages PipeDreamByCopies(const PlanProblem& problem, const OperatorGroups& groups,
                               const Downsets& sets, double upper, absl::Time deadline) {
-  const Costs costs(problem, groups, sets);
+  const PipeDreamCosts costs(problem, groups, sets);
   const CopiesResult found =
       problem.devices > kFewMachines
           ? BoundSearch(costs, problem.devices, deadline).Run(upper)
-          : CopiesSearch<Costs>(costs, static_cast<int>(problem.devices), upper).Run(deadline);
+          : CopiesSearch<PipeDreamCosts>(costs, static_cast<int>(problem.devices), upper)
+                .Run(deadline);
   FoundStages result;
   result.stopped = found.stopped;
   for (const CopiesStage& s : found.stages) {

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
@@ -24,9 +23,7 @@
 namespace pipelab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kFewSets = 16;
-constexpr std::array<int, 4> kSetsOfSearches = {60, 400, 3000, 100000};
+constexpr std::array<int, 4> kSetsOfPipeDreamSearches = {60, 400, 3000, 100000};
 constexpr std::array<int, 4> kSetsOfLevels = {60, 150, 400, 1500};
 constexpr int kMostSetsByLevels = 1500;  // of several levels: they need a table of pairs
 
@@ -52,8 +49,8 @@ double BoundOfLevels(const PlanProblem& problem, const OperatorGroups& groups, i
 }
 
 // False: too many sets, or no time.
-bool SearchGroups(const PlanProblem& problem, const OperatorGroups& groups, int limit,
-                  absl::Time deadline, BestStages* best) {
+bool SearchPipeDreamGroups(const PlanProblem& problem, const OperatorGroups& groups, int limit,
+                           absl::Time deadline, BestStages* best) {
   const double upper = best->value * (1 - kExact);
   if (problem.levels.size() == 1) {
     const auto sets = Downsets::Make(groups.followers, limit);
@@ -89,17 +86,18 @@ absl::StatusOr<Plan> PipeDreamPlan(const PlanProblem& given, const PlannerOption
   const OperatorGroups groups = SingleGroups(problem);
   BestStages best;
   bool proven = false;
-  const auto& limits = problem.levels.size() > 1 ? kSetsOfLevels : kSetsOfSearches;
+  const auto& limits = problem.levels.size() > 1 ? kSetsOfLevels : kSetsOfPipeDreamSearches;
   for (int limit : limits) {
     if (best.stopped) break;
-    proven = SearchGroups(problem, groups, limit, deadline, &best);
+    proven = SearchPipeDreamGroups(problem, groups, limit, deadline, &best);
     if (proven || limit == limits.back()) break;
     if (best.stopped) break;
-    SearchGroups(problem, CoarserGroups(groups, limit), limit, deadline, &best);
+    SearchPipeDreamGroups(problem, CoarserGroups(groups, limit), limit, deadline, &best);
   }
   if (best.stopped && best.stages.empty()) {
     // There was no time for anything: any plan is better than none.
-    SearchGroups(problem, CoarserGroups(groups, kFewSets), kFewSets, absl::InfiniteFuture(), &best);
+    SearchPipeDreamGroups(problem, CoarserGroups(groups, kFewSets), kFewSets,
+                          absl::InfiniteFuture(), &best);
     best.stopped = true;
   }
   return std::move(best).ToPlan(problem, PlanObjective::kPipeDream, proven);

@@ -13,8 +13,6 @@
 namespace pipelab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // Sums over a set and what goes over the cut above it.
 struct Cut {
   double time = 0, parameters = 0, in_flight_bytes = 0, fixed_bytes = 0, out = 0;
@@ -30,10 +28,11 @@ struct PlacedStage {
   std::vector<int64_t> machines;  // on each level
 };
 
-class Search {
+class PipeDreamSearch {
  public:
-  Search(const PlanProblem& problem, const std::vector<PlanLevel>& levels,
-         const OperatorGroups& groups, const Downsets& sets, double lower, absl::Time deadline)
+  PipeDreamSearch(const PlanProblem& problem, const std::vector<PlanLevel>& levels,
+                  const OperatorGroups& groups, const Downsets& sets, double lower,
+                  absl::Time deadline)
       : problem_(problem), levels_(levels), groups_(groups), sets_(sets), deadline_(deadline) {
     AddSums();
     enough_ = std::max(lower, cuts_.back().time / static_cast<double>(problem.devices));
@@ -288,7 +287,7 @@ PlanStage MakePipeDreamStage(const PlanProblem& problem, const OperatorGroups& g
 FoundStages PipeDreamByLevels(const PlanProblem& problem, const OperatorGroups& groups,
                               const Downsets& sets, double upper, double lower,
                               absl::Time deadline) {
-  Search search(problem, problem.levels, groups, sets, lower, deadline);
+  PipeDreamSearch search(problem, problem.levels, groups, sets, lower, deadline);
   FoundStages result;
   for (const PlacedStage& p : search.Run(upper)) {
     result.stages.push_back(

@@ -8,13 +8,12 @@
 namespace pipelab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kUnbounded = 1e300;  // as a stage time
 constexpr double kExact = 1e-12;      // relative: what sums of doubles differ by
 
-class Search {
+class PiperBoundSearch {
  public:
-  Search(const PiperCosts& costs, const PlanProblem& problem, absl::Time deadline)
+  PiperBoundSearch(const PiperCosts& costs, const PlanProblem& problem, absl::Time deadline)
       : costs_(costs),
         sets_(costs.sets()),
         problem_(problem),
@@ -209,7 +208,7 @@ PlanStage MakePiperStage(const PiperCosts& costs, int set, int later, int t, int
 
 PiperResult PiperByBound(const PiperCosts& costs, const PlanProblem& problem, double upper,
                          absl::Time deadline) {
-  return Search(costs, problem, deadline).Run(upper);
+  return PiperBoundSearch(costs, problem, deadline).Run(upper);
 }
 
 }  // namespace pipelab

@@ -15,11 +15,11 @@ int64_t MostCopies(const PiperCosts& costs, const PlanProblem& problem) {
 }
 
 // Of the only degree.
-class Costs : public SequenceCosts {
+class PiperCopyCosts : public SequenceCosts {
  public:
   using Stage = PiperStage;
 
-  Costs(const PiperCosts& costs, double room) : costs_(costs), room_(room) {}
+  PiperCopyCosts(const PiperCosts& costs, double room) : costs_(costs), room_(room) {}
   const Downsets& sets() const { return costs_.sets(); }
   const std::vector<int>& copies() const { return costs_.copies(); }
   double room() const { return room_; }
@@ -52,8 +52,8 @@ bool SuitsPiperByCopies(const PiperCosts& costs, const PlanProblem& problem) {
 
 PiperResult PiperByCopies(const PiperCosts& piper, const PlanProblem& problem, double upper,
                           absl::Time deadline) {
-  const Costs costs(piper, problem.memory_bytes * (1 + 1e-12));
-  CopiesSearch<Costs> search(costs, static_cast<int>(MostCopies(piper, problem)), upper);
+  const PiperCopyCosts costs(piper, problem.memory_bytes * (1 + 1e-12));
+  CopiesSearch<PiperCopyCosts> search(costs, static_cast<int>(MostCopies(piper, problem)), upper);
   const CopiesResult found = search.Run(deadline);
   PiperResult result;
   result.stopped = found.stopped;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -10,7 +9,6 @@
 namespace pipelab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Sums of doubles differ in their last digits.
 constexpr double kRoom = 1 + 1e-12;
 

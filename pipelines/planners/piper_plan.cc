@@ -18,34 +18,35 @@
 namespace pipelab {
 namespace {
 
-constexpr int kFewSets = 16, kManySets = 30000;
-constexpr std::array<int, 4> kSetsOfSearches = {100, 600, 4000, 150000};
+constexpr int kManySets = 30000;
+constexpr std::array<int, 4> kSetsOfPiperSearches = {100, 600, 4000, 150000};
 constexpr int kMostSetsByBound = 4000;
 constexpr absl::Duration kPatience = absl::Seconds(8);
-constexpr double kSame = 1e-11;  // relative
+constexpr double kProofTolerance = 1e-11;  // relative
 constexpr int64_t kStepsOfOrders = 20'000'000;
-constexpr int kDepthFirstOrders = 6, kRoundsOfOrders = 200;
+constexpr int kRoundsOfOrders = 200;
 
-PiperResult Search(const PiperCosts& costs, const PlanProblem& problem, double upper,
-                   absl::Time deadline) {
+PiperResult SearchPiper(const PiperCosts& costs, const PlanProblem& problem, double upper,
+                        absl::Time deadline) {
   return SuitsPiperByCopies(costs, problem) ? PiperByCopies(costs, problem, upper, deadline)
                                             : PiperByBound(costs, problem, upper, deadline);
 }
 
 // One search over the groups' cuts; keeps the better plan. False where it was not finished. `equal`
 // branches: of cuts that are alike one; or null.
-bool SearchGroups(const PlanProblem& problem, const OperatorGroups& groups,
-                  const EqualBranches* equal, int limit, absl::Time deadline, PiperResult* best) {
+bool SearchPiperGroups(const PlanProblem& problem, const OperatorGroups& groups,
+                       const EqualBranches* equal, int limit, absl::Time deadline,
+                       PiperResult* best) {
   const auto sets =
       Downsets::Make(equal != nullptr ? equal->InOrder(groups) : groups.followers, limit);
   if (!sets.has_value()) return false;
   const PiperCosts costs(problem, groups, *sets, equal);
   // What a stage sends depends on variants then.
   if (equal != nullptr && !costs.uniform()) {
-    return SearchGroups(problem, groups, nullptr, limit, deadline, best);
+    return SearchPiperGroups(problem, groups, nullptr, limit, deadline, best);
   }
   if (!SuitsPiperByCopies(costs, problem) && sets->size() > kMostSetsByBound) return false;
-  PiperResult found = Search(costs, problem, best->value, deadline);
+  PiperResult found = SearchPiper(costs, problem, best->value, deadline);
   best->lower_bound = found.lower_bound;
   best->stopped = found.stopped;
   if (!found.stages.empty() && found.value < best->value) {
@@ -56,7 +57,7 @@ bool SearchGroups(const PlanProblem& problem, const OperatorGroups& groups,
 }
 
 // What joined layers cannot make: orders of single ones. Graphs with tensor degrees have none.
-void ImproveByOrders(const PlanProblem& given, absl::Time deadline, PiperResult* best) {
+void ImprovePiperByOrders(const PlanProblem& given, absl::Time deadline, PiperResult* best) {
   PlanProblem problem = given;
   for (PlanOperator& o : problem.operators) {
     if (o.variants.size() > 1 || o.variants.count(1) == 0) return;
@@ -101,22 +102,23 @@ absl::StatusOr<Plan> PiperPlan(const PlanProblem& problem, const PlannerOptions&
   };
   // Ever finer: what is found with few cuts bounds the next search.
   bool proven = false;
-  for (int limit : kSetsOfSearches) {
+  for (int limit : kSetsOfPiperSearches) {
     if (best.stopped) break;
-    const bool last = limit == kSetsOfSearches.back();
-    proven = SearchGroups(problem, groups, equal, limit, last ? until() : deadline, &best);
+    const bool last = limit == kSetsOfPiperSearches.back();
+    proven = SearchPiperGroups(problem, groups, equal, limit, last ? until() : deadline, &best);
     if (proven || last) break;
-    SearchGroups(problem, CoarserGroups(groups, limit), nullptr, limit, deadline, &best);
+    SearchPiperGroups(problem, CoarserGroups(groups, limit), nullptr, limit, deadline, &best);
   }
   if (!proven && !best.stopped) {
-    SearchGroups(problem, CoarserGroups(groups, kManySets), nullptr, kManySets, until(), &best);
+    SearchPiperGroups(problem, CoarserGroups(groups, kManySets), nullptr, kManySets, until(),
+                      &best);
   }
-  if (!proven) ImproveByOrders(problem, deadline, &best);
+  if (!proven) ImprovePiperByOrders(problem, deadline, &best);
   best.stopped &= absl::Now() > deadline;
   if (best.stopped && best.stages.empty() && std::isinf(options.known_value)) {
     // There was no time for anything: any plan is better than none.
-    SearchGroups(problem, CoarserGroups(groups, kFewSets), nullptr, kFewSets,
-                 absl::InfiniteFuture(), &best);
+    SearchPiperGroups(problem, CoarserGroups(groups, kFewSets), nullptr, kFewSets,
+                      absl::InfiniteFuture(), &best);
     best.stopped = true;
   }
   Plan plan;
@@ -130,8 +132,8 @@ absl::StatusOr<Plan> PiperPlan(const PlanProblem& problem, const PlannerOptions&
   } else if (best.stopped || !plan.has_plan()) {
     plan.state = PlanState::kTimeLimit;
   } else {
-    plan.state =
-        plan.lower_bound >= plan.value * (1 - kSame) ? PlanState::kOptimal : PlanState::kFeasible;
+    plan.state = plan.lower_bound >= plan.value * (1 - kProofTolerance) ? PlanState::kOptimal
+                                                                        : PlanState::kFeasible;
   }
   if (plan.has_plan()) plan.lower_bound = std::min(plan.lower_bound, plan.value);
   return plan;

@@ -119,7 +119,7 @@ std::vector<int64_t> GraphInFlight(const PlanProblem& problem,
   return in_flight;
 }
 
-double StageMemory(const PlanProblem& problem, const std::vector<PlanStage>& stages, int stage) {
+double MemoryOfStage(const PlanProblem& problem, const std::vector<PlanStage>& stages, int stage) {
   const PlanStage& here = stages[stage];
   double in_flight_bytes = 0, fixed_bytes = 0;
   for (size_t i = 0; i < here.layers.size(); ++i) {
@@ -189,7 +189,7 @@ double PlanValue(const PlanProblem& problem, PlanObjective objective,
 double PeakBytes(const PlanProblem& problem, const std::vector<PlanStage>& stages) {
   double peak = 0;
   for (int s = 0; s < static_cast<int>(stages.size()); ++s) {
-    peak = std::max(peak, StageMemory(problem, stages, s));
+    peak = std::max(peak, MemoryOfStage(problem, stages, s));
   }
   return peak;
 }

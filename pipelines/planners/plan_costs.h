@@ -30,7 +30,7 @@ std::vector<int64_t> GraphInFlight(const PlanProblem& problem,
                                    const std::vector<PlanStage>& stages);
 
 // Of one device of the stage: what micro-batches in flight keep, and the rest.
-double StageMemory(const PlanProblem& problem, const std::vector<PlanStage>& stages, int stage);
+double MemoryOfStage(const PlanProblem& problem, const std::vector<PlanStage>& stages, int stage);
 
 // What a batch takes in a graph of stages: the longest path through them, a micro-batch of its own
 // on each, and what is left of the batch at the pace of the slowest.

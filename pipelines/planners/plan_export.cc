@@ -11,7 +11,7 @@ namespace pipelab {
 namespace {
 
 template <typename... Parts>
-absl::Status Error(const Parts&... parts) {
+absl::Status ExportError(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat("PyTorch's schedule CSV: ", parts...));
 }
 
@@ -21,7 +21,7 @@ absl::StatusOr<std::string> PyTorchCsv(const PlanPipeline& pipeline) {
   const int64_t copies = pipeline.Copies(0);
   for (int s = 0; s < pipeline.partition.num_stages(); ++s) {
     if (pipeline.Copies(s) != copies) {
-      return Error("stage ", s, " has ", pipeline.Copies(s), " copies, and stage 0 ", copies);
+      return ExportError("stage ", s, " has ", pipeline.Copies(s), " copies, and stage 0 ", copies);
     }
   }
   Schedule ranks = pipeline.schedule;
@@ -33,7 +33,7 @@ absl::StatusOr<std::string> PyTorchCsv(const PlanPipeline& pipeline) {
     group = {s};
   }
   const absl::StatusOr<std::string> csv = ToCsv(ranks);
-  if (!csv.ok()) return Error(csv.status().message());
+  if (!csv.ok()) return ExportError(csv.status().message());
   return csv;
 }
 

@@ -30,6 +30,9 @@ OperatorGroups SingleGroups(const PlanProblem& problem);
 // paths are too many, everything is put in one line.
 OperatorGroups CoarserGroups(const OperatorGroups& groups, int limit);
 
+// A limit for groups that every search gets through.
+inline constexpr int kFewSets = 16;
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_PIPELINES_PLANNERS_PLAN_GROUPS_H_

@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMost = int64_t{1} << 40;
+constexpr int64_t kMostCount = int64_t{1} << 40;
 constexpr std::array<PlanObjective, 9> kObjectives = {PlanObjective::kStageTime,
                                                       PlanObjective::kPipeDream,
                                                       PlanObjective::kMaxLoad,
@@ -132,7 +132,7 @@ class Reader {
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> all, file.Objects("slices"));
     for (const JsonObject& object : all) {
       PlanSlices slices;
-      PIPELAB_ASSIGN_OR_RETURN(slices.micro_batch_size, object.Integer("samples", 1, kMost));
+      PIPELAB_ASSIGN_OR_RETURN(slices.micro_batch_size, object.Integer("samples", 1, kMostCount));
       PIPELAB_ASSIGN_OR_RETURN(const json* tokens, object.List("tokens"));
       for (const json& count : *tokens) {
         if (!count.is_number_integer() || count.get<int64_t>() < 1) {
@@ -153,14 +153,14 @@ class Reader {
                                      {"micro_batch_samples", &stage.micro_batch_size},
                                      {"in_flight", &stage.in_flight}}) {
       if (!object.Has(key)) continue;
-      PIPELAB_ASSIGN_OR_RETURN(*field, object.Integer(key, 1, kMost));
+      PIPELAB_ASSIGN_OR_RETURN(*field, object.Integer(key, 1, kMostCount));
     }
     if (object.Has("tensor")) {
       PIPELAB_ASSIGN_OR_RETURN(const int64_t tensor, object.Integer("tensor", 1, 1 << 30));
       stage.tensor = static_cast<int>(tensor);
     }
     if (object.Has("first_device")) {
-      PIPELAB_ASSIGN_OR_RETURN(stage.first_device, object.Integer("first_device", 0, kMost));
+      PIPELAB_ASSIGN_OR_RETURN(stage.first_device, object.Integer("first_device", 0, kMostCount));
     }
     if (object.Has("on_processor")) {
       PIPELAB_ASSIGN_OR_RETURN(stage.on_processor, object.Bool("on_processor"));

@@ -13,7 +13,7 @@ namespace pipelab {
 namespace {
 
 template <typename... Parts>
-absl::Status Error(const Parts&... parts) {
+absl::Status PipelineError(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat("plan: ", parts...));
 }
 
@@ -23,17 +23,20 @@ absl::StatusOr<std::vector<int>> StageOfLayers(const ModelGraph& graph, const Pl
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     for (int v : plan.stages[s].layers) {
       const PlanOperator& op = problem.operators[v];
-      if (op.layers.empty()) return Error("layer ", op.id, " is no layer of a model that can run");
+      if (op.layers.empty())
+        return PipelineError("layer ", op.id, " is no layer of a model that can run");
       for (int layer : op.layers) {
         if (stage_of_layer[layer] >= 0) {
-          return Error("layer ", op.id, " is in stages ", stage_of_layer[layer], " and ", s);
+          return PipelineError("layer ", op.id, " is in stages ", stage_of_layer[layer], " and ",
+                               s);
         }
         stage_of_layer[layer] = static_cast<int>(s);
       }
     }
   }
   for (size_t i = 0; i < graph.layers.size(); ++i) {
-    if (stage_of_layer[i] < 0) return Error("layer ", graph.layers[i].name, " is in no stage");
+    if (stage_of_layer[i] < 0)
+      return PipelineError("layer ", graph.layers[i].name, " is in no stage");
   }
   return stage_of_layer;
 }
@@ -56,12 +59,14 @@ absl::StatusOr<std::vector<std::vector<int>>> DevicesOfStages(const Plan& plan,
   for (int s : order) {
     const PlanStage& stage = plan.stages[s];
     if (stage.tensor != 1 || stage.on_processor) {
-      return Error("stage ", s, ": tensor parallelism ", stage.tensor,
-                   stage.on_processor ? ", on a processor" : "", ": plans run without these");
+      return PipelineError("stage ", s, ": tensor parallelism ", stage.tensor,
+                           stage.on_processor ? ", on a processor" : "",
+                           ": plans run without these");
     }
     constexpr int64_t kMostDevices = 1 << 14;
     if (stage.data < 1 || next + stage.data > kMostDevices) {
-      return Error("stage ", s, ": ", stage.data, " copies: at most ", kMostDevices, " devices");
+      return PipelineError("stage ", s, ": ", stage.data, " copies: at most ", kMostDevices,
+                           " devices");
     }
     for (int64_t i = 0; i < stage.data; ++i) devices[s].push_back(static_cast<int>(next++));
   }
@@ -93,9 +98,9 @@ absl::StatusOr<std::vector<int32_t>> MicroBatches(const Plan& plan,
     if (micro_batch_size < 1 || options.batch_samples < 1 ||
         options.batch_samples % micro_batch_size != 0 ||
         options.batch_samples / micro_batch_size > kMost) {
-      return Error("stage ", s, ": micro-batches of ", micro_batch_size, " samples: a step has ",
-                   options.batch_samples, ", and must be a multiple of that, at most ", kMost,
-                   " micro-batches");
+      return PipelineError("stage ", s, ": micro-batches of ", micro_batch_size,
+                           " samples: a step has ", options.batch_samples,
+                           ", and must be a multiple of that, at most ", kMost, " micro-batches");
     }
     counts.push_back(static_cast<int32_t>(options.batch_samples / micro_batch_size));
   }
@@ -141,11 +146,11 @@ int PlanPipeline::Depth() const {
 absl::StatusOr<PlanPipeline> MakePlanPipeline(const ModelGraph& graph, const PlanProblem& problem,
                                               const Plan& plan,
                                               const PlanPipelineOptions& options) {
-  if (!plan.has_plan()) return Error("there are no stages");
+  if (!plan.has_plan()) return PipelineError("there are no stages");
   PlanPipeline pipeline;
   PIPELAB_ASSIGN_OR_RETURN(std::vector<int> stage_of_layer, StageOfLayers(graph, problem, plan));
   absl::StatusOr<ModelPartition> partition = MakePartition(graph, std::move(stage_of_layer));
-  if (!partition.ok()) return Error(partition.status().message());
+  if (!partition.ok()) return PipelineError(partition.status().message());
   pipeline.partition = *std::move(partition);
   SchemeParams sizes;
   PIPELAB_ASSIGN_OR_RETURN(sizes.devices_of_stage,
@@ -160,7 +165,7 @@ absl::StatusOr<PlanPipeline> MakePlanPipeline(const ModelGraph& graph, const Pla
   if (options.chain) sizes.stages = sizes.stages.WithChain();
   sizes.group_size = options.kfkb;
   absl::StatusOr<Schedule> schedule = MakeSchedule("graph", std::move(sizes));
-  if (!schedule.ok()) return Error(schedule.status().message());
+  if (!schedule.ok()) return PipelineError(schedule.status().message());
   pipeline.schedule = *std::move(schedule);
   RecomputeStages(problem, plan, &pipeline.schedule);
   pipeline.micro_batch_size = options.batch_samples / pipeline.schedule.num_micro_batches;

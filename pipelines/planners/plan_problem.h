@@ -23,6 +23,8 @@
 
 namespace pipelab {
 
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 // What a plan's figure means; docs/planning.md has the formulas.
 enum class PlanObjective : uint8_t {
   kStageTime,  // Piper: the longest stage, communication added

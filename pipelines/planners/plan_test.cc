@@ -71,8 +71,8 @@ TEST(PlanCosts, PipersFormulas) {
   const std::vector<PlanStage> stages = {Stage({1}, {0}, 2, 1), Stage({0, 2}, {0, 1}, 1, 2),
                                          Stage({3}, {0}, 1, 1)};
   // Copies that come later, of stage 0: 2 + 1 + 1 by 2.
-  EXPECT_DOUBLE_EQ(StageMemory(p, stages, 0), 2 * 16384.0 + 24e6);
-  EXPECT_DOUBLE_EQ(StageMemory(p, stages, 1), 2 * (32768.125 + 4096.0) + 12000000.5);
+  EXPECT_DOUBLE_EQ(MemoryOfStage(p, stages, 0), 2 * 16384.0 + 24e6);
+  EXPECT_DOUBLE_EQ(MemoryOfStage(p, stages, 1), 2 * (32768.125 + 4096.0) + 12000000.5);
   const double sync = 4 * 1 * 8e6 / 2 / 64;
   EXPECT_DOUBLE_EQ(StageValue(p, PlanObjective::kStageTime, stages, 0),
                    0.0015 / 2 + (2 * (8192 + 4096) / 2.0 + sync) / 25e9);

@@ -36,6 +36,9 @@ struct PlannerOptions {
   // Of piper: only plans with a smaller objective are of use; where there are none, this is the
   // bound of an infeasible plan.
   double known_value = std::numeric_limits<double>::infinity();
+  // Of graphpipe: each of its searches ends after at most so many steps, which are the same on
+  // every machine.
+  int64_t most_steps = std::numeric_limits<int64_t>::max();
 };
 
 struct Planner {

@@ -7,7 +7,7 @@
 namespace pipelab {
 namespace {
 
-constexpr size_t kMost = size_t{1} << 14;
+constexpr size_t kMostMixes = size_t{1} << 14;
 
 // How many of a group of operators have each variant.
 struct Mix {
@@ -36,10 +36,10 @@ void KeepUndominated(std::vector<Mix>* mixes) {
     ++kept;
   }
   mixes->resize(kept);
-  if (kept <= kMost) return;
+  if (kept <= kMostMixes) return;
   std::vector<Mix> some;
-  for (size_t i = 0; i < kMost; ++i) {
-    some.push_back(std::move((*mixes)[i * (kept - 1) / (kMost - 1)]));
+  for (size_t i = 0; i < kMostMixes; ++i) {
+    some.push_back(std::move((*mixes)[i * (kept - 1) / (kMostMixes - 1)]));
   }
   *mixes = std::move(some);
 }

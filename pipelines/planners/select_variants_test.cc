@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNoMix = std::numeric_limits<double>::infinity();
 
 TEST(SelectVariants, ByHand) {
   EXPECT_THAT(SelectVariants({{{3, 8}, {4, 1}}, {{2, 5}}}, 13), ElementsAre(0, 0));
@@ -22,12 +22,13 @@ TEST(SelectVariants, ByHand) {
   EXPECT_THAT(SelectVariants({{{3, 8}, {4, 1}}, {{2, 5}}}, 5), IsEmpty());
 }
 
-double BruteForce(const std::vector<std::vector<VariantCost>>& variants, size_t from,
-                  double bytes) {
-  if (from == variants.size()) return bytes >= 0 ? 0 : kInfinity;
-  double least = kInfinity;
+double BruteForceMix(const std::vector<std::vector<VariantCost>>& variants, size_t from,
+                     double bytes) {
+  if (from == variants.size()) return bytes >= 0 ? 0 : kNoMix;
+  double least = kNoMix;
   for (const VariantCost& variant : variants[from]) {
-    least = std::min(least, variant.time + BruteForce(variants, from + 1, bytes - variant.bytes));
+    least =
+        std::min(least, variant.time + BruteForceMix(variants, from + 1, bytes - variant.bytes));
   }
   return least;
 }
@@ -50,9 +51,9 @@ TEST(SelectVariants, IsTheBest) {
       }
     }
     const auto bytes = static_cast<double>(rng.Below(draw++, 30));
-    const double best = BruteForce(variants, 0, bytes);
+    const double best = BruteForceMix(variants, 0, bytes);
     const std::vector<int> chosen = SelectVariants(variants, bytes);
-    ASSERT_EQ(chosen.empty(), best == kInfinity);
+    ASSERT_EQ(chosen.empty(), best == kNoMix);
     if (chosen.empty()) continue;
     VariantCost total;
     for (size_t i = 0; i < variants.size(); ++i) {

@@ -18,7 +18,7 @@
 namespace pipelab {
 namespace {
 
-absl::Status Check(const PlanProblem& problem) {
+absl::Status CheckSlicedProblem(const PlanProblem& problem) {
   PIPELAB_RETURN_IF_ERROR(CheckHasPlainVariants(problem, "terapipe"));
   if (problem.tokens > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -85,7 +85,7 @@ SlicingProblem Slicing(const PlanProblem& problem, const std::vector<PlanStage>&
 }  // namespace
 
 absl::StatusOr<Plan> TeraPipePlan(const PlanProblem& problem, const PlannerOptions& options) {
-  PIPELAB_RETURN_IF_ERROR(Check(problem));
+  PIPELAB_RETURN_IF_ERROR(CheckSlicedProblem(problem));
   const absl::Time deadline = absl::Now() + options.time_limit;
   PIPELAB_ASSIGN_OR_RETURN(const int num_stages, NumStages(problem, options, problem.size()));
   Plan plan;

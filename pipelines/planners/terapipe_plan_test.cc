@@ -1,7 +1,6 @@
 // TeraPipe's slicing against every slicing of small batches, and its planner on models.
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -24,8 +23,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 SlicingProblem RandomProblem(Draw* draw) {
   SlicingProblem p;
   p.batch_samples = 1 + draw->Below(4);
@@ -45,8 +42,8 @@ SlicingProblem RandomProblem(Draw* draw) {
 }
 
 // Every sequence of micro-batches, each cut in every way.
-double BruteForce(const SlicingProblem& p, int64_t samples, size_t size, int units, double sum,
-                  double longest) {
+double BruteForceSlices(const SlicingProblem& p, int64_t samples, size_t size, int units,
+                        double sum, double longest) {
   if (units == 0) {
     samples -= p.sizes[size];
     if (samples == 0) return sum + static_cast<double>(p.stages - 1) * longest;
@@ -54,15 +51,15 @@ double BruteForce(const SlicingProblem& p, int64_t samples, size_t size, int uni
     double best = kInfinity;
     for (size_t s = 0; s < p.sizes.size(); ++s) {
       if (p.sizes[s] > samples) continue;
-      best = std::min(best, BruteForce(p, samples, s, units, sum, longest));
+      best = std::min(best, BruteForceSlices(p, samples, s, units, sum, longest));
     }
     return best;
   }
   double best = kInfinity;
   for (int length = 1; length <= units; ++length) {
     const double time = p.times[size][length - 1][p.units - units];
-    best = std::min(
-        best, BruteForce(p, samples, size, units - length, sum + time, std::max(longest, time)));
+    best = std::min(best, BruteForceSlices(p, samples, size, units - length, sum + time,
+                                           std::max(longest, time)));
   }
   return best;
 }
@@ -74,7 +71,7 @@ TEST(SliceBatch, BestOfAllSlicings) {
     double best = kInfinity;
     for (size_t s = 0; s < p.sizes.size(); ++s) {
       if (p.sizes[s] > p.batch_samples) continue;
-      best = std::min(best, BruteForce(p, p.batch_samples, s, p.units, 0, 0));
+      best = std::min(best, BruteForceSlices(p, p.batch_samples, s, p.units, 0, 0));
     }
     const TokenSlicing found = SliceBatch(p, absl::InfiniteFuture());
     ASSERT_TRUE(found.complete);

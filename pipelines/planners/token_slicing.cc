@@ -8,12 +8,12 @@
 namespace pipelab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
 // The least sums for one bound on the longest slice.
-class Sums {
+class SliceSums {
  public:
-  Sums(const SlicingProblem& problem, double bound) : p_(problem) {
+  SliceSums(const SlicingProblem& problem, double bound) : p_(problem) {
     for (size_t s = 0; s < p_.sizes.size(); ++s) SliceSample(s, bound);
     CutBatch();
   }
@@ -40,7 +40,7 @@ class Sums {
 
  private:
   void SliceSample(size_t s, double bound) {
-    std::vector<double> sums(p_.units + 1, kInfinity);
+    std::vector<double> sums(p_.units + 1, kNoBound);
     std::vector<int> last(p_.units + 1);
     sums[0] = 0;
     for (int end = 1; end <= p_.units; ++end) {
@@ -56,7 +56,7 @@ class Sums {
   }
 
   void CutBatch() {
-    of_batch_.assign(p_.batch_samples + 1, kInfinity);
+    of_batch_.assign(p_.batch_samples + 1, kNoBound);
     last_size_.resize(p_.batch_samples + 1);
     of_batch_[0] = 0;
     for (int64_t samples = 1; samples <= p_.batch_samples; ++samples) {
@@ -102,11 +102,11 @@ TokenSlicing SliceBatch(const SlicingProblem& problem, absl::Time deadline) {
   bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
   const auto others = static_cast<double>(problem.stages - 1);
   // No bound makes the sum smaller. A plan, whatever the time limit.
-  const Sums unbounded(problem, kInfinity);
+  const SliceSums unbounded(problem, kNoBound);
   const double least = unbounded.sum();
   TokenSlicing best;
-  best.time = kInfinity;
-  if (least == kInfinity) return best;
+  best.time = kNoBound;
+  if (least == kNoBound) return best;
   best.micro_batches = unbounded.MicroBatches();
   best.time = least + others * Longest(problem, best.micro_batches);
   for (double bound : bounds) {
@@ -115,7 +115,7 @@ TokenSlicing SliceBatch(const SlicingProblem& problem, absl::Time deadline) {
       best.complete = false;
       break;
     }
-    const Sums sums(problem, bound);
+    const SliceSums sums(problem, bound);
     const double time = sums.sum() + others * bound;
     if (time >= best.time) continue;
     best.time = time;

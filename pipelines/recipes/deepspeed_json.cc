@@ -8,12 +8,7 @@
 namespace pipelab {
 namespace {
 
-constexpr absl::string_view kSystem = "DeepSpeed";
-
-template <typename... Parts>
-absl::Status Error(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
+constexpr absl::string_view kDeepSpeedName = "DeepSpeed";
 
 int ZeroStage(Sharding sharding) {
   switch (sharding) {
@@ -33,38 +28,40 @@ absl::Status CheckPipeline(const Recipe& r) {
   const StepConfig& c = r.config;
   if (c.pipeline == 1) return absl::OkStatus();
   if (c.scheme != "1f1b") {
-    return Error("scheme=", c.scheme, ": ", kSystem,
-                 "'s pipeline runs 1F1B alone; scheme=1f1b would do");
+    return RecipeError("scheme=", c.scheme, ": ", kDeepSpeedName,
+                       "'s pipeline runs 1F1B alone; scheme=1f1b would do");
   }
   if (ShardsGradients(c.sharding)) {
-    return Error("sharding=", ShardingName(c.sharding), ": ", kSystem,
-                 "'s pipeline takes ZeRO-1 at most; sharding=optimizer would do");
+    return RecipeError("sharding=", ShardingName(c.sharding), ": ", kDeepSpeedName,
+                       "'s pipeline takes ZeRO-1 at most; sharding=optimizer would do");
   }
   if (c.tensor > 1) {
-    return Error("T=", c.tensor, ": ", kSystem,
-                 "'s configuration has tensor parallelism without a pipeline alone; T=1 would do");
+    return RecipeError(
+        "T=", c.tensor, ": ", kDeepSpeedName,
+        "'s configuration has tensor parallelism without a pipeline alone; T=1 would do");
   }
   const auto even = EvenStages(r.model.layers, c.pipeline);
   if (even.ok() && *even == r.stages) return absl::OkStatus();
-  return Error("layout=", c.layout, ": ", kSystem,
-               "'s configuration has no layers of each stage; equal ones would do, with a P that "
-               "divides ",
-               r.model.layers);
+  return RecipeError(
+      "layout=", c.layout, ": ", kDeepSpeedName,
+      "'s configuration has no layers of each stage; equal ones would do, with a P that "
+      "divides ",
+      r.model.layers);
 }
 
 }  // namespace
 
 absl::StatusOr<DeepSpeedConfig> DeepSpeedJson(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem, {"E", "whole_experts", "state"}));
+  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kDeepSpeedName, {"E", "whole_experts", "state"}));
   PIPELAB_RETURN_IF_ERROR(CheckPipeline(r));
   if (c.recompute == Recompute::kSelective) {
-    return Error("recompute=selective: ", kSystem,
-                 "'s configuration rebuilds whole layers; recompute=blocks would do");
+    return RecipeError("recompute=selective: ", kDeepSpeedName,
+                       "'s configuration rebuilds whole layers; recompute=blocks would do");
   }
   if (c.ranks != RankOrder::kTensorDataPipeline) {
-    return Error("ranks=", RankOrderName(c.ranks), ": ", kSystem,
-                 "'s configuration has no order of ranks; ranks=tp-dp-pp would do");
+    return RecipeError("ranks=", RankOrderName(c.ranks), ": ", kDeepSpeedName,
+                       "'s configuration has no order of ranks; ranks=tp-dp-pp would do");
   }
   DeepSpeedConfig d;
   d.json = {
@@ -73,7 +70,8 @@ absl::StatusOr<DeepSpeedConfig> DeepSpeedJson(const Recipe& r) {
       {"gradient_accumulation_steps", c.micro_batches},
       {"zero_optimization", {{"stage", ZeroStage(c.sharding)}, {"overlap_comm", c.overlap_data}}}};
   if (r.type == NumberType::kFp8 || r.type == NumberType::kTf32) {
-    return Error("dtype=", NumberTypeName(r.type), ": ", kSystem, " has bf16, fp16 and fp32");
+    return RecipeError("dtype=", NumberTypeName(r.type), ": ", kDeepSpeedName,
+                       " has bf16, fp16 and fp32");
   }
   if (r.type != NumberType::kFp32) d.json[NumberTypeName(r.type)] = {{"enabled", true}};
   const bool rebuilds = c.recompute == Recompute::kBlocks;
@@ -90,11 +88,11 @@ absl::StatusOr<DeepSpeedConfig> DeepSpeedJson(const Recipe& r) {
   if (HasExperts(r.model)) {
     // deepspeed/runtime/engine.py.
     if (c.sharding == Sharding::kFully) {
-      return Error("sharding=fully: ", kSystem,
-                   " takes ZeRO-2 at most with experts; sharding=gradients would do");
+      return RecipeError("sharding=fully: ", kDeepSpeedName,
+                         " takes ZeRO-2 at most with experts; sharding=gradients would do");
     }
     if (c.whole_experts && c.tensor > 1) {
-      return Error("whole_experts: ", kSystem, " is not told of it; leave it out");
+      return RecipeError("whole_experts: ", kDeepSpeedName, " is not told of it; leave it out");
     }
     d.notes.push_back(absl::StrCat(
         "the model's layers must be deepspeed.moe.layer.MoE(num_experts=", r.model.experts.experts,

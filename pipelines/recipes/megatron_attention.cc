@@ -48,7 +48,7 @@ absl::Status TakeLatent(const MegatronOptions& o, Recipe* r) {
   if (!o.Has("qk-layernorm")) {
     r->assumptions.push_back("without --qk-layernorm: latent rows have RMS norms all the same");
   }
-  if (r->attention == AttentionKernels::kUnfused) {
+  if (r->attention == AttentionImplementation::kUnfused) {
     r->assumptions.push_back("--attention-backend unfused: latent attention is fused");
   }
   return absl::OkStatus();

@@ -45,26 +45,27 @@ constexpr char kDeepSeek[] =
     "--moe-router-load-balancing-type seq_aux_loss --moe-aux-loss-coeff 1e-4 --moe-grouped-gemm "
     "--moe-token-dispatcher-type alltoall ";
 
-absl::StatusOr<Recipe> Read(absl::string_view model, absl::string_view more, int64_t devices = 64) {
+absl::StatusOr<Recipe> ReadExperts(absl::string_view model, absl::string_view more,
+                                   int64_t devices = 64) {
   return ReadMegatronFlags(absl::StrCat(model, more), "--flags=f", devices);
 }
 
-std::string Refusal(absl::string_view model, absl::string_view more) {
-  const auto recipe = Read(model, more);
+std::string ModelRefusal(absl::string_view model, absl::string_view more) {
+  const auto recipe = ReadExperts(model, more);
   return recipe.ok() ? "accepted: " + recipe->config.ToString()
                      : std::string(recipe.status().message());
 }
 
 TEST(ReadMegatronFlags, ExpertsAreThePublishedOnes) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe mixtral, Read(kMixtral, ""));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe mixtral, ReadExperts(kMixtral, ""));
   EXPECT_EQ(BuildGpt(mixtral.model)->num_parameters(), 46702792704);
   EXPECT_THAT(mixtral.assumptions, IsEmpty());
   EXPECT_TRUE(mixtral.model.experts.normalized);
   PIPELAB_ASSERT_OK_AND_ASSIGN(
       const Recipe deepseek,
-      Read(kDeepSeek,
-           "--pipeline-model-parallel-size 2 --expert-model-parallel-size 32 "
-           "--pipeline-model-parallel-layout 'Et*31|t*30L'"));
+      ReadExperts(kDeepSeek,
+                  "--pipeline-model-parallel-size 2 --expert-model-parallel-size 32 "
+                  "--pipeline-model-parallel-layout 'Et*31|t*30L'"));
   EXPECT_EQ(BuildGpt(deepseek.model)->num_parameters(), 671026404352);
   EXPECT_EQ(ModelText(deepseek.model),
             "61 layers, hidden 7168, 128 heads, feed-forward 18432 (SwiGLU), 129280 words, 4096 "
@@ -79,11 +80,11 @@ TEST(ReadMegatronFlags, ExpertsAreThePublishedOnes) {
 
 // With the words as the published weights have them, nothing else is read into the model.
 TEST(ReadMegatronFlags, AssumesByName) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r,
-                               Read(kMixtral,
-                                    "--moe-token-dispatcher-type allgather --moe-aux-loss-coeff "
-                                    "0.01 --moe-expert-capacity-factor 1.5 --qk-layernorm "
-                                    "--moe-shared-expert-overlap"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Recipe r, ReadExperts(kMixtral,
+                                  "--moe-token-dispatcher-type allgather --moe-aux-loss-coeff "
+                                  "0.01 --moe-expert-capacity-factor 1.5 --qk-layernorm "
+                                  "--moe-shared-expert-overlap"));
   EXPECT_THAT(r.assumptions,
               ElementsAre(HasSubstr("aux_loss: the balancing loss is one for each sample"),
                           HasSubstr("rows are those of an even load"),
@@ -95,16 +96,16 @@ TEST(ReadMegatronFlags, AssumesByName) {
 TEST(ReadMegatronFlags, ExpertsOfAGroupAreSplitOrWhole) {
   const std::string degrees =
       "--tensor-model-parallel-size 4 --sequence-parallel --expert-model-parallel-size 8 ";
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe split, Read(kMixtral, degrees));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe split, ReadExperts(kMixtral, degrees));
   EXPECT_THAT(split.config.ToString(), HasSubstr("T=4,D=16,V=0,b=1,M=16,E=8,state=2+4,sequence"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe whole,
-                               Read(kMixtral, degrees + "--expert-tensor-parallel-size 1"));
+                               ReadExperts(kMixtral, degrees + "--expert-tensor-parallel-size 1"));
   EXPECT_TRUE(whole.config.whole_experts);
 }
 
 TEST(ReadMegatronFlags, Windows) {
   const auto windows = [](absl::string_view more) {
-    const auto r = Read(kMixtral, more);
+    const auto r = ReadExperts(kMixtral, more);
     return r.ok() ? r->model.windows : std::vector<int64_t>{-1};
   };
   EXPECT_THAT(windows("--window-size 1023,0"), ElementsAre(1024));
@@ -139,7 +140,7 @@ TEST(MegatronSettings, ModelsWithExpertsReadBackOverAGrid) {
               "--window-size 511,0 --window-attn-skip-freq 4", "--position-embedding-type none"}) {
           if (latent && absl::StrContains(attention, "window")) continue;
           const std::string text = absl::StrCat(experts, " ", router, " ", attention);
-          PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, Read(model, text));
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, ReadExperts(model, text));
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Settings s, MegatronSettings(r));
           EXPECT_THAT(s.notes(), IsEmpty()) << text;
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe again, ReadMegatronFlags(s.Text(), "f", 64));
@@ -165,7 +166,7 @@ TEST(MegatronSettings, ModelsWithExpertsReadBackOverAGrid) {
 
 TEST(MegatronSettings, RefusesOfExpertsByName) {
   const auto refusal = [](absl::string_view model, const auto& change) {
-    Recipe r = Read(model, "").value();
+    Recipe r = ReadExperts(model, "").value();
     change(&r);
     const auto s = MegatronSettings(r);
     return s.ok() ? "accepted" : std::string(s.status().message());
@@ -276,25 +277,28 @@ TEST(TorchtitanSettings, RefusesExpertsByName) {
 }
 
 TEST(ReadMegatronFlags, SaysTheNearestOfExperts) {
-  EXPECT_THAT(Refusal(kMixtral, "--expert-model-parallel-size 3"),
+  EXPECT_THAT(ModelRefusal(kMixtral, "--expert-model-parallel-size 3"),
               HasSubstr("must divide --num-experts 8; nearest: --expert-model-parallel-size 2"));
-  EXPECT_THAT(Refusal(kMixtral,
-                      "--num-experts 64 --pipeline-model-parallel-size 4 "
-                      "--expert-model-parallel-size 32"),
+  EXPECT_THAT(ModelRefusal(kMixtral,
+                           "--num-experts 64 --pipeline-model-parallel-size 4 "
+                           "--expert-model-parallel-size 32"),
               HasSubstr("must divide the 16 devices of a pipeline stage that have the same part of "
                         "them; nearest: --expert-model-parallel-size 16"));
-  EXPECT_THAT(Refusal(kMixtral, "--tensor-model-parallel-size 2"),
+  EXPECT_THAT(ModelRefusal(kMixtral, "--tensor-model-parallel-size 2"),
               HasSubstr("with experts requires --sequence-parallel"));
-  EXPECT_THAT(Refusal(kMixtral, "--moe-layer-freq 2"), HasSubstr("nearest: --moe-layer-freq 1"));
-  EXPECT_THAT(Refusal(kMixtral, "--moe-layer-freq '([0]*3+[1]*28)'"), HasSubstr("has 31 numbers"));
-  EXPECT_THAT(Refusal(kMixtral, "--moe-router-topk 1"),
+  EXPECT_THAT(ModelRefusal(kMixtral, "--moe-layer-freq 2"),
+              HasSubstr("nearest: --moe-layer-freq 1"));
+  EXPECT_THAT(ModelRefusal(kMixtral, "--moe-layer-freq '([0]*3+[1]*28)'"),
+              HasSubstr("has 31 numbers"));
+  EXPECT_THAT(ModelRefusal(kMixtral, "--moe-router-topk 1"),
               HasSubstr("requires --moe-router-pre-softmax"));
-  EXPECT_THAT(Refusal(kMixtral, "--moe-router-num-groups 3 --moe-router-group-topk 1"),
+  EXPECT_THAT(ModelRefusal(kMixtral, "--moe-router-num-groups 3 --moe-router-group-topk 1"),
               HasSubstr("must divide --num-experts 8; nearest: --moe-router-num-groups 2"));
-  EXPECT_THAT(Refusal(kMixtral, "--moe-router-num-groups 8 --moe-router-group-topk 1"),
+  EXPECT_THAT(ModelRefusal(kMixtral, "--moe-router-num-groups 8 --moe-router-group-topk 1"),
               HasSubstr("fewer than --moe-router-topk 2; nearest: --moe-router-group-topk 2"));
-  EXPECT_THAT(Refusal(kDeepSeek, "--window-size 127,0"), HasSubstr("has no windows here"));
-  EXPECT_THAT(Refusal(kDeepSeek, "--add-qkv-bias"), HasSubstr("nearest: without --add-qkv-bias"));
+  EXPECT_THAT(ModelRefusal(kDeepSeek, "--window-size 127,0"), HasSubstr("has no windows here"));
+  EXPECT_THAT(ModelRefusal(kDeepSeek, "--add-qkv-bias"),
+              HasSubstr("nearest: without --add-qkv-bias"));
 }
 
 }  // namespace

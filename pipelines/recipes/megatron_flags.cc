@@ -47,8 +47,8 @@ class MegatronReader {
         const std::string attention,
         o_.Word("attention-backend", {"auto", "fused", "flash", "unfused", "local"}, "auto"));
     const bool unfused = attention == "unfused" || attention == "local";
-    if (unfused && !o_.Has("use-flash-attn")) r_.attention = AttentionKernels::kUnfused;
-    if (!o_.Has("cross-entropy-loss-fusion")) r_.loss = LossKernels::kUnfused;
+    if (unfused && !o_.Has("use-flash-attn")) r_.attention = AttentionImplementation::kUnfused;
+    if (!o_.Has("cross-entropy-loss-fusion")) r_.loss = LossImplementation::kUnfused;
     return absl::OkStatus();
   }
 
@@ -203,7 +203,7 @@ class MegatronReader {
                           "--recompute-granularity full");
         }
       }
-      if (r_.attention == AttentionKernels::kUnfused) {
+      if (r_.attention == AttentionImplementation::kUnfused) {
         r_.config.recompute = Recompute::kSelective;
       } else {
         Assume("--recompute-granularity selective: fused attention keeps no scores to rebuild");

@@ -23,18 +23,18 @@ constexpr char kLlama[] =
     "--untie-embeddings-and-output-weights --hidden-dropout 0 --attention-dropout 0 "
     "--vocab-size 128256 --bf16 --micro-batch-size 1 --global-batch-size 128 ";
 
-absl::StatusOr<Recipe> Read(absl::string_view more, int64_t devices = 64) {
+absl::StatusOr<Recipe> ReadWithFlags(absl::string_view more, int64_t devices = 64) {
   return ReadMegatronFlags(absl::StrCat(kLlama, more), "--flags=f", devices);
 }
 
-std::string Refusal(absl::string_view more, int64_t devices = 64) {
-  const auto recipe = Read(more, devices);
+std::string FlagsRefusal(absl::string_view more, int64_t devices = 64) {
+  const auto recipe = ReadWithFlags(more, devices);
   return recipe.ok() ? "accepted: " + recipe->config.ToString()
                      : std::string(recipe.status().message());
 }
 
 TEST(ReadMegatronFlags, ModelIsLlamas) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, Read(""));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, ReadWithFlags(""));
   GptConfig llama = LlamaConfig(32, 4096, 32, 14336, 8192, 128256);
   llama.kv_heads = 8;
   llama.rotary_base = 500000;
@@ -48,7 +48,7 @@ TEST(ReadMegatronFlags, ModelIsLlamas) {
   EXPECT_EQ(r.config.ToString(),
             "1f1b:P=1,T=1,D=64,V=0,b=1,M=2,state=2+4,no_pipeline_overlap,no_data_overlap");
   EXPECT_EQ(r.type, NumberType::kBf16);
-  EXPECT_EQ(r.attention, AttentionKernels::kFused);
+  EXPECT_EQ(r.attention, AttentionImplementation::kFused);
 }
 
 // GPT-3 175B of Megatron-LM's examples: what it leaves to defaults.
@@ -119,7 +119,7 @@ TEST(ReadMegatronFlags, State) {
 
 TEST(ReadMegatronFlags, DividesStagesAsMegatronDoes) {
   const auto layout = [](absl::string_view more) {
-    const auto r = Read(more);
+    const auto r = ReadWithFlags(more);
     return r.ok() ? absl::StrCat(r->config.scheme, " ", FormatMegatronLayout(r->stages))
                   : std::string(r.status().message());
   };
@@ -148,11 +148,12 @@ TEST(ReadMegatronFlags, DividesStagesAsMegatronDoes) {
 TEST(ReadMegatronFlags, Parallelism) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(
       const Recipe r,
-      Read("--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 --sequence-parallel "
-           "--num-virtual-stages-per-pipeline-rank 4 --use-distributed-optimizer "
-           "--overlap-grad-reduce --overlap-param-gather --use-tp-pp-dp-mapping "
-           "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1 "
-           "--fp8-format hybrid"));
+      ReadWithFlags(
+          "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 --sequence-parallel "
+          "--num-virtual-stages-per-pipeline-rank 4 --use-distributed-optimizer "
+          "--overlap-grad-reduce --overlap-param-gather --use-tp-pp-dp-mapping "
+          "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1 "
+          "--fp8-format hybrid"));
   EXPECT_EQ(
       r.config.ToString(),
       "interleaved:P=2,T=4,D=8,V=4,b=1,M=16,sharding=optimizer,state=2+4,recompute=blocks,sequence,"
@@ -162,47 +163,48 @@ TEST(ReadMegatronFlags, Parallelism) {
 }
 
 TEST(ReadMegatronFlags, ContextParallelism) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r,
-                               Read("--context-parallel-size 4 --pipeline-model-parallel-size 2"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Recipe r, ReadWithFlags("--context-parallel-size 4 --pipeline-model-parallel-size 2"));
   EXPECT_EQ(r.config.context, 4);
-  EXPECT_EQ(r.config.devices(), Read("")->config.devices());
+  EXPECT_EQ(r.config.devices(), ReadWithFlags("")->config.devices());
   EXPECT_EQ(r.config.context_exchange, ContextExchange::kRing);  // p2p, by default
   EXPECT_THAT(r.assumptions, ElementsAre());
   const std::string written = MegatronSettings(r)->Text();
   EXPECT_THAT(written, HasSubstr("--context-parallel-size 4"));
   EXPECT_THAT(written, HasSubstr("--cp-comm-type p2p"));
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe all,
-                               Read("--context-parallel-size 4 --cp-comm-type all_gather"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Recipe all, ReadWithFlags("--context-parallel-size 4 --cp-comm-type all_gather"));
   EXPECT_EQ(all.config.context_exchange, ContextExchange::kGather);
   EXPECT_THAT(MegatronSettings(all)->Text(), HasSubstr("--cp-comm-type all_gather"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe heads,
-                               Read("--context-parallel-size 4 --cp-comm-type a2a"));
+                               ReadWithFlags("--context-parallel-size 4 --cp-comm-type a2a"));
   EXPECT_THAT(heads.assumptions, ElementsAre(HasSubstr("--cp-comm-type a2a: keys and values are")));
 }
 
 TEST(ReadMegatronFlags, RecomputationDependsOnTheAttention) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe fused, Read("--recompute-activations"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe fused, ReadWithFlags("--recompute-activations"));
   EXPECT_EQ(fused.config.recompute, Recompute::kNone);
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe scores,
-                               Read("--recompute-activations --attention-backend unfused"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Recipe scores, ReadWithFlags("--recompute-activations --attention-backend unfused"));
   EXPECT_EQ(scores.config.recompute, Recompute::kSelective);
   const std::string block =
       "--recompute-granularity full --recompute-method block "
       "--pipeline-model-parallel-size 4 --recompute-num-layers ";
-  EXPECT_THAT(Refusal(block + "8"), HasSubstr("accepted: 1f1b:P=4,T=1,D=16,V=0,b=1,M=8,"
-                                              "state=2+4,recompute=blocks"));
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe some, Read(block + "3"));
+  EXPECT_THAT(FlagsRefusal(block + "8"), HasSubstr("accepted: 1f1b:P=4,T=1,D=16,V=0,b=1,M=8,"
+                                                   "state=2+4,recompute=blocks"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe some, ReadWithFlags(block + "3"));
   EXPECT_EQ(some.config.recompute, Recompute::kBlocks);
   EXPECT_EQ(some.config.rebuilt_blocks, 3);
 }
 
 // Unfused, it is a pass over the logits for each line of its code.
 TEST(ReadMegatronFlags, LossIsFusedWhereAskedFor) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe lines, Read(""));
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe fused,
-                               Read("--cross-entropy-loss-fusion --cross-entropy-fusion-impl te"));
-  EXPECT_EQ(lines.loss, LossKernels::kUnfused);
-  EXPECT_EQ(fused.loss, LossKernels::kFused);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe lines, ReadWithFlags(""));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Recipe fused,
+      ReadWithFlags("--cross-entropy-loss-fusion --cross-entropy-fusion-impl te"));
+  EXPECT_EQ(lines.loss, LossImplementation::kUnfused);
+  EXPECT_EQ(fused.loss, LossImplementation::kFused);
   EXPECT_THAT(fused.assumptions, ElementsAre(HasSubstr("--cross-entropy-fusion-impl")));
   const auto launches = [](const Recipe& r) {
     return RecipeGraph(r)->layers.back().operations(1, TokenSlice()).forward.size();
@@ -211,7 +213,7 @@ TEST(ReadMegatronFlags, LossIsFusedWhereAskedFor) {
 }
 
 TEST(ReadMegatronFlags, FsdpGathersBlockByBlock) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, Read("--use-torch-fsdp2"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, ReadWithFlags("--use-torch-fsdp2"));
   EXPECT_EQ(r.config.scheme, "interleaved");
   EXPECT_EQ(r.config.virtual_stages, 32);
   EXPECT_EQ(r.config.sharding, Sharding::kFully);
@@ -219,31 +221,32 @@ TEST(ReadMegatronFlags, FsdpGathersBlockByBlock) {
 }
 
 TEST(ReadMegatronFlags, SaysTheNearestThatWouldDo) {
-  EXPECT_EQ(Refusal("--num-layers 30 --pipeline-model-parallel-size 4"),
+  EXPECT_EQ(FlagsRefusal("--num-layers 30 --pipeline-model-parallel-size 4"),
             "--flags=f: --num-layers 30: 30 layers do not divide among 4 stages; nearest: "
             "--num-layers 32");
   EXPECT_EQ(
-      Refusal("--global-batch-size 100"),
+      FlagsRefusal("--global-batch-size 100"),
       "--flags=f: --global-batch-size 100: must be a multiple of --micro-batch-size 1 times 64 "
       "data-parallel copies; nearest: --global-batch-size 128");
-  EXPECT_THAT(Refusal("--tensor-model-parallel-size 3"),
+  EXPECT_THAT(FlagsRefusal("--tensor-model-parallel-size 3"),
               HasSubstr("must divide --num-attention-heads 32; nearest: "
                         "--tensor-model-parallel-size 2"));
-  EXPECT_THAT(Refusal("--tensor-model-parallel-size 16"),
+  EXPECT_THAT(FlagsRefusal("--tensor-model-parallel-size 16"),
               HasSubstr("must divide --num-query-groups 8; nearest: "
                         "--tensor-model-parallel-size 8"));
-  EXPECT_THAT(Refusal("--context-parallel-size 3"),
+  EXPECT_THAT(FlagsRefusal("--context-parallel-size 3"),
               HasSubstr("equal parts; nearest: --seq-length"));
-  EXPECT_THAT(Refusal("--num-layer 32"), HasSubstr("did you mean --num-layers?"));
-  EXPECT_THAT(Refusal("--tensor-parallel-size 2"), HasSubstr("no option of Megatron-LM"));
-  EXPECT_THAT(Refusal("--num-layers $LAYERS"), HasSubstr("a variable that the text does not set"));
-  EXPECT_THAT(Refusal("", 0), HasSubstr("--devices: missing"));
+  EXPECT_THAT(FlagsRefusal("--num-layer 32"), HasSubstr("did you mean --num-layers?"));
+  EXPECT_THAT(FlagsRefusal("--tensor-parallel-size 2"), HasSubstr("no option of Megatron-LM"));
+  EXPECT_THAT(FlagsRefusal("--num-layers $LAYERS"),
+              HasSubstr("a variable that the text does not set"));
+  EXPECT_THAT(FlagsRefusal("", 0), HasSubstr("--devices: missing"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(
       const Recipe launched,
       ReadMegatronFlags(absl::StrCat("torchrun --nproc_per_node 8 --nnodes 2 train.py ", kLlama),
                         "f", 0));
   EXPECT_EQ(launched.config.data, 16);
-  EXPECT_THAT(Refusal("--pipeline-model-parallel-size 3 --num-layers 33", 64),
+  EXPECT_THAT(FlagsRefusal("--pipeline-model-parallel-size 3 --num-layers 33", 64),
               HasSubstr("must divide all 64; nearest: --devices=63"));
 }
 
@@ -277,7 +280,7 @@ TEST(MegatronSettings, ReadBackOverAGrid) {
               "--grad-reduce-in-bf16 --cross-entropy-loss-fusion"}) {
           const std::string text = absl::StrCat(parallelism, " ", stages, " ", sharding, " ", rest,
                                                 " --global-batch-size 1024");
-          PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, Read(text));
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, ReadWithFlags(text));
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Settings s, MegatronSettings(r));
           EXPECT_THAT(s.notes(), ElementsAre()) << text;
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe again, ReadMegatronFlags(s.Text(), "f", 64));
@@ -299,7 +302,7 @@ TEST(MegatronSettings, ReadBackOverAGrid) {
 }
 
 TEST(MegatronSettings, RefusesByName) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, Read("--pipeline-model-parallel-size 4"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, ReadWithFlags("--pipeline-model-parallel-size 4"));
   const auto refusal = [&](const auto& change) {
     Recipe other = r;
     change(&other.config);
@@ -318,13 +321,14 @@ TEST(MegatronSettings, RefusesByName) {
 }
 
 TEST(ChangesBetween, NamesWhatIsNewAndWhatGoes) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe before,
-                               Read("--pipeline-model-parallel-size 4 --recompute-granularity full "
-                                    "--recompute-method uniform "
-                                    "--recompute-num-layers 1"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Recipe before,
+      ReadWithFlags("--pipeline-model-parallel-size 4 --recompute-granularity full "
+                    "--recompute-method uniform "
+                    "--recompute-num-layers 1"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe after,
-                               Read("--pipeline-model-parallel-size 2 "
-                                    "--pipeline-model-parallel-layout 'Et*17|t*15L'"));
+                               ReadWithFlags("--pipeline-model-parallel-size 2 "
+                                             "--pipeline-model-parallel-layout 'Et*17|t*15L'"));
   EXPECT_EQ(
       ChangesBetween(*MegatronSettings(before), *MegatronSettings(after)),
       "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*17|t*15L' without "

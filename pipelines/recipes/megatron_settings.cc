@@ -13,31 +13,27 @@
 namespace pipelab {
 namespace {
 
-constexpr absl::string_view kSystem = "Megatron-LM";
-
-template <typename... Parts>
-absl::Status Error(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
+constexpr absl::string_view kMegatronName = "Megatron-LM";
 
 absl::Status CheckModel(const GptConfig& m) {
   const bool latent = m.latent.rank > 0;
   if (m.positions == Positions::kLearned && m.rotary_base > 0 && !latent) {
-    return Error("positions: ", kSystem, " has a table or rotary ones, not both");
+    return RecipeError("positions: ", kMegatronName, " has a table or rotary ones, not both");
   }
   if (m.post_norms || m.window_rotary_base > 0) {
-    return Error(m.post_norms ? "post_norms: " : "window_rotary_base: ", kSystem,
-                 " has norms in front of half blocks and one rotary base");
+    return RecipeError(m.post_norms ? "post_norms: " : "window_rotary_base: ", kMegatronName,
+                       " has norms in front of half blocks and one rotary base");
   }
-  if (m.output_bias) return Error("output_bias: ", kSystem, "'s logits have none");
+  if (m.output_bias) return RecipeError("output_bias: ", kMegatronName, "'s logits have none");
   const ExpertChoice& e = m.experts;
   if (!HasExperts(m)) return absl::OkStatus();
   if (!e.sigmoid && e.normalized && e.chosen == 1) {
-    return Error("experts: ", kSystem, " takes one expert of a softmax by its own score");
+    return RecipeError("experts: ", kMegatronName,
+                       " takes one expert of a softmax by its own score");
   }
   if (e.sigmoid && e.normalized != (e.chosen > 1)) {
-    return Error("experts: ", kSystem, "'s weights are shares of the chosen ",
-                 "sigmoids where a token takes several experts");
+    return RecipeError("experts: ", kMegatronName, "'s weights are shares of the chosen ",
+                       "sigmoids where a token takes several experts");
   }
   return absl::OkStatus();
 }
@@ -60,8 +56,8 @@ absl::Status AddWindows(const GptConfig& m, Settings* s) {
     layers.push_back(0 < of_layer && of_layer < m.tokens);
     if (!layers.back()) continue;
     if (window > 0 && window != of_layer) {
-      return Error("windows of ", window, " and ", of_layer, ": ", kSystem,
-                   " has one size of windows");
+      return RecipeError("windows of ", window, " and ", of_layer, ": ", kMegatronName,
+                         " has one size of windows");
     }
     window = of_layer;
   }
@@ -73,7 +69,7 @@ absl::Status AddWindows(const GptConfig& m, Settings* s) {
   return absl::OkStatus();
 }
 
-void AddExperts(const GptConfig& m, Settings* s) {
+void AddMegatronExperts(const GptConfig& m, Settings* s) {
   const ExpertChoice& e = m.experts;
   const int64_t width = ExpertWidth(m);
   s->Add("--num-experts", e.experts);
@@ -102,7 +98,7 @@ void AddExperts(const GptConfig& m, Settings* s) {
   s->Add("--moe-grouped-gemm");
 }
 
-absl::Status AddModel(const Recipe& r, Settings* s) {
+absl::Status AddMegatronModel(const Recipe& r, Settings* s) {
   const GptConfig& m = r.model;
   PIPELAB_RETURN_IF_ERROR(CheckModel(m));
   const bool latent = m.latent.rank > 0;
@@ -135,12 +131,12 @@ absl::Status AddModel(const Recipe& r, Settings* s) {
   if (m.vocabulary % (128 * r.config.tensor) != 0) s->Add("--make-vocab-size-divisible-by", 1);
   s->Add("--hidden-dropout", m.dropout);
   s->Add("--attention-dropout", m.dropout);
-  if (r.attention == AttentionKernels::kUnfused) s->Add("--attention-backend", "unfused");
-  s->AddIf(r.loss == LossKernels::kFused, "--cross-entropy-loss-fusion");
+  if (r.attention == AttentionImplementation::kUnfused) s->Add("--attention-backend", "unfused");
+  s->AddIf(r.loss == LossImplementation::kFused, "--cross-entropy-loss-fusion");
   if (m.positions == Positions::kSinusoidal) {
     s->Note("positions: Megatron-LM has no sinusoidal ones; it has none here");
   }
-  if (HasExperts(m)) AddExperts(m, s);
+  if (HasExperts(m)) AddMegatronExperts(m, s);
   return absl::OkStatus();
 }
 
@@ -166,13 +162,13 @@ absl::Status AddParallelism(const Recipe& r, Settings* s) {
   const int64_t each = HasStages(c) ? static_cast<int64_t>(r.stages.size()) / c.pipeline : 1;
   if (HasStages(c) && (c.scheme != "interleaved" || each < 2) &&
       (c.scheme != "1f1b" && (c.scheme != "interleaved" || each != 1))) {
-    return Error("scheme=", c.scheme, ": ", kSystem,
-                 " runs 1F1B and interleaved stages alone; scheme=",
-                 each > 1 ? "interleaved" : "1f1b", " would do");
+    return RecipeError("scheme=", c.scheme, ": ", kMegatronName,
+                       " runs 1F1B and interleaved stages alone; scheme=",
+                       each > 1 ? "interleaved" : "1f1b", " would do");
   }
   if (c.ranks == RankOrder::kTensorDataMirrored) {
-    return Error("ranks=", RankOrderName(c.ranks), ": ", kSystem,
-                 " has no such order of ranks; ranks=tp-dp-pp would do");
+    return RecipeError("ranks=", RankOrderName(c.ranks), ": ", kMegatronName,
+                       " has no such order of ranks; ranks=tp-dp-pp would do");
   }
   s->Add("--tensor-model-parallel-size", c.tensor);
   s->Add("--pipeline-model-parallel-size", c.pipeline);
@@ -182,8 +178,8 @@ absl::Status AddParallelism(const Recipe& r, Settings* s) {
   }
   if (HasExperts(r.model)) {
     if (c.tensor > 1 && !c.sequence_parallel) {
-      return Error("T=", c.tensor, ": with experts ", kSystem,
-                   " needs sequence parallelism; add sequence");
+      return RecipeError("T=", c.tensor, ": with experts ", kMegatronName,
+                         " needs sequence parallelism; add sequence");
     }
     s->Add("--expert-model-parallel-size", c.experts);
     if (c.whole_experts && c.tensor > 1) s->Add("--expert-tensor-parallel-size", 1);
@@ -206,8 +202,8 @@ absl::Status AddParallelism(const Recipe& r, Settings* s) {
 absl::Status AddSharding(const StepConfig& c, Settings* s) {
   if (ShardsGradients(c.sharding)) {
     if (c.pipeline > 1) {
-      return Error("sharding=", ShardingName(c.sharding), ": ", kSystem,
-                   "'s FSDP has no pipeline; sharding=optimizer would do");
+      return RecipeError("sharding=", ShardingName(c.sharding), ": ", kMegatronName,
+                         "'s FSDP has no pipeline; sharding=optimizer would do");
     }
     s->Add("--use-megatron-fsdp");
     s->Add("--data-parallel-sharding-strategy",
@@ -230,19 +226,19 @@ void AddRecomputation(const Recipe& r, Settings* s) {
 }
 
 // Of narrow numbers. Weights have 2 bytes there; what has 4 here moves as 2.
-void AddState(const Recipe& r, Settings* s) {
+void AddMegatronState(const Recipe& r, Settings* s) {
   const StateNumbers& n = r.config.state;
   const bool fp16 = r.type == NumberType::kFp16, wide = n.narrow() && n.gradients == 4;
   s->AddIf(fp16 && wide, "--accumulate-allreduce-grads-in-fp32");
   s->AddIf(!fp16 && !wide, "--grad-reduce-in-bf16");
-  NoteState(n, {/*weights=*/2, wide ? 4 : 2}, kSystem, s);
+  NoteState(n, {/*weights=*/2, wide ? 4 : 2}, kMegatronName, s);
 }
 
 void AddTypes(const Recipe& r, Settings* s) {
   s->AddIf(r.type == NumberType::kFp16, "--fp16");
   s->AddIf(r.type == NumberType::kBf16 || r.type == NumberType::kFp8, "--bf16");
   if (r.type == NumberType::kFp8) s->Add("--fp8-format", "hybrid");
-  if (r.type != NumberType::kFp32) AddState(r, s);
+  if (r.type != NumberType::kFp32) AddMegatronState(r, s);
   if (r.optimizer_tensors == 2) return;
   s->Add("--optimizer", "sgd");
   if (r.optimizer_tensors == 0) s->Add("--sgd-momentum", 0);
@@ -253,10 +249,10 @@ void AddTypes(const Recipe& r, Settings* s) {
 absl::StatusOr<Settings> MegatronSettings(const Recipe& r) {
   const StepConfig& c = r.config;
   PIPELAB_RETURN_IF_ERROR(CheckExportable(
-      c, kSystem,
+      c, kMegatronName,
       {"C", "context_exchange", "E", "whole_experts", "rebuilt", "tensor_overlap", "state"}));
   Settings s(SettingsForm::kFlags);
-  PIPELAB_RETURN_IF_ERROR(AddModel(r, &s));
+  PIPELAB_RETURN_IF_ERROR(AddMegatronModel(r, &s));
   PIPELAB_RETURN_IF_ERROR(AddParallelism(r, &s));
   PIPELAB_RETURN_IF_ERROR(AddSharding(c, &s));
   AddRecomputation(r, &s);

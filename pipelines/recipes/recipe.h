@@ -16,7 +16,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "models/graph/layer_spec.h"
 #include "models/specs/megatron_kernels.h"
 #include "models/zoo/gpt.h"
@@ -30,8 +33,8 @@ namespace pipelab {
 
 struct Recipe {
   GptConfig model;
-  AttentionKernels attention = AttentionKernels::kFused;
-  LossKernels loss = LossKernels::kFused;
+  AttentionImplementation attention = AttentionImplementation::kFused;
+  LossImplementation loss = LossImplementation::kFused;
   StepConfig config;                  // with the layout of `stages`
   std::vector<MegatronStage> stages;  // what each has
   NumberType type = NumberType::kBf16;
@@ -39,6 +42,12 @@ struct Recipe {
   std::vector<std::string> assumptions;
   int passed_over = 0;  // options that change neither shapes nor times nor memory
 };
+
+// What is in a recipe and the other system lacks.
+template <typename... Parts>
+absl::Status RecipeError(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
 
 // Takes the stages, and the layout for them. InvalidArgument for empty ones.
 absl::Status SetStages(std::vector<MegatronStage> stages, Recipe* recipe);

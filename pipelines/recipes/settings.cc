@@ -8,14 +8,14 @@ namespace pipelab {
 namespace {
 
 // A value that the shell would read otherwise.
-std::string Quoted(absl::string_view value) {
+std::string ShellQuoted(absl::string_view value) {
   return value.find_first_of("*|()$ ") == absl::string_view::npos ? std::string(value)
                                                                   : absl::StrCat("'", value, "'");
 }
 
 std::string Line(SettingsForm form, absl::string_view key, absl::string_view value) {
   if (form == SettingsForm::kToml) return absl::StrCat(key, " = ", value);
-  return value.empty() ? std::string(key) : absl::StrCat(key, " ", Quoted(value));
+  return value.empty() ? std::string(key) : absl::StrCat(key, " ", ShellQuoted(value));
 }
 
 }  // namespace

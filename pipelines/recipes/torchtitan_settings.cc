@@ -15,14 +15,9 @@
 namespace pipelab {
 namespace {
 
-constexpr absl::string_view kSystem = "torchtitan";
+constexpr absl::string_view kTorchtitanName = "torchtitan";
 
-template <typename... Parts>
-absl::Status Error(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
-
-std::string Quoted(absl::string_view word) { return absl::StrCat("\"", word, "\""); }
+std::string TomlString(absl::string_view word) { return absl::StrCat("\"", word, "\""); }
 
 auto RouterOf(const ExpertChoice& e) {
   return std::make_tuple(e.experts == 0, e.nodes, e.most_nodes, e.sigmoid, e.normalized, e.scale,
@@ -47,30 +42,32 @@ bool SameModel(const GptConfig& a, const GptConfig& b) {
          RouterOf(a.experts) == RouterOf(b.experts);
 }
 
-absl::Status AddModel(const Recipe& r, Settings* s) {
+absl::Status AddTorchtitanModel(const Recipe& r, Settings* s) {
   for (const TorchtitanModel& m : TorchtitanModels()) {
     GptConfig sizes = r.model;
     sizes.tokens = m.config.tokens;
     if (!SameModel(m.config, sizes)) continue;
-    s->Add("model.name", Quoted(m.name));
-    s->Add("model.flavor", Quoted(m.flavor));
+    s->Add("model.name", TomlString(m.name));
+    s->Add("model.flavor", TomlString(m.flavor));
     if (r.type == NumberType::kFp8) s->Add("model.converters", "[\"float8\"]");
     return absl::OkStatus();
   }
-  return Error(kSystem, ": no model of ", ModelText(r.model),
-               "; llama3's 8B, 70B and 405B, qwen3's and deepseek_v3's 16B, 236B and 671B, without "
-               "dropout, would do");
+  return RecipeError(
+      kTorchtitanName, ": no model of ", ModelText(r.model),
+      "; llama3's 8B, 70B and 405B, qwen3's and deepseek_v3's 16B, 236B and 671B, without "
+      "dropout, would do");
 }
 
-absl::Status AddExperts(const StepConfig& c, Settings* s) {
+absl::Status AddTorchtitanExperts(const StepConfig& c, Settings* s) {
   if (c.experts == 1) return absl::OkStatus();
   const bool whole = c.whole_experts && c.tensor > 1;
   const int64_t unit = int64_t{c.context} * (whole ? c.tensor : 1);
   const int64_t shard = ShardsGradients(c.sharding) ? c.sharing() / c.context : 1;
   if (c.experts % unit != 0 || shard * unit % c.experts != 0) {
-    return Error("E=", c.experts, ": ", kSystem,
-                 " divides experts over what shards weights; sharding=fully and an E that is ",
-                 unit, " times a divisor of its ranks would do");
+    return RecipeError(
+        "E=", c.experts, ": ", kTorchtitanName,
+        " divides experts over what shards weights; sharding=fully and an E that is ", unit,
+        " times a divisor of its ranks would do");
   }
   s->Add("parallelism.expert_parallel_degree", c.experts);
   s->Add("parallelism.expert_tensor_parallel_degree", whole ? 1 : c.tensor);
@@ -86,14 +83,14 @@ absl::Status AddPipeline(const Recipe& r, Settings* s) {
       std::find_if(std::begin(kTorchtitanSchedules), std::end(kTorchtitanSchedules),
                    [&](const TorchtitanSchedule& t) { return t.scheme == c.scheme; });
   if (schedule == std::end(kTorchtitanSchedules)) {
-    return Error("scheme=", c.scheme, ": ", kSystem,
-                 " has no such schedule; scheme=", stages > c.pipeline ? "interleaved" : "1f1b",
-                 " would do");
+    return RecipeError("scheme=", c.scheme, ": ", kTorchtitanName, " has no such schedule; scheme=",
+                       stages > c.pipeline ? "interleaved" : "1f1b", " would do");
   }
   if (c.group_size > 0) {
-    return Error("group=", c.group_size, ": ", kSystem, " chooses groups itself; leave it out");
+    return RecipeError("group=", c.group_size, ": ", kTorchtitanName,
+                       " chooses groups itself; leave it out");
   }
-  s->Add("parallelism.pipeline_parallel_schedule", Quoted(schedule->name));
+  s->Add("parallelism.pipeline_parallel_schedule", TomlString(schedule->name));
   s->Add("parallelism.pipeline_parallel_microbatch_size", c.micro_batch_size);
   const int64_t usual = c.pipeline * (schedule->one_stage ? 1 : 2);
   // Two layers more are counted, for the embedding and the output.
@@ -114,22 +111,22 @@ absl::Status AddPipeline(const Recipe& r, Settings* s) {
 absl::Status AddData(const StepConfig& c, Settings* s) {
   const bool sharded = ShardsGradients(c.sharding);
   if (c.sharding == Sharding::kOptimizer) {
-    return Error("sharding=optimizer: ", kSystem,
-                 " shards gradients too; sharding=gradients would do");
+    return RecipeError("sharding=optimizer: ", kTorchtitanName,
+                       " shards gradients too; sharding=gradients would do");
   }
   if (c.context > 1 && (!sharded || c.sharing() % c.context != 0)) {
-    return Error("C=", c.context, ": ", kSystem,
-                 " shards weights over what divides the tokens; sharding=fully would do");
+    return RecipeError("C=", c.context, ": ", kTorchtitanName,
+                       " shards weights over what divides the tokens; sharding=fully would do");
   }
   s->Add("parallelism.data_parallel_replicate_degree", sharded ? c.copies() / c.sharing() : c.data);
   s->Add("parallelism.data_parallel_shard_degree", sharded ? c.sharing() / c.context : 1);
   if (c.context > 1) s->Add("parallelism.context_parallel_degree", c.context);
   if (c.context_exchange == ContextExchange::kRing) {
-    s->Add("parallelism.context_parallel_rotate_method", Quoted("alltoall"));
+    s->Add("parallelism.context_parallel_rotate_method", TomlString("alltoall"));
   }
   const bool kept = c.sharding == Sharding::kGradients;
   if (sharded && kept != (c.pipeline > 1)) {
-    s->Add("parallelism.fsdp_reshard_after_forward", Quoted(kept ? "never" : "always"));
+    s->Add("parallelism.fsdp_reshard_after_forward", TomlString(kept ? "never" : "always"));
   }
   if (!c.overlap_data && c.data > 1) {
     s->Note("gradients: torchtitan sums them beside compute");
@@ -138,10 +135,10 @@ absl::Status AddData(const StepConfig& c, Settings* s) {
 }
 
 // Of sharded weights. What has 4 bytes here moves as 2.
-void AddState(const StateNumbers& n, Settings* s) {
+void AddTorchtitanState(const StateNumbers& n, Settings* s) {
   const bool narrow_sums = n.gradients == 2 || !n.narrow();
-  if (narrow_sums) s->Add("training.mixed_precision_reduce", Quoted("bfloat16"));
-  NoteState(n, {/*weights=*/2, narrow_sums ? 2 : 4, /*cast=*/true}, kSystem, s);
+  if (narrow_sums) s->Add("training.mixed_precision_reduce", TomlString("bfloat16"));
+  NoteState(n, {/*weights=*/2, narrow_sums ? 2 : 4, /*cast=*/true}, kTorchtitanName, s);
 }
 
 }  // namespace
@@ -155,35 +152,37 @@ std::vector<std::string> TorchtitanSchemes() {
 absl::StatusOr<Settings> TorchtitanSettings(const Recipe& r) {
   const StepConfig& c = r.config;
   PIPELAB_RETURN_IF_ERROR(CheckExportable(
-      c, kSystem, {"C", "context_exchange", "E", "whole_experts", "shards", "state"}));
+      c, kTorchtitanName, {"C", "context_exchange", "E", "whole_experts", "shards", "state"}));
   if (c.recompute == Recompute::kSelective) {
-    return Error("recompute=selective: ", kSystem,
-                 " rebuilds other parts under that name; recompute=blocks would do");
+    return RecipeError("recompute=selective: ", kTorchtitanName,
+                       " rebuilds other parts under that name; recompute=blocks would do");
   }
   if (c.tensor > 1 && !c.sequence_parallel) {
-    return Error("T=", c.tensor, ": ", kSystem,
-                 "'s tensor parallelism divides tokens, too; add sequence");
+    return RecipeError("T=", c.tensor, ": ", kTorchtitanName,
+                       "'s tensor parallelism divides tokens, too; add sequence");
   }
   if (c.ranks != RankOrder::kTensorDataPipeline) {
-    return Error("ranks=", RankOrderName(c.ranks), ": ", kSystem,
-                 " has no such order of ranks; ranks=tp-dp-pp would do");
+    return RecipeError("ranks=", RankOrderName(c.ranks), ": ", kTorchtitanName,
+                       " has no such order of ranks; ranks=tp-dp-pp would do");
   }
   if (r.type == NumberType::kFp16 || r.type == NumberType::kTf32) {
-    return Error("dtype=", NumberTypeName(r.type), ": ", kSystem, " has bf16, fp8 and fp32");
+    return RecipeError("dtype=", NumberTypeName(r.type), ": ", kTorchtitanName,
+                       " has bf16, fp8 and fp32");
   }
   Settings s(SettingsForm::kToml);
-  PIPELAB_RETURN_IF_ERROR(AddModel(r, &s));
+  PIPELAB_RETURN_IF_ERROR(AddTorchtitanModel(r, &s));
   s.Add("training.seq_len", r.model.tokens);
   s.Add("training.local_batch_size",
         c.pipeline > 1 ? c.micro_batch_size * c.micro_batches : c.micro_batch_size);
   s.Add("training.global_batch_size", c.batch());
-  if (r.type == NumberType::kFp32) s.Add("training.mixed_precision_param", Quoted("float32"));
-  if (ShardsGradients(c.sharding) && r.type != NumberType::kFp32) AddState(c.state, &s);
+  if (r.type == NumberType::kFp32) s.Add("training.mixed_precision_param", TomlString("float32"));
+  if (ShardsGradients(c.sharding) && r.type != NumberType::kFp32) AddTorchtitanState(c.state, &s);
   PIPELAB_RETURN_IF_ERROR(AddData(c, &s));
   s.Add("parallelism.tensor_parallel_degree", c.tensor);
-  PIPELAB_RETURN_IF_ERROR(AddExperts(c, &s));
+  PIPELAB_RETURN_IF_ERROR(AddTorchtitanExperts(c, &s));
   PIPELAB_RETURN_IF_ERROR(AddPipeline(r, &s));
-  s.Add("activation_checkpoint.mode", Quoted(c.recompute == Recompute::kBlocks ? "full" : "none"));
+  s.Add("activation_checkpoint.mode",
+        TomlString(c.recompute == Recompute::kBlocks ? "full" : "none"));
   return s;
 }
 

@@ -19,8 +19,8 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kMostDegree = 1 << 16;
-constexpr int64_t kMostBatch = 1 << 24;
+constexpr int64_t kMostTorchtitanDegree = 1 << 16;
+constexpr int64_t kMostTorchtitanBatch = 1 << 24;
 
 class TorchtitanReader {
  public:
@@ -47,7 +47,7 @@ class TorchtitanReader {
   }
   absl::StatusOr<int64_t> Degree(absl::string_view key, int64_t least = 1,
                                  int64_t if_absent = 1) const {
-    return keys_.Integer("parallelism", key, least, kMostDegree, if_absent);
+    return keys_.Integer("parallelism", key, least, kMostTorchtitanDegree, if_absent);
   }
 
   absl::Status TakeModel() {
@@ -150,8 +150,8 @@ class TorchtitanReader {
                    " there are; nearest: --devices=", NearestMultiple(devices, said));
     }
     if (shard_ < 0) shard_ = devices / said;
-    if (replicate_ * shard_ > kMostDegree)
-      return Error("parallelism", "more than ", kMostDegree, " copies");
+    if (replicate_ * shard_ > kMostTorchtitanDegree)
+      return Error("parallelism", "more than ", kMostTorchtitanDegree, " copies");
     r_.config.data = static_cast<int>(replicate_ * shard_);
     return absl::OkStatus();
   }
@@ -159,11 +159,11 @@ class TorchtitanReader {
   absl::Status TakeBatch() {
     StepConfig& c = r_.config;
     const bool old = keys_.Find("training", "batch_size") != nullptr;
-    PIPELAB_ASSIGN_OR_RETURN(
-        const int64_t local,
-        keys_.Integer("training", old ? "batch_size" : "local_batch_size", 1, kMostBatch, 8));
-    PIPELAB_ASSIGN_OR_RETURN(const int64_t global,
-                             keys_.Integer("training", "global_batch_size", -1, kMostBatch, -1));
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t local,
+                             keys_.Integer("training", old ? "batch_size" : "local_batch_size", 1,
+                                           kMostTorchtitanBatch, 8));
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t global, keys_.Integer("training", "global_batch_size",
+                                                                 -1, kMostTorchtitanBatch, -1));
     const int64_t unit = local * c.data, batch = global > 0 ? global : unit;
     if (batch % unit != 0) {
       return Error("training.global_batch_size", batch, ": must be a multiple of local_batch_size ",
@@ -174,9 +174,9 @@ class TorchtitanReader {
       c.micro_batches = static_cast<int>(batch / unit);
       return absl::OkStatus();
     }
-    PIPELAB_ASSIGN_OR_RETURN(
-        c.micro_batch_size,
-        keys_.Integer("parallelism", "pipeline_parallel_microbatch_size", 1, kMostBatch, 1));
+    PIPELAB_ASSIGN_OR_RETURN(c.micro_batch_size,
+                             keys_.Integer("parallelism", "pipeline_parallel_microbatch_size", 1,
+                                           kMostTorchtitanBatch, 1));
     if (local % c.micro_batch_size != 0) {
       return Error("parallelism.pipeline_parallel_microbatch_size", c.micro_batch_size,
                    ": must divide local_batch_size ", local,

@@ -27,12 +27,12 @@ struct Toml {
   }
 };
 
-absl::StatusOr<Recipe> Read(const Toml& toml, int64_t devices = 64) {
+absl::StatusOr<Recipe> ReadTomlText(const Toml& toml, int64_t devices = 64) {
   return ReadTorchtitanToml(toml.Text(), "--toml=t", devices);
 }
 
-std::string Refusal(const Toml& toml, int64_t devices = 64) {
-  const auto recipe = Read(toml, devices);
+std::string TomlRefusal(const Toml& toml, int64_t devices = 64) {
+  const auto recipe = ReadTomlText(toml, devices);
   return recipe.ok() ? "accepted: " + recipe->config.ToString()
                      : std::string(recipe.status().message());
 }
@@ -44,7 +44,7 @@ Toml WithParallelism(std::string text) {
 }
 
 TEST(ReadTorchtitanToml, FsdpOfABlockAtATimeIsTheDefault) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, Read({}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, ReadTomlText({}));
   EXPECT_EQ(r.config.scheme, "interleaved");
   EXPECT_EQ(r.config.virtual_stages, 32);
   EXPECT_EQ(r.config.data, 64);
@@ -59,7 +59,7 @@ TEST(ReadTorchtitanToml, FsdpOfABlockAtATimeIsTheDefault) {
 
 TEST(ReadTorchtitanToml, PipelinesAreDividedAsTorchtitanDoes) {
   const auto layout = [](const Toml& toml) {
-    const auto r = Read(toml);
+    const auto r = ReadTomlText(toml);
     return r.ok() ? absl::StrCat(r->config.scheme, " ", FormatMegatronLayout(r->stages))
                   : std::string(r.status().message());
   };
@@ -77,8 +77,8 @@ TEST(ReadTorchtitanToml, PipelinesAreDividedAsTorchtitanDoes) {
             "zbv Et*4|t*5|(t*4|)*5t*3L");
   PIPELAB_ASSERT_OK_AND_ASSIGN(
       const Recipe r,
-      Read(WithParallelism("pipeline_parallel_degree = 4\ntensor_parallel_degree = 8\n"
-                           "pipeline_parallel_microbatch_size = 2")));
+      ReadTomlText(WithParallelism("pipeline_parallel_degree = 4\ntensor_parallel_degree = 8\n"
+                                   "pipeline_parallel_microbatch_size = 2")));
   EXPECT_EQ(
       r.config.ToString(),
       "1f1b:P=4,T=8,D=2,V=0,b=2,M=4,sharding=gradients,state=2+4+cast,sequence,layout=17+18+16+15,"
@@ -87,40 +87,42 @@ TEST(ReadTorchtitanToml, PipelinesAreDividedAsTorchtitanDoes) {
 
 TEST(ReadTorchtitanToml, ShardsWithinGroupsOfCopies) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r,
-                               Read(WithParallelism("data_parallel_replicate_degree = 2")));
+                               ReadTomlText(WithParallelism("data_parallel_replicate_degree = 2")));
   EXPECT_EQ(r.config.data, 64);
   EXPECT_EQ(r.config.shards, 32);
 }
 
 TEST(ReadTorchtitanToml, SaysTheNearestThatWouldDo) {
-  EXPECT_THAT(Refusal(WithParallelism("context_parallel_degree = 3")),
+  EXPECT_THAT(TomlRefusal(WithParallelism("context_parallel_degree = 3")),
               HasSubstr("parallelism.context_parallel_degree: 3: seq_len = "));
-  EXPECT_THAT(Refusal(WithParallelism("tensor_parallel_degree = 3")),
+  EXPECT_THAT(TomlRefusal(WithParallelism("tensor_parallel_degree = 3")),
               HasSubstr("must divide the 8 heads of keys; nearest: 2"));
-  EXPECT_THAT(Refusal(WithParallelism("tensor_paralel_degree = 2")),
+  EXPECT_THAT(TomlRefusal(WithParallelism("tensor_paralel_degree = 2")),
               HasSubstr("parallelism.tensor_paralel_degree: no key of torchtitan; did you mean "
                         "tensor_parallel_degree?"));
-  EXPECT_THAT(Refusal(WithParallelism("data_parallel_shard_degree = 8")),
+  EXPECT_THAT(TomlRefusal(WithParallelism("data_parallel_shard_degree = 8")),
               HasSubstr("8 GPUs by its degrees, which must be the 64 there are"));
-  EXPECT_THAT(Refusal(WithParallelism("pipeline_parallel_degree = 4\n"
-                                      "pipeline_parallel_schedule = \"1F1b2\"")),
+  EXPECT_THAT(TomlRefusal(WithParallelism("pipeline_parallel_degree = 4\n"
+                                          "pipeline_parallel_schedule = \"1F1b2\"")),
               HasSubstr("did you mean 1F1B?"));
-  EXPECT_THAT(Refusal(WithParallelism("pipeline_parallel_degree = 2\n"
-                                      "pipeline_parallel_layers_per_stage = 4")),
+  EXPECT_THAT(TomlRefusal(WithParallelism("pipeline_parallel_degree = 2\n"
+                                          "pipeline_parallel_layers_per_stage = 4")),
               HasSubstr("4: 9 stages, which 2 devices do not divide; nearest: 3"));
-  EXPECT_THAT(Refusal(WithParallelism("pipeline_parallel_degree = 64")),
+  EXPECT_THAT(TomlRefusal(WithParallelism("pipeline_parallel_degree = 64")),
               HasSubstr("64 stages are too many for 32 layers; nearest: 34"));
   Toml toml;
   toml.checkpoint = "";
-  EXPECT_THAT(Refusal(toml), HasSubstr("\"selective\", the default: every second layer"));
+  EXPECT_THAT(TomlRefusal(toml), HasSubstr("\"selective\", the default: every second layer"));
   toml = WithParallelism("pipeline_parallel_degree = 4");
   toml.training = "local_batch_size = 8\nglobal_batch_size = 256";
-  EXPECT_THAT(Refusal(toml), HasSubstr("2 passes of the pipeline make a step, and here one does; "
-                                       "nearest: local_batch_size = 16"));
+  EXPECT_THAT(TomlRefusal(toml),
+              HasSubstr("2 passes of the pipeline make a step, and here one does; "
+                        "nearest: local_batch_size = 16"));
   toml = {};
   toml.model = "flavor = \"7B\"";
-  EXPECT_THAT(Refusal(toml), HasSubstr("model.flavor: \"7B\": must be debugmodel, 8B, 70B, 405B"));
-  EXPECT_THAT(Refusal({}, 0),
+  EXPECT_THAT(TomlRefusal(toml),
+              HasSubstr("model.flavor: \"7B\": must be debugmodel, 8B, 70B, 405B"));
+  EXPECT_THAT(TomlRefusal({}, 0),
               HasSubstr("--devices: missing; --toml=t: data_parallel_shard_degree"));
 }
 
@@ -155,7 +157,7 @@ TEST(TorchtitanSettings, ReadBackOverAGrid) {
               absl::StrCat("converters = \"float8\"\nflavor = \"",
                            absl::StrContains(pipeline, "layers.0") ? "debugmodel" : "8B", "\"");
           toml.checkpoint = mode;
-          PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, Read(toml));
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, ReadTomlText(toml));
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Settings s, TorchtitanSettings(r));
           EXPECT_THAT(s.notes(), ElementsAre()) << toml.Text();
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe again, ReadTorchtitanToml(s.Text(), "t", 64));
@@ -172,7 +174,7 @@ TEST(TorchtitanSettings, ReadBackOverAGrid) {
 
 TEST(TorchtitanSettings, RefusesByName) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r,
-                               Read(WithParallelism("pipeline_parallel_degree = 4")));
+                               ReadTomlText(WithParallelism("pipeline_parallel_degree = 4")));
   const auto refusal = [&](const auto& change) {
     Recipe other = r;
     change(&other);
@@ -190,7 +192,8 @@ TEST(TorchtitanSettings, RefusesByName) {
 }
 
 TEST(DeepSpeedJson, HasBatchZeroAndPipeline) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(Recipe r, Read(WithParallelism("pipeline_parallel_degree = 4")));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Recipe r,
+                               ReadTomlText(WithParallelism("pipeline_parallel_degree = 4")));
   r.config.sharding = Sharding::kOptimizer;
   EXPECT_THAT(DeepSpeedJson(r),
               StatusIs(absl::StatusCode::kInvalidArgument,

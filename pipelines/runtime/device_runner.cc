@@ -15,7 +15,7 @@
 namespace pipelab {
 namespace {
 
-bool Fits(const Tensor& tensor, const TensorSpec& spec) {
+bool FitsSpec(const Tensor& tensor, const TensorSpec& spec) {
   return !tensor.empty() && tensor.type() == spec.type && tensor.shape() == spec.shape;
 }
 
@@ -262,7 +262,7 @@ absl::Status DeviceRunner::Deliver(const ComputePlan& compute, std::vector<Tenso
   for (size_t k = 0; k < outputs.size(); ++k) {
     const OutputPlan& plan = compute.outputs[k];
     if (!plan.taken) continue;
-    if (!Fits(outputs[k], *plan.spec)) {
+    if (!FitsSpec(outputs[k], *plan.spec)) {
       return absl::InternalError(absl::StrCat("the module returned ", TensorToString(outputs[k]),
                                               " for ", edges, " ", k, ", not ",
                                               SpecToString(*plan.spec)));

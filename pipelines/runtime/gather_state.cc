@@ -61,7 +61,7 @@ std::string PlacesToBytes(const Parts& parts) {
 }
 
 // Whether `size` elements from part.begin on are some of a whole of so many.
-bool Fits(const ParameterPart& part, int64_t size, int64_t whole) {
+bool FitsWhole(const ParameterPart& part, int64_t size, int64_t whole) {
   const ParameterCut& cut = part.cut;
   if (part.begin < 0 || size < 0 || cut.part < 0 || cut.part >= cut.parts) return false;
   if (cut.slices < 1 || cut.offset < 0 || cut.offset > whole - whole / cut.slices) return false;
@@ -89,7 +89,7 @@ absl::StatusOr<Parts> PlacesFromBytes(const std::string& bytes, const Entries& e
       part.cut.others = in.Int();
       part.cut.slices = in.Int();
       part.cut.offset = in.Int();
-      if (!in.ok() || !Fits(part, size, whole)) return NoState();
+      if (!in.ok() || !FitsWhole(part, size, whole)) return NoState();
       part.values.resize(static_cast<size_t>(size));
       parts[e].push_back(std::move(part));
     }

@@ -52,8 +52,8 @@ absl::Status CheckPrompts(const ModelGraph& graph, const GenerateOptions& option
   return absl::OkStatus();
 }
 
-absl::StatusOr<ModelPartition> PartitionOf(const ModelGraph& graph,
-                                           const GenerateOptions& options) {
+absl::StatusOr<ModelPartition> GenerationPartition(const ModelGraph& graph,
+                                                   const GenerateOptions& options) {
   const int devices = options.plan.options.devices, stages = options.partition.num_stages();
   if (stages == devices) return options.partition;
   if (stages > 0) {
@@ -91,7 +91,7 @@ int32_t ChooseToken(absl::Span<const float> logits, double temperature, uint64_t
 absl::StatusOr<Generated> Generate(const ModelGraph& graph, const GenerateOptions& options) {
   PIPELAB_RETURN_IF_ERROR(CheckPrompts(graph, options));
   const int count = options.plan.options.devices;
-  PIPELAB_ASSIGN_OR_RETURN(const ModelPartition partition, PartitionOf(graph, options));
+  PIPELAB_ASSIGN_OR_RETURN(const ModelPartition partition, GenerationPartition(graph, options));
   LoweringOptions lowering;
   lowering.stages = partition.stages;
   lowering.step = false;

@@ -11,8 +11,6 @@
 namespace pipelab {
 namespace {
 
-using Stage = PreparationStage;
-
 bool IsPass(const Span& span, int stage, ActionKind kind) {
   return span.op == OpCode::kCompute && span.action.stage == stage && span.action.kind == kind;
 }
@@ -41,22 +39,22 @@ std::vector<BatchSeconds> SecondsOf(const Program& program, const Trace& trace, 
 CostTable PreparationCosts(const Schedule& schedule, absl::Span<const BatchSeconds> seconds) {
   const auto time = [](double s) { return Nanoseconds(std::llround(s * 1e9)); };
   CostTable costs;
-  costs.stages.resize(Stage::kStages);
+  costs.stages.resize(PreparationStage::kStages);
   costs.edge_bytes.assign(schedule.stages.edges.size(), Bytes(0));
   costs.of_passes = true;
   double step = 0;
   for (int m = 0; m < schedule.num_micro_batches; ++m) {
     const BatchSeconds& s = seconds[static_cast<size_t>(m) % seconds.size()];
     SliceCosts slice{costs.stages, costs.edge_bytes};
-    slice.stages[Stage::kSample].forward = time(s.sample);
-    slice.stages[Stage::kGather].forward = time(s.gather);
-    slice.stages[Stage::kMove].forward = time(s.move);
-    slice.stages[Stage::kTrain].forward = time(s.forward);
-    slice.stages[Stage::kTrain].backward_input = time(s.backward);
+    slice.stages[PreparationStage::kSample].forward = time(s.sample);
+    slice.stages[PreparationStage::kGather].forward = time(s.gather);
+    slice.stages[PreparationStage::kMove].forward = time(s.move);
+    slice.stages[PreparationStage::kTrain].forward = time(s.forward);
+    slice.stages[PreparationStage::kTrain].backward_input = time(s.backward);
     step += s.step / schedule.num_micro_batches;
     costs.slices.push_back(std::move(slice));
   }
-  costs.stages[Stage::kTrain].step = time(step);
+  costs.stages[PreparationStage::kTrain].step = time(step);
   return costs;
 }
 
@@ -73,7 +71,7 @@ absl::StatusOr<Trace> SimulateFirstCome(PreparationSizes sizes,
     PIPELAB_ASSIGN_OR_RETURN(Trace trace, Simulate(program, costs));
     for (const DeviceTrace& device : trace.devices) {
       for (const Span& span : device.spans) {
-        if (IsPass(span, Stage::kMove, ActionKind::kForward)) {
+        if (IsPass(span, PreparationStage::kMove, ActionKind::kForward)) {
           came[span.action.micro_batch] = span.end_ns;
         }
       }
@@ -93,13 +91,14 @@ PreparationFigures FiguresOf(const Program& program, const Trace& trace) {
   for (const DeviceTrace& device : trace.devices) {
     const bool other_trainer = begin >= 0;  // copies do the same
     for (const Span& span : device.spans) {
-      if (IsPass(span, Stage::kMove, ActionKind::kForward)) {
+      if (IsPass(span, PreparationStage::kMove, ActionKind::kForward)) {
         moved[span.action.micro_batch] = span.end_ns;
       }
-      const bool trains = (span.op == OpCode::kCompute && span.action.stage == Stage::kTrain) ||
-                          span.op == OpCode::kStep;
+      const bool trains =
+          (span.op == OpCode::kCompute && span.action.stage == PreparationStage::kTrain) ||
+          span.op == OpCode::kStep;
       if (!trains || other_trainer) continue;
-      if (IsPass(span, Stage::kTrain, ActionKind::kForward)) {
+      if (IsPass(span, PreparationStage::kTrain, ActionKind::kForward)) {
         taken[span.action.micro_batch] = span.begin_ns;
         if (begin < 0) begin = span.begin_ns;
       }

@@ -48,7 +48,7 @@ GraphTrainingOptions Small(int workers, int depth, GraphConvKind kind = GraphCon
   return options;
 }
 
-std::vector<double> Losses(const GraphTrainingOptions& options, int epochs) {
+std::vector<double> LossesOfEpochs(const GraphTrainingOptions& options, int epochs) {
   auto training = GraphTraining::Create(&SmallGraph(), options);
   EXPECT_THAT(training, IsOk());
   std::vector<double> losses;
@@ -72,7 +72,7 @@ TEST(GraphTraining, LossesAreTheSerialLoopsBits) {
         if (workers == 0 && (engine || depth > 1)) continue;
         GraphTrainingOptions options = Small(workers, depth);
         options.sizes.copy_engine = engine;
-        EXPECT_EQ(Losses(options, 2), serial) << workers << " workers, depth " << depth;
+        EXPECT_EQ(LossesOfEpochs(options, 2), serial) << workers << " workers, depth " << depth;
       }
     }
   }
@@ -111,7 +111,7 @@ TEST(GraphTraining, EveryKindOfLayerAndCopies) {
       options.sizes.copies = copies;
       PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> serial,
                                    SerialGraphLosses(&SmallGraph(), options, 1));
-      EXPECT_EQ(Losses(options, 1), serial) << copies << " copies";
+      EXPECT_EQ(LossesOfEpochs(options, 1), serial) << copies << " copies";
     }
   }
 }
@@ -127,7 +127,7 @@ TEST(GraphTraining, InSeveralProcesses) {
   RunAsProcesses(2, [&](Transport& transport) {
     GraphTrainingOptions own = options;
     own.transport = &transport;
-    shares[transport.processes()->rank()] = Losses(own, 1);
+    shares[transport.processes()->rank()] = LossesOfEpochs(own, 1);
   });
   ASSERT_EQ(shares[0].size(), serial.size());
   ASSERT_EQ(shares[1].size(), serial.size());
@@ -148,9 +148,9 @@ TEST(GraphTraining, OnADevice) {
   });
   for (GraphConvKind kind : {GraphConvKind::kSage, GraphConvKind::kGat}) {
     GraphTrainingOptions options = Small(2, 2, kind);
-    const std::vector<double> on_host = Losses(options, 1);
+    const std::vector<double> on_host = LossesOfEpochs(options, 1);
     options.trainers = &devices;
-    const std::vector<double> there = Losses(options, 1);
+    const std::vector<double> there = LossesOfEpochs(options, 1);
     ASSERT_EQ(there.size(), on_host.size());
     for (size_t i = 0; i < there.size(); ++i) EXPECT_NEAR(there[i], on_host[i], 1e-4);
   }

@@ -17,39 +17,39 @@
 namespace pipelab {
 namespace {
 
-constexpr int kMicroBatches = 3;
-constexpr int64_t kSamples = 2, kTokens = 6;
-constexpr int kSteps = 3;
+constexpr int kDagMicroBatches = 3;
+constexpr int64_t kDagSamples = 2, kDagTokens = 6;
+constexpr int kDagSteps = 3;
 constexpr int kSeeds = 12;
 
-using Losses = std::vector<std::vector<double>>;  // [step][micro-batch]
+using StepLosses = std::vector<std::vector<double>>;  // [step][micro-batch]
 
-LayerStageOptions Options(const BatchSource* data) {
+LayerStageOptions DagOptions(const BatchSource* data) {
   LayerStageOptions o;
-  o.micro_batch_size = kSamples;
+  o.micro_batch_size = kDagSamples;
   o.data = data;
   o.seed = 11;
   o.optimizer.adam.learning_rate = 0.01f;
-  o.batch_tokens = kMicroBatches * kSamples * kTokens;
+  o.batch_tokens = kDagMicroBatches * kDagSamples * kDagTokens;
   return o;
 }
 
-Losses TrainSerially(const ModelGraph& graph, std::vector<int> stage_of_layer) {
-  const RandomTokens data(kTokens, 11);
+StepLosses TrainSerially(const ModelGraph& graph, std::vector<int> stage_of_layer) {
+  const RandomTokens data(kDagTokens, 11);
   Arena arena;
   const auto backend = MakeCpuBackend(&arena);
-  const LayerStageOptions from = Options(&data);
+  const LayerStageOptions from = DagOptions(&data);
   SerialOptions o;
-  o.micro_batch_size = kSamples;
-  o.num_micro_batches = kMicroBatches;
+  o.micro_batch_size = kDagSamples;
+  o.num_micro_batches = kDagMicroBatches;
   o.data = &data;
   o.seed = from.seed;
   o.optimizer = from.optimizer;
   o.stage_of_layer = std::move(stage_of_layer);
   auto trainer = SerialTrainer::Create(graph, backend.get(), o);
   CHECK(trainer.ok()) << trainer.status();
-  Losses losses;
-  for (int step = 0; step < kSteps; ++step) {
+  StepLosses losses;
+  for (int step = 0; step < kDagSteps; ++step) {
     CHECK((*trainer)->Step().ok());
     losses.push_back((*trainer)->losses());
     EXPECT_EQ(arena.current_transient(), Bytes(0));
@@ -57,11 +57,12 @@ Losses TrainSerially(const ModelGraph& graph, std::vector<int> stage_of_layer) {
   return losses;
 }
 
-Losses TrainInStages(const ModelGraph& graph, const ModelPartition& partition, DriveOrder order) {
-  const RandomTokens data(kTokens, 11);
-  LayerPipeline pipeline(graph, partition, kMicroBatches, Options(&data));
-  Losses losses;
-  for (int step = 0; step < kSteps; ++step) {
+StepLosses TrainInStages(const ModelGraph& graph, const ModelPartition& partition,
+                         DriveOrder order) {
+  const RandomTokens data(kDagTokens, 11);
+  LayerPipeline pipeline(graph, partition, kDagMicroBatches, DagOptions(&data));
+  StepLosses losses;
+  for (int step = 0; step < kDagSteps; ++step) {
     losses.push_back(pipeline.Step(order));
     for (int s = 0; s < pipeline.num_stages(); ++s) {
       EXPECT_EQ(pipeline.arena(s).current_transient(), Bytes(0)) << "stage " << s;
@@ -98,14 +99,14 @@ TEST_P(LayerDag, TrainsAsTheSerialLoopToTheBit) {
   Seen seen;
   for (int seed = 0; seed < kSeeds; ++seed) {
     const ModelGraph graph = RandomGraph(8 + seed, seed, /*dropout=*/seed % 2 == 0 ? 0 : 0.1);
-    const Losses serial = TrainSerially(graph, {});
+    const StepLosses serial = TrainSerially(graph, {});
     for (int most_stages : {1, 3, 6}) {
       const std::vector<int> stages = RandomStages(graph, most_stages, seed);
       SCOPED_TRACE(testing::Message()
                    << "seed " << seed << ", stages " << testing::PrintToString(stages));
       PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelPartition partition, MakePartition(graph, stages));
       Count(graph, partition, &seen);
-      const Losses pipeline = TrainInStages(graph, partition, GetParam());
+      const StepLosses pipeline = TrainInStages(graph, partition, GetParam());
       if (GetParam() != DriveOrder::kRecompute) {
         ModelPartition rebuilt = partition;
         for (int i = 0; i < static_cast<int>(stages.size()); ++i) {
@@ -144,7 +145,7 @@ TEST(LayerDagBits, OrderOfSumsShowsInTheBits) {
 }
 
 TEST(LayerDagBits, EvaluatesAsTheSerialLoop) {
-  const RandomTokens data(kTokens, 11);
+  const RandomTokens data(kDagTokens, 11);
   const ModelGraph graph = RandomGraph(14, 3, /*dropout=*/0.5);
   Arena arena;
   const auto backend = MakeCpuBackend(&arena);
@@ -154,7 +155,7 @@ TEST(LayerDagBits, EvaluatesAsTheSerialLoop) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto serial, SerialTrainer::Create(graph, backend.get(), o));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const double expected, serial->Evaluate(data, 7, 3, 5));
   const ModelPartition p = *MakePartition(graph, RandomStages(graph, 4, 3));
-  LayerPipeline pipeline(graph, p, kMicroBatches, Options(&data));
+  LayerPipeline pipeline(graph, p, kDagMicroBatches, DagOptions(&data));
   std::vector<Tensor> on_edge(p.stages.edges.size());
   double loss = 0;
   for (int s = 0; s < p.num_stages(); ++s) {
@@ -167,7 +168,7 @@ TEST(LayerDagBits, EvaluatesAsTheSerialLoop) {
       on_edge[p.stages.out_edges[s][k]] = std::move(outputs[k]);
     }
   }
-  EXPECT_EQ(loss / (5 * kTokens), expected);
+  EXPECT_EQ(loss / (5 * kDagTokens), expected);
 }
 
 }  // namespace

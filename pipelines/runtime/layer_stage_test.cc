@@ -23,26 +23,26 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kMicroBatches = 4;
-constexpr int64_t kSamples = 2, kTokens = 6;
+constexpr int kChainMicroBatches = 4;
+constexpr int64_t kChainSamples = 2, kChainTokens = 6;
 
-LayerStageOptions Options(const BatchSource* data) {
+LayerStageOptions ChainOptions(const BatchSource* data) {
   LayerStageOptions o;
-  o.micro_batch_size = kSamples;
+  o.micro_batch_size = kChainSamples;
   o.data = data;
   o.seed = 11;
   o.optimizer.adam.learning_rate = 0.01f;
   o.optimizer.adam.weight_decay = 0.1f;
-  o.batch_tokens = kMicroBatches * kSamples * kTokens;
+  o.batch_tokens = kChainMicroBatches * kChainSamples * kChainTokens;
   return o;
 }
 
 std::unique_ptr<SerialTrainer> MakeSerial(const ModelGraph& graph, Backend* backend,
                                           const BatchSource* data) {
-  const LayerStageOptions from = Options(data);
+  const LayerStageOptions from = ChainOptions(data);
   SerialOptions o;
-  o.micro_batch_size = kSamples;
-  o.num_micro_batches = kMicroBatches;
+  o.micro_batch_size = kChainSamples;
+  o.num_micro_batches = kChainMicroBatches;
   o.data = data;
   o.seed = from.seed;
   o.optimizer = from.optimizer;
@@ -60,12 +60,12 @@ struct Partition {
 class EqualsSerial : public testing::TestWithParam<Partition> {};
 
 TEST_P(EqualsSerial, ToTheBitOverFiveSteps) {
-  const RandomTokens data(kTokens, 11);
+  const RandomTokens data(kChainTokens, 11);
   const ModelGraph graph = *BuildGpt(SmallGpt(/*dropout=*/0.1, GetParam().tied));
   Arena arena;
   const auto backend = MakeCpuBackend(&arena);
   const auto serial = MakeSerial(graph, backend.get(), &data);
-  LayerPipeline pipeline(graph, GetParam().first_layers, kMicroBatches, Options(&data));
+  LayerPipeline pipeline(graph, GetParam().first_layers, kChainMicroBatches, ChainOptions(&data));
   for (int step = 0; step < 5; ++step) {
     ASSERT_THAT(serial->Step(), IsOk());
     EXPECT_EQ(pipeline.Step(GetParam().order), serial->losses()) << "step " << step;
@@ -94,11 +94,11 @@ std::vector<Partition> Partitions() {
 INSTANTIATE_TEST_SUITE_P(Partitions, EqualsSerial, testing::ValuesIn(Partitions()));
 
 TEST(LayerStage, TrainingChangesEveryParameterAndDropoutMatters) {
-  const RandomTokens data(kTokens, 11);
+  const RandomTokens data(kChainTokens, 11);
   std::vector<std::vector<double>> losses;
   for (double dropout : {0.0, 0.1}) {
     const ModelGraph graph = *BuildGpt(SmallGpt(dropout, true));
-    LayerPipeline pipeline(graph, {0, 3}, kMicroBatches, Options(&data));
+    LayerPipeline pipeline(graph, {0, 3}, kChainMicroBatches, ChainOptions(&data));
     std::map<std::string, std::vector<float>> before;
     for (const LayerSpec& layer : graph.layers) {
       for (const ParameterSpec& p : layer.parameters) before[p.name] = pipeline.Value(p.name);
@@ -123,9 +123,9 @@ TEST(LayerStage, TiesAreOfStagesThatShare) {
 }
 
 TEST(LayerStage, GradientsAreFlatAndOfEqualSizeWhereShared) {
-  const RandomTokens data(kTokens, 11);
+  const RandomTokens data(kChainTokens, 11);
   const ModelGraph graph = *BuildGpt(SmallGpt(0, true));
-  LayerPipeline two(graph, {0, 3}, kMicroBatches, Options(&data));
+  LayerPipeline two(graph, {0, 3}, kChainMicroBatches, ChainOptions(&data));
   PIPELAB_ASSERT_OK_AND_ASSIGN(Tensor first, two.stage(0).Gradients("embedding"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(Tensor last, two.stage(1).Gradients("embedding"));
   EXPECT_EQ(first.size(), 11 * 16);
@@ -137,7 +137,7 @@ TEST(LayerStage, GradientsAreFlatAndOfEqualSizeWhereShared) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("\"nothing\"")));
   first = last = own0 = own1 = Tensor();
   // In one stage the tie is its own affair.
-  LayerPipeline one(graph, {0}, kMicroBatches, Options(&data));
+  LayerPipeline one(graph, {0}, kChainMicroBatches, ChainOptions(&data));
   PIPELAB_ASSERT_OK_AND_ASSIGN(Tensor all, one.stage(0).Gradients(""));
   EXPECT_EQ(all.size(), graph.num_parameters());
   EXPECT_THAT(one.stage(0).Gradients("embedding"),
@@ -147,14 +147,14 @@ TEST(LayerStage, GradientsAreFlatAndOfEqualSizeWhereShared) {
 // A member of a group computes its rows; the members' gradients add up to the whole's, but for
 // rounding.
 TEST(LayerStage, MembersOfAGroupShareTheSamples) {
-  const RandomTokens data(kTokens, 11);
+  const RandomTokens data(kChainTokens, 11);
   const ModelGraph graph = *BuildGpt(SmallGpt(0.2, true));
   std::vector<double> sum;
   double loss = 0;
   const auto run = [&](int data_parallel_size, int member) {
     Arena arena;
     const auto backend = MakeCpuBackend(&arena);
-    LayerStageOptions o = Options(&data);
+    LayerStageOptions o = ChainOptions(&data);
     o.data_parallel_size = data_parallel_size;
     o.member = member;
     auto stage = *LayerStage::Create(graph, 0, 6, backend.get(), o);
@@ -181,13 +181,13 @@ TEST(LayerStage, MembersOfAGroupShareTheSamples) {
 
 // Folding a tie's gradients early, as an asynchronous reduction might, changes rounding only.
 TEST(LayerStage, GradientsMayBeReadBetweenMicroBatches) {
-  const RandomTokens data(kTokens, 11);
+  const RandomTokens data(kChainTokens, 11);
   const ModelGraph graph = *BuildGpt(SmallGpt(0, true));
   std::vector<float> gradients[2];
   for (bool between : {false, true}) {
     Arena arena;
     const auto backend = MakeCpuBackend(&arena);
-    auto stage = *LayerStage::Create(graph, 0, 6, backend.get(), Options(&data));
+    auto stage = *LayerStage::Create(graph, 0, 6, backend.get(), ChainOptions(&data));
     for (int m = 0; m < 3; ++m) {
       ASSERT_THAT(stage->Forward(MakeAction(ActionKind::kForward, 0, m), {}, false), IsOk());
       ASSERT_THAT(stage->Backward(MakeAction(ActionKind::kBackward, 0, m), {}), IsOk());
@@ -208,19 +208,19 @@ TEST(LayerStage, GradientsMayBeReadBetweenMicroBatches) {
 }
 
 TEST(LayerStage, EvaluatesWithoutDropoutAndLeavesNothing) {
-  const RandomTokens data(kTokens, 11);
+  const RandomTokens data(kChainTokens, 11);
   const ModelGraph graph = *BuildGpt(SmallGpt(0.5, false));
   Arena serial_arena;
   const auto backend = MakeCpuBackend(&serial_arena);
   const auto serial = MakeSerial(graph, backend.get(), &data);
-  LayerPipeline pipeline(graph, {0, 3}, kMicroBatches, Options(&data));
+  LayerPipeline pipeline(graph, {0, 3}, kChainMicroBatches, ChainOptions(&data));
   double loss = 0;
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto x, pipeline.stage(0).Evaluate(data, 7, 3, 5, {}, &loss));
   ASSERT_EQ(x.size(), 1);
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto y,
                                pipeline.stage(1).Evaluate(data, 7, 3, 5, std::move(x), &loss));
   EXPECT_TRUE(y.empty());
-  EXPECT_EQ(loss / (5 * kTokens), *serial->Evaluate(data, 7, 3, 5));
+  EXPECT_EQ(loss / (5 * kChainTokens), *serial->Evaluate(data, 7, 3, 5));
   EXPECT_EQ(pipeline.stage(0).in_flight(), 0);
   EXPECT_EQ(pipeline.arena(0).current_transient(), Bytes(0));
   EXPECT_EQ(pipeline.arena(1).current_transient(), Bytes(0));
@@ -230,10 +230,10 @@ TEST(LayerStage, EvaluatesWithoutDropoutAndLeavesNothing) {
 // Weights, moments and the step make a checkpoint: a pipeline of another partition goes on from it
 // to the bit.
 TEST(LayerStage, ResumesFromCopiedState) {
-  const RandomTokens data(kTokens, 11);
+  const RandomTokens data(kChainTokens, 11);
   const ModelGraph graph = *BuildGpt(SmallGpt(0.1, false));
-  LayerPipeline two(graph, {0, 3}, kMicroBatches, Options(&data)),
-      three(graph, {0, 1, 4}, kMicroBatches, Options(&data));
+  LayerPipeline two(graph, {0, 3}, kChainMicroBatches, ChainOptions(&data)),
+      three(graph, {0, 1, 4}, kChainMicroBatches, ChainOptions(&data));
   for (int i = 0; i < 3; ++i) two.Step(DriveOrder::kOneByOne);
   const ModelPartition partition = *MakeRangePartition(graph, {0, 1, 4});
   for (int s = 0; s < 3; ++s) {

@@ -10,7 +10,7 @@ namespace {
 using State = ProgressWatch::State;
 
 const absl::Time kBegin = absl::UnixEpoch();
-absl::Time At(int seconds) { return kBegin + absl::Seconds(seconds); }
+absl::Time TimeAt(int seconds) { return kBegin + absl::Seconds(seconds); }
 
 State Computes(int64_t moves) { return {.running = true, .waits = false, .moves = moves}; }
 State Waits(int64_t moves) { return {.running = true, .waits = true, .moves = moves}; }
@@ -20,7 +20,7 @@ class ProgressWatchTest : public testing::Test {
  protected:
   ProgressWatchTest() { watch_.Begin(kBegin); }
   ProgressWatch::What Look(const std::vector<State>& states, int seconds) {
-    const ProgressWatch::Finding found = watch_.Look(states, At(seconds));
+    const ProgressWatch::Finding found = watch_.Look(states, TimeAt(seconds));
     device_ = found.device;
     return found.what;
   }
@@ -76,7 +76,7 @@ TEST_F(ProgressWatchTest, AnActionHasItsOwnLimit) {
 
 TEST_F(ProgressWatchTest, AStepBeginsAnew) {
   EXPECT_EQ(Look({Waits(2)}, 5), ProgressWatch::kFine);
-  watch_.Begin(At(1000));
+  watch_.Begin(TimeAt(1000));
   EXPECT_EQ(Look({Waits(2)}, 1001), ProgressWatch::kFine);
   EXPECT_EQ(Look({Waits(2)}, 1061), ProgressWatch::kAllWait);
 }

@@ -28,7 +28,7 @@ namespace pipelab {
 namespace {
 
 constexpr int kDevices = 3, kSlices = 4;
-constexpr int64_t kSamples = 2;
+constexpr int64_t kExchangedSamples = 2;
 
 using MakeBackend = std::unique_ptr<Backend> (*)(Arena*);
 
@@ -120,7 +120,7 @@ class OneDevice {
         exchanger_(
             exchanges.program(), device, std::move(communicator), [](int other) { return other; },
             absl::Seconds(20)),
-        rig_(spec, backend_.get(), kSamples) {
+        rig_(spec, backend_.get(), kExchangedSamples) {
     rig_.ctx.sequence = &sequence_;
   }
 
@@ -133,7 +133,7 @@ class OneDevice {
 
   // With whole samples.
   void Compare() {
-    LayerRig whole(rig_.spec, backend_.get(), kSamples);
+    LayerRig whole(rig_.spec, backend_.get(), kExchangedSamples);
     const Tensor y = whole.layer->Forward(whole.ctx, {x_}, &whole.stash);
     std::vector<Tensor> dx =
         whole.layer->BackwardInput(whole.ctx, {x_}, Random("dy"), &whole.stash);
@@ -150,13 +150,13 @@ class OneDevice {
 
  private:
   Tensor Random(const char* name) {
-    return RandomTensor(backend_.get(), {kSamples * tokens_, rig_.spec.output_shape[1]},
+    return RandomTensor(backend_.get(), {kExchangedSamples * tokens_, rig_.spec.output_shape[1]},
                         absl::StrCat(name, device_), 1);
   }
   Tensor Cut(int k, const Tensor& whole) {
     const int64_t n = tokens_ / kSlices;
-    Tensor part = backend_->Allocate({kSamples * n, whole.dim(1)});
-    for (int64_t s = 0; s < kSamples; ++s) {
+    Tensor part = backend_->Allocate({kExchangedSamples * n, whole.dim(1)});
+    for (int64_t s = 0; s < kExchangedSamples; ++s) {
       const int64_t row = s * tokens_ + k * n;
       backend_->Copy(whole.Rows(row, row + n), part.Rows(s * n, (s + 1) * n));
     }
@@ -190,7 +190,7 @@ class OneDevice {
       rig_.layer->BackwardWeight(rig_.ctx, {xs_[k]}, &stashes_[k]);
       dx_.insert(dx_.begin(), std::move(dx[0]));
     }
-    const TensorShare costs = ShareOf(rig_.spec, kSamples, slice, TensorParallel());
+    const TensorShare costs = ShareOf(rig_.spec, kExchangedSamples, slice, TensorParallel());
     EXPECT_EQ(arena_.peak_transient() - before,
               forward ? costs.costs.forward_peak : costs.costs.backward_peak);
     Bytes messages;

@@ -11,7 +11,7 @@
 namespace pipelab {
 namespace {
 
-std::string Bytes() {
+std::string TraceBytes() {
   Trace trace;
   trace.origin = TraceOrigin::kMeasured;
   for (int d = 0; d < 3; ++d) {
@@ -29,8 +29,8 @@ std::string Bytes() {
 }
 
 TEST(TraceBytesFuzz, Mutations) {
-  EXPECT_THAT(TraceFromBytes(Bytes()), IsOk());
-  RunMutations({Bytes(), TraceToBytes(Trace())}, 50000);
+  EXPECT_THAT(TraceFromBytes(TraceBytes()), IsOk());
+  RunMutations({TraceBytes(), TraceToBytes(Trace())}, 50000);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-Action At(ActionKind kind, int micro_batch, int version) {
+Action VersionedAction(ActionKind kind, int micro_batch, int version) {
   return {kind, 0, micro_batch, 0, static_cast<int16_t>(version)};
 }
 
@@ -40,12 +40,16 @@ class Versions : public testing::Test {
   }
 
   absl::Status Forward(int micro_batch, int version) {
-    return stage_->Forward(At(ActionKind::kForward, micro_batch, version), {}, false).status();
+    return stage_->Forward(VersionedAction(ActionKind::kForward, micro_batch, version), {}, false)
+        .status();
   }
   absl::Status Backward(int micro_batch, int version) {
-    return stage_->Backward(At(ActionKind::kBackward, micro_batch, version), {}).status();
+    return stage_->Backward(VersionedAction(ActionKind::kBackward, micro_batch, version), {})
+        .status();
   }
-  absl::Status Step(int version) { return stage_->Step(At(ActionKind::kStep, 0, version)); }
+  absl::Status Step(int version) {
+    return stage_->Step(VersionedAction(ActionKind::kStep, 0, version));
+  }
 
   const ModelGraph graph_ = BuildGpt(SmallGpt(/*dropout=*/0, /*tied=*/false)).value();
   const RandomTokens data_{6, 11};

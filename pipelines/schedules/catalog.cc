@@ -252,7 +252,7 @@ absl::Status CheckTimes(const PassTimes& times, size_t stages) {
   return absl::OkStatus();
 }
 
-int StagesOf(const SchemeParams& p) {
+int NumStagesOf(const SchemeParams& p) {
   if (p.stages.num_stages() > 0) return p.stages.num_stages();
   if (!p.devices_of_stage.empty()) return static_cast<int>(p.devices_of_stage.size());
   return p.devices * p.virtual_stages;
@@ -271,7 +271,7 @@ absl::Status Prepare(const Scheme& scheme, SchemeParams* params) {
   const PassTimes& times = params->times;
   if (status.ok() &&
       times.forward.size() + times.backward_input.size() + times.backward_weight.size() > 0) {
-    status = CheckTimes(times, StagesOf(*params));
+    status = CheckTimes(times, NumStagesOf(*params));
     // Published orders are the best for equal times.
     if (status.ok() && PassLengths::Of(*params).AreEqual()) params->times = {};
   }
@@ -320,7 +320,7 @@ absl::StatusOr<int> NumStages(absl::string_view name, SchemeParams params,
                               absl::string_view option) {
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name, option));
   PIPELAB_RETURN_IF_ERROR(Prepare(*scheme, &params));
-  return StagesOf(params);
+  return NumStagesOf(params);
 }
 
 absl::Status CheckMemory(const SchemeParams& p, Bytes available) {

@@ -17,7 +17,7 @@
 namespace pipelab {
 namespace {
 
-double Value(absl::string_view formula, const FormulaValues& values) {
+double FormulaValue(absl::string_view formula, const FormulaValues& values) {
   const absl::StatusOr<double> value = EvaluateFormula(formula, values);
   EXPECT_THAT(value, IsOk());
   return value.ok() ? *value : -1;
@@ -54,7 +54,7 @@ std::vector<double> Weights(const Schedule& s) {
 }
 
 // The sizes with the scheme's options: each way of concatenation, all replicas, groups and updates.
-std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& sizes) {
+std::vector<SchemeParams> VariantSizes(const Scheme& scheme, const SchemeParams& sizes) {
   std::vector<SchemeParams> all = {sizes};
   const auto add = [&](auto SchemeParams::*option, auto value) {
     all.push_back(sizes);
@@ -105,15 +105,15 @@ void Check(const Schedule& schedule, const ClosedForm& form, FormulaValues value
   const int devices = schedule.num_devices();
   // Figures are in units of a token slice.
   const double makespan = static_cast<double>(figures.makespan) / schedule.num_slices;
-  ASSERT_EQ(makespan, Value(form.makespan, values));
+  ASSERT_EQ(makespan, FormulaValue(form.makespan, values));
   values['T'] = makespan;
   ASSERT_NEAR(static_cast<double>(figures.idle) / static_cast<double>(figures.makespan),
-              Value(form.bubble, values), 1e-12);
+              FormulaValue(form.bubble, values), 1e-12);
   const std::vector<double> weights = Weights(schedule);
   for (int d = 0; d < devices; ++d) {
     values['r'] = d;
-    ASSERT_EQ(figures.peak[d], Value(form.in_flight, values)) << "device " << d;
-    ASSERT_EQ(weights[d], Value(form.weights, values)) << "device " << d;
+    ASSERT_EQ(figures.peak[d], FormulaValue(form.in_flight, values)) << "device " << d;
+    ASSERT_EQ(weights[d], FormulaValue(form.weights, values)) << "device " << d;
   }
 }
 
@@ -130,7 +130,7 @@ TEST_P(ClosedFormsOfScheme, HoldOverTheGrid) {
   for (int p = 2; p <= 16; ++p) {
     for (int m = 1; m <= batches * p; ++m) {
       for (int v = 1; v <= 4; ++v) {
-        for (const SchemeParams& params : Variants(scheme, {p, m, v})) {
+        for (const SchemeParams& params : VariantSizes(scheme, {p, m, v})) {
           const absl::StatusOr<Schedule> schedule = MakeSchedule(scheme.name, params);
           if (!schedule.ok()) continue;
           const ClosedForm* form = FindClosedForm(scheme.name, params);
@@ -171,7 +171,7 @@ TEST_P(ClosedFormsOfScheme, InFlightHoldsOfLargePipelines) {
   int checked = 0;
   for (const SchemeParams& sizes : std::vector<SchemeParams>{
            {24, 51, 6}, {32, 256, 2}, {48, 480, 3}, {64, 64, 16}, {128, 20, 2}, {128, 512, 2}}) {
-    for (SchemeParams params : Variants(scheme, sizes)) {
+    for (SchemeParams params : VariantSizes(scheme, sizes)) {
       for (const int v : {scheme.default_virtual_stages, sizes.virtual_stages}) {
         params.virtual_stages = v;
         params.recompute = !params.recompute;
@@ -181,7 +181,7 @@ TEST_P(ClosedFormsOfScheme, InFlightHoldsOfLargePipelines) {
         PIPELAB_ASSERT_OK_AND_ASSIGN(FormulaValues values, ValuesOf(scheme.name, params));
         for (int d = 0; d < schedule->num_devices(); ++d) {
           values['r'] = d;
-          ASSERT_EQ(MostInFlight(*schedule, d), Value(form->in_flight, values))
+          ASSERT_EQ(MostInFlight(*schedule, d), FormulaValue(form->in_flight, values))
               << scheme.name << " P=" << params.devices << " M=" << params.micro_batches
               << " V=" << v << " device " << d;
         }

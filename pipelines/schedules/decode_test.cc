@@ -17,7 +17,7 @@
 namespace pipelab {
 namespace {
 
-SchemeParams Sizes(int devices, int passes, int groups, int chunks = 0) {
+SchemeParams DecodeSizes(int devices, int passes, int groups, int chunks = 0) {
   SchemeParams params{devices, passes};
   params.group_size = groups;
   params.slices = chunks;
@@ -25,19 +25,19 @@ SchemeParams Sizes(int devices, int passes, int groups, int chunks = 0) {
 }
 
 TEST(Decode, Pictures) {
-  EXPECT_EQ(Timeline(MakeOrDie("decode", Sizes(3, 6, 3))), R"(
+  EXPECT_EQ(Timeline(MakeOrDie("decode", DecodeSizes(3, 6, 3))), R"(
  0 1 2 3 4 5    |
    0 1 2 3 4 5  |
      0 1 2 3 4 5|
 )");
   // Two groups on three stages: a gap in each round.
-  EXPECT_EQ(Timeline(MakeOrDie("decode", Sizes(3, 6, 2))), R"(
+  EXPECT_EQ(Timeline(MakeOrDie("decode", DecodeSizes(3, 6, 2))), R"(
  0 1   2 3   4 5    |
    0 1   2 3   4 5  |
      0 1   2 3   4 5|
 )");
   // Two groups, prompts in two chunks each (0 1 and 2 3), then a token of each in turn.
-  EXPECT_EQ(Timeline(MakeOrDie("prefill_decode", Sizes(3, 8, 2, 2))), R"(
+  EXPECT_EQ(Timeline(MakeOrDie("prefill_decode", DecodeSizes(3, 8, 2, 2))), R"(
  0 1 2 3 4   5 6   7    |
    0 1 2 3 4   5 6   7  |
      0 1 2 3 4   5 6   7|
@@ -50,7 +50,7 @@ TEST(Decode, ClosedForms) {
     for (int groups : {1, 2, 3, p, 2 * p}) {
       for (int rounds : {1, 2, 5}) {
         const int m = groups * rounds;
-        const UnitFigures f = Figures(MakeOrDie("decode", Sizes(p, m, groups)));
+        const UnitFigures f = Figures(MakeOrDie("decode", DecodeSizes(p, m, groups)));
         const int expected = groups >= p ? m + p - 1 : (rounds - 1) * p + groups + p - 1;
         ASSERT_EQ(f.makespan, expected) << p << " " << groups << " " << rounds;
         ASSERT_EQ(f.busy, m);
@@ -64,8 +64,8 @@ TEST(Decode, Messages) {
   for (int p : {1, 2, 3, 5}) {
     for (int groups : {1, 2, 5}) {
       const int m = 4 * groups;
-      for (const Schedule& s : {MakeOrDie("decode", Sizes(p, m, groups)),
-                                MakeOrDie("prefill_decode", Sizes(p, m, groups, 2))}) {
+      for (const Schedule& s : {MakeOrDie("decode", DecodeSizes(p, m, groups)),
+                                MakeOrDie("prefill_decode", DecodeSizes(p, m, groups, 2))}) {
         const auto tokens = std::count_if(s.carried.begin(), s.carried.end(),
                                           [](int32_t source) { return source >= 0; });
         PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program, Lower(s, {}));
@@ -85,7 +85,7 @@ TEST(Decode, MutationsAgainstBruteForce) {
   for (int i = 0; i < 3000; ++i) {
     const int p = 1 + static_cast<int>(rng.Below(n++, 3));
     const int groups = 1 + static_cast<int>(rng.Below(n++, 3));
-    Schedule s = MakeOrDie("decode", Sizes(p, 3 * groups, groups));
+    Schedule s = MakeOrDie("decode", DecodeSizes(p, 3 * groups, groups));
     // Another source, or none.
     const auto m = static_cast<int32_t>(rng.Below(n++, s.carried.size()));
     if (m > 0 && i % 2 == 0) {
@@ -109,8 +109,8 @@ TEST(Decode, MutationsAgainstBruteForce) {
 }
 
 TEST(Decode, RoundTrips) {
-  for (const Schedule& s :
-       {MakeOrDie("decode", Sizes(1, 4, 2)), MakeOrDie("prefill_decode", Sizes(3, 8, 2, 2))}) {
+  for (const Schedule& s : {MakeOrDie("decode", DecodeSizes(1, 4, 2)),
+                            MakeOrDie("prefill_decode", DecodeSizes(3, 8, 2, 2))}) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule text, ParseSchedule(ToText(s)));
     EXPECT_EQ(ToText(text), ToText(s));
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule json, ScheduleFromJson(ToJson(s), "--json=a.json"));
@@ -123,15 +123,15 @@ TEST(Decode, RoundTrips) {
 }
 
 TEST(Decode, Refusals) {
-  EXPECT_EQ(Refusal("prefill_decode", Sizes(2, 7, 2, 4)),
+  EXPECT_EQ(Refusal("prefill_decode", DecodeSizes(2, 7, 2, 4)),
             "prefill_decode --micro_batches=7: the prompts of 2 groups alone are 8 passes "
             "(--slices=4)");
-  SchemeParams copies = Sizes(2, 4, 2);
+  SchemeParams copies = DecodeSizes(2, 4, 2);
   copies.data_parallel = 2;
   EXPECT_EQ(Refusal("decode", copies),
             "decode --data_parallel=2: a group's tokens come from one device; use "
             "--data_parallel=1");
-  Schedule s = MakeOrDie("decode", Sizes(2, 4, 2));
+  Schedule s = MakeOrDie("decode", DecodeSizes(2, 4, 2));
   s.carried[3] = 0;
   EXPECT_EQ(Validate(s).message(), "two micro-batches take what 0 made");
   s.carried[3] = 3;
@@ -139,7 +139,7 @@ TEST(Decode, Refusals) {
             "micro-batch 3 takes what micro-batch 3 made; it must be an earlier one");
   s.carried.pop_back();
   EXPECT_EQ(Validate(s).message(), "3 micro-batches say what is carried to them, of 4");
-  s = MakeOrDie("decode", Sizes(2, 4, 2));
+  s = MakeOrDie("decode", DecodeSizes(2, 4, 2));
   std::swap(s.order[1][0], s.order[1][1]);
   EXPECT_EQ(Validate(s).message(),
             "device 1, position 1: 1F0 comes after that of micro-batch 1; with edges that carry "

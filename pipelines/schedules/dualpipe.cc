@@ -20,7 +20,7 @@ namespace pipelab {
 namespace {
 
 // One device's two pipelines: "near", into which it is the closer to feed, and "far".
-class DeviceOrder {
+class DualPipeOrder {
  public:
   // A stage and its micro-batches [first, first + count).
   struct Pipeline {
@@ -29,7 +29,7 @@ class DeviceOrder {
   };
 
   // `position`: how far from the outer end, of `reach` devices up to where the pipelines meet.
-  DeviceOrder(Pipeline near, Pipeline far, int position, int reach)
+  DualPipeOrder(Pipeline near, Pipeline far, int position, int reach)
       : fused_(near.count >= 2 * reach), near_(near), far_(far) {
     const int planned = std::max(near.count, 2 * reach);
     const int to_middle = reach - 1 - position;
@@ -116,10 +116,10 @@ absl::StatusOr<Schedule> MakeDualPipe(const SchemeParams& params) {
     schedule.placement.replica_of_micro_batch[m] = 1;
   }
   for (int d = 0; d < devices; ++d) {
-    const DeviceOrder::Pipeline down{d, 0, half}, up{devices - 1 - d, half, half};
+    const DualPipeOrder::Pipeline down{d, 0, half}, up{devices - 1 - d, half, half};
     schedule.order[d] = d < devices / 2
-                            ? DeviceOrder(down, up, d, devices / 2).actions
-                            : DeviceOrder(up, down, devices - 1 - d, devices / 2).actions;
+                            ? DualPipeOrder(down, up, d, devices / 2).actions
+                            : DualPipeOrder(up, down, devices - 1 - d, devices / 2).actions;
   }
   if (half < devices) FillGapsWithWeights(&schedule, devices + 1);
   return schedule;
@@ -130,7 +130,7 @@ absl::StatusOr<Schedule> MakeDualPipeV(const SchemeParams& params) {
   Schedule schedule = ZigZagPipeline(params);
   for (int d = 0; d < devices; ++d) {
     schedule.order[d] =
-        DeviceOrder({d, 0, micro_batches}, {2 * devices - 1 - d, 0, micro_batches}, d, devices)
+        DualPipeOrder({d, 0, micro_batches}, {2 * devices - 1 - d, 0, micro_batches}, d, devices)
             .actions;
   }
   if (micro_batches < 2 * devices) FillGapsWithWeights(&schedule, 2 * devices + 1);

@@ -12,9 +12,9 @@ namespace pipelab {
 namespace {
 
 // Plays the order as early as it goes, and moves recomputes on the way.
-class Run {
+class EarlyRecomputeRun {
  public:
-  Run(const Schedule& schedule, const PassLengths& lengths, int ahead)
+  EarlyRecomputeRun(const Schedule& schedule, const PassLengths& lengths, int ahead)
       : s_(schedule),
         lengths_(lengths),
         ahead_(ahead),
@@ -137,7 +137,7 @@ class Run {
 }  // namespace
 
 Schedule RecomputeInGaps(Schedule schedule, const PassLengths& lengths, int ahead) {
-  std::vector<std::vector<Action>> order = Run(schedule, lengths, ahead).Play();
+  std::vector<std::vector<Action>> order = EarlyRecomputeRun(schedule, lengths, ahead).Play();
   schedule.order = std::move(order);
   return schedule;
 }

@@ -21,7 +21,7 @@ PassLengths Unit(const Schedule& s) {
   return lengths;
 }
 
-SchemeParams Sizes(int devices, int micro_batches) {
+SchemeParams RecomputeSizes(int devices, int micro_batches) {
   SchemeParams params;
   params.devices = devices;
   params.micro_batches = micro_batches;
@@ -46,7 +46,7 @@ TEST(EarlyRecompute, IsNeverLonger) {
                              "zb_h1", "zbv", "v_min", "dualpipe", "dualpipev", "gis_h"}) {
     for (const int devices : {2, 4, 8}) {
       for (const int micro_batches : {devices, 2 * devices, 4 * devices}) {
-        const Schedule plain = MakeOrDie(scheme, Sizes(devices, micro_batches));
+        const Schedule plain = MakeOrDie(scheme, RecomputeSizes(devices, micro_batches));
         int64_t before = Figures(plain).makespan;
         for (const int ahead : {0, 1, 2, 8}) {
           const Schedule early = RecomputeInGaps(plain, Unit(plain), ahead);

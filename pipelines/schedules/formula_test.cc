@@ -11,31 +11,31 @@ namespace {
 
 const FormulaValues kValues = {{'P', 4}, {'M', 10}, {'V', 2}, {'r', 3}};
 
-double Value(const char* formula) {
+double ValueOfFormula(const char* formula) {
   const absl::StatusOr<double> value = EvaluateFormula(formula, kValues);
   EXPECT_THAT(value, IsOk());
   return value.ok() ? *value : 0;
 }
 
 TEST(Formula, Evaluates) {
-  EXPECT_EQ(Value("3 (M + P - 1)"), 39);
-  EXPECT_EQ(Value("V M"), 20);
-  EXPECT_EQ(Value("M-P-r"), 3);  // from the left
-  EXPECT_EQ(Value("M / P / V"), 1.25);
-  EXPECT_EQ(Value("2 M mod P * 3"), 0);  // (20 mod 4) 3
-  EXPECT_EQ(Value("7 + M mod P"), 9);
-  EXPECT_EQ(Value("-P + 2 (-1)"), -6);
-  EXPECT_EQ(Value("floor(M/P) + min(P, M) + max(P, 2 V + 1)"), 2 + 4 + 5);
-  EXPECT_EQ(Value("min(r, P - 1 - r)"), 0);
+  EXPECT_EQ(ValueOfFormula("3 (M + P - 1)"), 39);
+  EXPECT_EQ(ValueOfFormula("V M"), 20);
+  EXPECT_EQ(ValueOfFormula("M-P-r"), 3);  // from the left
+  EXPECT_EQ(ValueOfFormula("M / P / V"), 1.25);
+  EXPECT_EQ(ValueOfFormula("2 M mod P * 3"), 0);  // (20 mod 4) 3
+  EXPECT_EQ(ValueOfFormula("7 + M mod P"), 9);
+  EXPECT_EQ(ValueOfFormula("-P + 2 (-1)"), -6);
+  EXPECT_EQ(ValueOfFormula("floor(M/P) + min(P, M) + max(P, 2 V + 1)"), 2 + 4 + 5);
+  EXPECT_EQ(ValueOfFormula("min(r, P - 1 - r)"), 0);
 }
 
 TEST(Formula, ComparisonsAreOneOrZero) {
-  EXPECT_EQ(Value("M >= P"), 1);
-  EXPECT_EQ(Value("M <= P"), 0);
-  EXPECT_EQ(Value("P > 4"), 0);
-  EXPECT_EQ(Value("r < P and M mod P == 2"), 1);
-  EXPECT_EQ(Value("r < P and M mod P == 0"), 0);
-  EXPECT_EQ(Value("5 + (M mod P > 0) (P - 1)"), 8);
+  EXPECT_EQ(ValueOfFormula("M >= P"), 1);
+  EXPECT_EQ(ValueOfFormula("M <= P"), 0);
+  EXPECT_EQ(ValueOfFormula("P > 4"), 0);
+  EXPECT_EQ(ValueOfFormula("r < P and M mod P == 2"), 1);
+  EXPECT_EQ(ValueOfFormula("r < P and M mod P == 0"), 0);
+  EXPECT_EQ(ValueOfFormula("5 + (M mod P > 0) (P - 1)"), 8);
 }
 
 TEST(Formula, ErrorsSayWhere) {

@@ -14,7 +14,7 @@
 namespace pipelab {
 namespace {
 
-SchemeParams Sizes(int devices, int micro_batches, int virtual_stages) {
+SchemeParams GisSizes(int devices, int micro_batches, int virtual_stages) {
   SchemeParams params;
   params.devices = devices;
   params.micro_batches = micro_batches;
@@ -53,7 +53,7 @@ TEST(Gis, Figures) {
 TEST(Gis, OffloadsStandBesideTheOrder) {
   for (int p = 1; p <= 6; ++p) {
     for (int v = 1; v <= 4; ++v) {
-      const SchemeParams sizes = Sizes(p, 3 * p + 1, v);
+      const SchemeParams sizes = GisSizes(p, 3 * p + 1, v);
       Schedule offloads = MakeOrDie("po_f", sizes);
       const Schedule plain = MakeOrDie("gis_h", sizes);
       int64_t moved = 0;
@@ -74,8 +74,8 @@ TEST(Gis, OffloadsStandBesideTheOrder) {
 TEST(Gis, PeaksAtMostAsOneForwardOneBackward) {
   for (int p = 2; p <= 8; ++p) {
     for (int v = 2; v <= 4; ++v) {
-      const UnitFigures f = Figures(MakeOrDie("gis", Sizes(p, 3 * p, v)));
-      const UnitFigures whole = Figures(MakeOrDie("1f1b", Sizes(p, 3 * p, 1)));
+      const UnitFigures f = Figures(MakeOrDie("gis", GisSizes(p, 3 * p, v)));
+      const UnitFigures whole = Figures(MakeOrDie("1f1b", GisSizes(p, 3 * p, 1)));
       EXPECT_EQ(f.peak[0], v * whole.peak[0]) << p << " " << v;
       EXPECT_LT(f.idle, v * whole.idle) << p << " " << v;
     }
@@ -86,8 +86,8 @@ TEST(Gis, PeaksAtMostAsOneForwardOneBackward) {
 // time is lost, and the peak stays: it follows from the order.
 TEST(Gis, FullOffloadIsFreeUpToRatioOne) {
   for (const auto& [p, v] : {std::pair{4, 2}, {8, 2}, {8, 4}, {6, 3}, {16, 4}}) {
-    const Schedule schedule = MakeOrDie("po_f", Sizes(p, 4 * p, v));
-    const Nanoseconds alone = SimulatedAt(MakeOrDie("gis_h", Sizes(p, 4 * p, v)), 0).makespan;
+    const Schedule schedule = MakeOrDie("po_f", GisSizes(p, 4 * p, v));
+    const Nanoseconds alone = SimulatedAt(MakeOrDie("gis_h", GisSizes(p, 4 * p, v)), 0).makespan;
     for (const double ratio : {0.0, 0.3, 0.6, 0.9, 1.0, 1.1, 2.0}) {
       const Trace trace = SimulatedAt(schedule, ratio);
       if (ratio <= 1) {
@@ -120,7 +120,7 @@ int64_t HeldBySecondHalf(const Schedule& s, int device, int first) {
 TEST(Gis, HalfOfTheStagesHaveAQuarter) {
   for (int p = 2; p <= 12; ++p) {
     for (int v = 2; v <= 8; v += 2) {
-      const Schedule s = MakeOrDie("po_h", Sizes(p, 6 * p, v));
+      const Schedule s = MakeOrDie("po_h", GisSizes(p, 6 * p, v));
       const Trace trace = SimulatedAt(s, 0);
       for (int d = 0; d < p; ++d) {
         const int64_t kept = HeldBySecondHalf(s, d, v / 2);
@@ -134,13 +134,13 @@ TEST(Gis, HalfOfTheStagesHaveAQuarter) {
     }
   }
   // Of P (V + 1) / 2 the second half has P (V/2 + 1) / 4: (V + 2) / (4 (V + 1)) of it.
-  const Schedule s = MakeOrDie("po_h", Sizes(64, 256, 8));
+  const Schedule s = MakeOrDie("po_h", GisSizes(64, 256, 8));
   const double all = static_cast<double>(HeldBySecondHalf(s, 0, 0));
   EXPECT_NEAR(static_cast<double>(HeldBySecondHalf(s, 0, 4)) / all, 10.0 / 36, 0.02);
 }
 
 TEST(Gis, Refuses) {
-  SchemeParams params = Sizes(4, 8, 2);
+  SchemeParams params = GisSizes(4, 8, 2);
   params.group_size = 1;
   EXPECT_EQ(Refusal("gis", params),
             "gis --group_size=1: must be from 2, below which a group would wait for its own "

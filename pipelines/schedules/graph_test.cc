@@ -15,7 +15,7 @@
 namespace pipelab {
 namespace {
 
-SchemeParams Params(int micro_batches, StageGraph stages) {
+SchemeParams GraphParams(int micro_batches, StageGraph stages) {
   SchemeParams params{stages.num_stages(), micro_batches};
   params.stages = std::move(stages);
   return params;
@@ -36,14 +36,14 @@ StageGraph Branches(int branches, int length) {
 
 // Two branches of two stages and a join: as deep as a chain of three.
 TEST(Graph, TwoBranches) {
-  EXPECT_EQ(Picture("graph", Params(4, Branches(2, 2))), R"(
+  EXPECT_EQ(Picture("graph", GraphParams(4, Branches(2, 2))), R"(
 0: 0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3
 1: 1F0 1F1 1B0 1F2 1B1 1F3 1B2 1B3
 2: 2F0 2F1 2F2 2B0 2F3 2B1 2B2 2B3
 3: 3F0 3F1 3B0 3F2 3B1 3F3 3B2 3B3
 4: 4F0 4B0 4F1 4B1 4F2 4B2 4F3 4B3
 )");
-  EXPECT_EQ(Timeline(MakeOrDie("graph", Params(4, Branches(2, 2)))), R"(
+  EXPECT_EQ(Timeline(MakeOrDie("graph", GraphParams(4, Branches(2, 2)))), R"(
  0 1 2    '0 3'1  '2  '3|
    0 1  '0 2'1 3'2  '3  |
  0 1 2    '0 3'1  '2  '3|
@@ -54,7 +54,7 @@ TEST(Graph, TwoBranches) {
 
 // A branch with micro-batches twice as large, and a join with the small ones.
 TEST(Graph, TwoSizesOfMicroBatches) {
-  SchemeParams params = Params(8, Branches(2, 1));
+  SchemeParams params = GraphParams(8, Branches(2, 1));
   params.micro_batches_of_stage = {8, 4, 8};
   EXPECT_EQ(Picture("graph", params), R"(
 0: 0F0 0F1 0B0 0F2 0B1 0F3 0B2 0F4 0B3 0F5 0B4 0F6 0B5 0F7 0B6 0B7
@@ -72,7 +72,7 @@ TEST(Graph, OfAChainIs1F1B) {
       ASSERT_EQ(graph.placement.groups, chain.placement.groups);
       ASSERT_TRUE(graph.stages.IsChain());
       ASSERT_TRUE(graph.micro_batches_of_stage.empty());
-      SchemeParams params = Params(m, StageGraph::Chain(p));
+      SchemeParams params = GraphParams(m, StageGraph::Chain(p));
       params.micro_batches_of_stage.assign(p, m);
       ASSERT_EQ(MakeOrDie("graph", params).order, chain.order);
       ASSERT_TRUE(MakeOrDie("graph", params).micro_batches_of_stage.empty());
@@ -90,7 +90,8 @@ TEST(Graph, ClosedForms) {
     for (int length = 1; length <= 4; ++length) {
       const int depth = length + 1;
       for (int m = 1; m <= 3 * depth; ++m) {
-        const UnitFigures f = Figures(MakeOrDie("graph", Params(m, Branches(branches, length))));
+        const UnitFigures f =
+            Figures(MakeOrDie("graph", GraphParams(m, Branches(branches, length))));
         ASSERT_EQ(f.busy, 3 * m);
         ASSERT_EQ(f.idle, 3 * (depth - 1)) << branches << " " << length << " " << m;
         for (int b = 0; b < branches; ++b) {
@@ -107,7 +108,7 @@ TEST(Graph, ClosedForms) {
 // and of depth 4 as a graph, with half the warm-up and half the activations in flight.
 TEST(Graph, CaseStudy) {
   constexpr int kMicroBatches = 16;
-  SchemeParams params = Params(kMicroBatches, Branches(2, 3));
+  SchemeParams params = GraphParams(kMicroBatches, Branches(2, 3));
   params.devices = 8;
   params.devices_of_stage = {{0}, {1}, {2}, {3}, {4}, {5}, {6, 7}};
   const Schedule graph = MakeOrDie("graph", params);
@@ -165,7 +166,7 @@ class RandomDags {
       while (count > samples / most && Below(2) == 0) count /= 2;
       largest = std::max(largest, count);
     }
-    SchemeParams params = Params(largest, StageGraph::FromEdges(stages, std::move(edges)));
+    SchemeParams params = GraphParams(largest, StageGraph::FromEdges(stages, std::move(edges)));
     params.micro_batches_of_stage = std::move(counts);
     return params;
   }
@@ -191,7 +192,7 @@ TEST(Graph, NeverDeadlocks) {
 }
 
 // Forward f and backward g units a sample, at every stage.
-int64_t Makespan(const Schedule& s, int f, int g) {
+int64_t GraphMakespan(const Schedule& s, int f, int g) {
   CostTable costs = CostTable::Unit(s, Nanoseconds(1));
   for (StageCost& c : costs.stages) {
     c.forward = c.forward * f;
@@ -235,13 +236,13 @@ TEST(Graph, InFlightIsWhatKeepsAllStagesBusy) {
     SchemeParams twice = params;
     twice.micro_batches *= 2;
     for (int32_t& count : twice.micro_batches_of_stage) count *= 2;
-    const int64_t makespan = Makespan(s, f, g);
-    ASSERT_EQ(Makespan(MakeOrDie("graph", twice), f, g) - makespan, (f + g) * 64) << trial;
+    const int64_t makespan = GraphMakespan(s, f, g);
+    ASSERT_EQ(GraphMakespan(MakeOrDie("graph", twice), f, g) - makespan, (f + g) * 64) << trial;
     for (int stage = 0; stage < s.num_stages(); ++stage) {
       if (s.order[stage][1].kind == ActionKind::kBackward) continue;  // one is the least
       const Schedule less = WithLess(s, stage);
       ++stages;
-      spare += BruteForceValid(less) && Makespan(less, f, g) <= makespan;
+      spare += BruteForceValid(less) && GraphMakespan(less, f, g) <= makespan;
     }
   }
   EXPECT_GT(stages, 150);
@@ -262,14 +263,14 @@ TEST(Graph, Refuses) {
   EXPECT_EQ(Refusal("graph", {2, 2, 3}),
             "graph --virtual_stages=3: this scheme holds one stage per device; use "
             "--virtual_stages=1");
-  SchemeParams params = Params(2, Branches(2, 1));
+  SchemeParams params = GraphParams(2, Branches(2, 1));
   params.devices = 2;
   EXPECT_EQ(Refusal("graph", params),
             "graph --devices=2: the stage graph has 3 stages, one per device; use "
             "--devices=3");
-  EXPECT_EQ(Refusal("1f1b", Params(2, Branches(2, 1))),
+  EXPECT_EQ(Refusal("1f1b", GraphParams(2, Branches(2, 1))),
             "1f1b --edges: only for graph, vocab_1f1b, vocab_interlaced, vocab_v_half");
-  EXPECT_EQ(Refusal("graph", Params(2, StageGraph::FromEdges(2, {{0, 1}, {1, 0}}))),
+  EXPECT_EQ(Refusal("graph", GraphParams(2, StageGraph::FromEdges(2, {{0, 1}, {1, 0}}))),
             "graph --edges: the stage graph has a cycle");
   params = SchemeParams{2, 2};
   params.devices_of_stage = {{0}, {0, 1}};

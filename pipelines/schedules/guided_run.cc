@@ -19,11 +19,11 @@ struct Clocks {
   int64_t own, least;
 };
 
-class Run {
+class GuideRun {
  public:
   // Gives up where the order's makespan cannot be less than `limit`, or it is beyond `of_order`.
-  Run(const Guide& guide, const HeldLimits& limits, const GuidedRule& rule, int64_t limit,
-      const OrderLimits& of_order)
+  GuideRun(const Guide& guide, const HeldLimits& limits, const GuidedRule& rule, int64_t limit,
+           const OrderLimits& of_order)
       : guide_(guide),
         limits_(limits),
         rule_(rule),
@@ -289,7 +289,7 @@ class Run {
 
 GuidedOrder RunGuide(const Guide& guide, const HeldLimits& limits, const GuidedRule& rule,
                      int64_t limit, const OrderLimits& of_order) {
-  Run run(guide, limits, rule, limit, of_order);
+  GuideRun run(guide, limits, rule, limit, of_order);
   GuidedOrder made;
   made.makespan = run.Finish(&made.order);
   made.beyond = run.beyond();

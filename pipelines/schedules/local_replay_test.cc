@@ -23,7 +23,7 @@
 namespace pipelab {
 namespace {
 
-SchemeParams Sizes(const std::vector<int32_t>& passes, int window) {
+SchemeParams ReplaySizes(const std::vector<int32_t>& passes, int window) {
   SchemeParams sizes;
   sizes.devices = static_cast<int>(passes.size());
   sizes.micro_batches = *std::max_element(passes.begin(), passes.end());
@@ -41,7 +41,7 @@ const std::vector<std::vector<int32_t>>& Passes() {
 TEST(LocalReplay, Pictures) {
   EXPECT_EQ(Picture("local_replay", {2, 2}), Picture("local", {2, 2})) << "equal passes";
   // Stage 1 takes every other output of stage 0, and stage 2 each of stage 1's twice.
-  const Schedule s = MakeOrDie("local_replay", Sizes({4, 2, 4}, 1));
+  const Schedule s = MakeOrDie("local_replay", ReplaySizes({4, 2, 4}, 1));
   EXPECT_EQ(Timeline(s), R"(
  0'0 1'1 2'2 3'3    |
    0'0     1'1      |
@@ -56,7 +56,7 @@ TEST(LocalReplay, Pictures) {
 TEST(LocalReplay, SourcesFollowTheRule) {
   for (const std::vector<int32_t>& passes : Passes()) {
     for (int window : {1, 2, 4, 8}) {
-      const Schedule s = MakeOrDie("local_replay", Sizes(passes, window));
+      const Schedule s = MakeOrDie("local_replay", ReplaySizes(passes, window));
       for (const StageGraph::Edge& e : s.stages.edges) {
         const int made = passes[e.from], takes = passes[e.to];
         std::map<int, std::vector<int>> readers;  // of a source
@@ -89,7 +89,7 @@ TEST(LocalReplay, LowersToSoundPrograms) {
   for (const std::vector<int32_t>& passes : Passes()) {
     for (int window : {1, 3, 8}) {
       for (bool recompute : {false, true}) {
-        SchemeParams sizes = Sizes(passes, window);
+        SchemeParams sizes = ReplaySizes(passes, window);
         sizes.recompute = recompute;
         sizes.update_interval = window == 3 ? 1 : 0;
         const Schedule s = MakeOrDie("local_replay", sizes);
@@ -116,7 +116,7 @@ TEST(LocalReplay, LowersToSoundPrograms) {
 TEST(LocalReplay, AgreesWithBruteForceOnMutations) {
   int valid = 0, refused = 0;
   for (const std::vector<int32_t>& passes : Passes()) {
-    SchemeParams sizes = Sizes(passes, 3);
+    SchemeParams sizes = ReplaySizes(passes, 3);
     sizes.update_interval = 1;
     const Schedule whole = MakeOrDie("local_replay", sizes);
     ASSERT_TRUE(BruteForceValid(whole));
@@ -139,7 +139,7 @@ TEST(LocalReplay, AgreesWithBruteForceOnMutations) {
 // for the first pass of each stage before it.
 TEST(LocalReplay, UnequalStagesDoNotWait) {
   for (const std::vector<int32_t>& passes : Passes()) {
-    const Schedule s = MakeOrDie("local_replay", Sizes(passes, 2));
+    const Schedule s = MakeOrDie("local_replay", ReplaySizes(passes, 2));
     constexpr int64_t kStep = 840 * 6;  // divisible by all
     CostTable costs = CostTable::Unit(s);
     int64_t way = 0, longest = 0;
@@ -167,7 +167,7 @@ TEST(LocalReplay, BuffersDoNotGrow) {
   for (int window : {1, 2, 8}) {
     for (int times : {8, 80, 800}) {
       const Schedule s =
-          MakeOrDie("local_replay", Sizes({2 * times, times, 2 * times, 3 * times}, window));
+          MakeOrDie("local_replay", ReplaySizes({2 * times, times, 2 * times, 3 * times}, window));
       PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program, Lower(s, {}));
       CostTable costs = CostTable::Unit(s);
       costs.edge_bytes.assign(s.stages.edges.size(), Bytes(100));
@@ -182,29 +182,29 @@ TEST(LocalReplay, BuffersDoNotGrow) {
 }
 
 TEST(LocalReplay, Refuses) {
-  EXPECT_EQ(Refusal("local_replay", Sizes({4, 2, 8}, -1)),
+  EXPECT_EQ(Refusal("local_replay", ReplaySizes({4, 2, 8}, -1)),
             "local_replay --group_size=-1: a buffer has at least 1 output, or 0 for 4");
-  SchemeParams sizes = Sizes({4, 2}, 1);
+  SchemeParams sizes = ReplaySizes({4, 2}, 1);
   sizes.devices = 3;
   EXPECT_EQ(Refusal("local_replay", sizes),
             "local_replay --stage_micro_batches=4,2: 2 numbers for 3 stages; give one per stage");
-  sizes = Sizes({4, 2}, 1);
+  sizes = ReplaySizes({4, 2}, 1);
   sizes.micro_batches = 8;
   EXPECT_EQ(Refusal("local_replay", sizes),
             "local_replay --stage_micro_batches=4,2: the largest number is 4; use "
             "--micro_batches=4");
-  sizes = Sizes({4, 2}, 1);
+  sizes = ReplaySizes({4, 2}, 1);
   sizes.update_interval = 4;
   EXPECT_EQ(Refusal("local_replay", sizes),
             "local_replay --stage_micro_batches=4,2: 2 is no multiple of --update_interval=4");
-  sizes = Sizes({4, 2}, 1);
+  sizes = ReplaySizes({4, 2}, 1);
   sizes.data_parallel = 2;
   EXPECT_EQ(Refusal("local_replay", sizes),
             "local_replay --data_parallel=2: a buffer is of one device; use --data_parallel=1");
 }
 
 TEST(LocalReplay, SchedulesThatMakeNoSense) {
-  const Schedule good = MakeOrDie("local_replay", Sizes({4, 2, 4}, 2));
+  const Schedule good = MakeOrDie("local_replay", ReplaySizes({4, 2, 4}, 2));
   const auto verdict = [](const Schedule& s) { return std::string(Validate(s).message()); };
   Schedule s = good;
   s.replay = 5;

@@ -25,7 +25,7 @@ LoweringOptions InCalls(MessageCalls calls) {
   return options;
 }
 
-SchemeParams Sizes(int devices, int micro_batches, int virtual_stages, bool forwards_first) {
+SchemeParams CallSizes(int devices, int micro_batches, int virtual_stages, bool forwards_first) {
   SchemeParams sizes;
   sizes.devices = devices;
   sizes.micro_batches = micro_batches;
@@ -97,7 +97,7 @@ TEST(MessageCalls, InterleavedHasItsClosedForm) {
         for (const bool first : {false, true}) {
           const int m = groups * p;
           SCOPED_TRACE(absl::StrCat("P=", p, " V=", v, " M=", m, first ? " forwards first" : ""));
-          const Program program = Interleaved(Sizes(p, m, v, first));
+          const Program program = Interleaved(CallSizes(p, m, v, first));
           EXPECT_EQ(CheckProgram(program), "");
           for (int d = 0; d < p; ++d) {
             const int w = first ? m * v : std::min(2 * (p - 1 - d) + (v - 1) * p, m * v);
@@ -111,25 +111,25 @@ TEST(MessageCalls, InterleavedHasItsClosedForm) {
 }
 
 TEST(MessageCalls, DataParallelCopiesMakeTheirOwn) {
-  Schedule s = MakeSchedule("interleaved", Sizes(4, 8, 2, false)).value();
+  Schedule s = MakeSchedule("interleaved", CallSizes(4, 8, 2, false)).value();
   ReplaceDevicesByGroups(2, &s);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program,
                                Lower(s, InCalls(MessageCalls::kBothNeighbours)));
   EXPECT_EQ(CheckProgram(program), "");
-  const Program one = Interleaved(Sizes(4, 8, 2, false));
+  const Program one = Interleaved(CallSizes(4, 8, 2, false));
   for (int d = 0; d < 8; ++d) EXPECT_EQ(CallsOf(program, d), CallsOf(one, d / 2));
 }
 
 // Two forwards further on than device 2, so a warm-up longer by two calls; four messages in a call
 // at each turn.
 TEST(MessageCalls, InterleavedTakesUpToFourMessagesInACall) {
-  const Program p = Interleaved(Sizes(4, 4, 2, false));
+  const Program p = Interleaved(CallSizes(4, 4, 2, false));
   EXPECT_EQ(TextOf(p, 2),
             "<1F0 | 2F0 >2F0 <1F1 | 2F1 >2F1 <1F2 | 2F2 >2F2 <1F3 | 2F3 >2F3 <5F0 | "
             "6F0 >6F0 <5F1 | 6F1 >6F1 <5F2 <7B0 | 6F2 6B0 >6F2 >6B0 <5F3 <7B1 | "
             "6F3 6B1 >6F3 >6B1 <7B2 | 6B2 >6B2 <7B3 | 6B3 >6B3 <3B0 | 2B0 >2B0 <3B1 | "
             "2B1 >2B1 <3B2 | 2B2 >2B2 <3B3 | 2B3 >2B3 | ");
-  const Program first = Interleaved(Sizes(4, 4, 2, true));
+  const Program first = Interleaved(CallSizes(4, 4, 2, true));
   EXPECT_THAT(TextOf(first, 2), HasSubstr(" 6F3 >6F3 | <7B0 | 6B0 >6B0 <7B1 | "));
 }
 
@@ -138,9 +138,9 @@ TEST(MessageCalls, ForwardsFirstIsBreadthFirstsOrder) {
   for (int p = 2; p <= 6; ++p) {
     for (int v = 2; v <= 4; ++v) {
       PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule depth,
-                                   MakeSchedule("interleaved", Sizes(p, p, v, true)));
+                                   MakeSchedule("interleaved", CallSizes(p, p, v, true)));
       PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule breadth,
-                                   MakeSchedule("breadth_first", Sizes(p, p, v, false)));
+                                   MakeSchedule("breadth_first", CallSizes(p, p, v, false)));
       EXPECT_EQ(depth.order, breadth.order);
     }
   }
@@ -149,7 +149,7 @@ TEST(MessageCalls, ForwardsFirstIsBreadthFirstsOrder) {
 // A slice is to Seq1F1B what a micro-batch is to 1F1B: S - 1 forwards more of warm-up, M S items.
 TEST(MessageCalls, SlicesAreItemsOfTheirOwn) {
   for (const int slices : {1, 2, 4}) {
-    SchemeParams sizes = Sizes(4, 8, 1, false);
+    SchemeParams sizes = CallSizes(4, 8, 1, false);
     sizes.slices = slices;
     const Program plain =
         Lower(MakeSchedule("seq1f1b", sizes).value(), InCalls(MessageCalls::kOneNeighbour)).value();
@@ -185,11 +185,11 @@ TEST(MessageCalls, SayWhatTheyDoNotSuit) {
         Lower(MakeSchedule(scheme, sizes).value(), InCalls(calls)).status().message());
   };
   const MessageCalls both = MessageCalls::kBothNeighbours, one = MessageCalls::kOneNeighbour;
-  EXPECT_THAT(message("interleaved", Sizes(2, 4, 2, false), both),
+  EXPECT_THAT(message("interleaved", CallSizes(2, 4, 2, false), both),
               HasSubstr("needs P of at least 3, not 2"));
-  EXPECT_THAT(message("interleaved", Sizes(4, 6, 2, false), both),
+  EXPECT_THAT(message("interleaved", CallSizes(4, 6, 2, false), both),
               HasSubstr("M=6 must be a multiple of P=4"));
-  EXPECT_THAT(message("interleaved", Sizes(4, 8, 2, false), one),
+  EXPECT_THAT(message("interleaved", CallSizes(4, 8, 2, false), one),
               HasSubstr("1F1B has one stage per device, not 2"));
   EXPECT_THAT(message("gpipe", {4, 8}, one),
               HasSubstr("device 0 does not run 3 forwards and then"));
@@ -197,7 +197,7 @@ TEST(MessageCalls, SayWhatTheyDoNotSuit) {
   EXPECT_THAT(message("chimera", {4, 4}, one), HasSubstr("not several replicas"));
   LoweringOptions options = InCalls(both);
   options.eager_reductions = true;
-  Schedule s = MakeSchedule("interleaved", Sizes(4, 8, 2, false)).value();
+  Schedule s = MakeSchedule("interleaved", CallSizes(4, 8, 2, false)).value();
   ReplaceDevicesByGroups(2, &s);
   EXPECT_THAT(std::string(Lower(s, options).status().message()),
               HasSubstr("has a collective before"));

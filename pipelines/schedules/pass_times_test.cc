@@ -20,7 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Trace SimulateOrDie(const Schedule& schedule, const PassTimes& times) {
+Trace SimulateWithTimes(const Schedule& schedule, const PassTimes& times) {
   CostTable table = CostTable::Unit(schedule);
   table.hop_latency = times.hop[0];  // the same for all edges
   for (size_t s = 0; s < table.stages.size(); ++s) {
@@ -36,14 +36,14 @@ Trace SimulateOrDie(const Schedule& schedule, const PassTimes& times) {
   return *std::move(trace);
 }
 
-Bytes PeakOf(const Trace& trace) {
+Bytes MostKept(const Trace& trace) {
   Bytes peak(0);
   for (const DeviceTrace& device : trace.devices) peak = std::max(peak, device.peak_activation);
   return peak;
 }
 
 // `last` times as long in the last stage.
-PassTimes Times(int stages, int last) {
+PassTimes UnevenTimes(int stages, int last) {
   PassTimes times;
   for (int s = 0; s < stages; ++s) {
     const int64_t factor = s == stages - 1 ? last : 1;
@@ -64,11 +64,11 @@ TEST(PassTimes, Zb2pLeavesLessBubbleThanZbH2) {
   for (int p : {2, 3, 4, 6, 8, 16}) {
     for (int m = p; m <= 8 * p; m += p / 2) {
       for (int last : {1, 2}) {
-        const PassTimes times = Times(p, last);
+        const PassTimes times = UnevenTimes(p, last);
         SchemeParams params{p, m};
         params.times = times;
-        const Trace own = SimulateOrDie(MakeOrDie("zb2p", params), times);
-        const Trace by_hand = SimulateOrDie(MakeOrDie("zb_h2", {p, m}), times);
+        const Trace own = SimulateWithTimes(MakeOrDie("zb2p", params), times);
+        const Trace by_hand = SimulateWithTimes(MakeOrDie("zb_h2", {p, m}), times);
         ZeroBubbleCosts costs = ZeroBubbleCosts::Unit(p, 2 * p);
         for (int d = 0; d < p; ++d) {
           costs.stages[d].forward = times.forward[d];
@@ -78,7 +78,7 @@ TEST(PassTimes, Zb2pLeavesLessBubbleThanZbH2) {
         }
         const Nanoseconds bound = ZeroBubbleBound(costs, m);
         ASSERT_EQ(own.makespan.value(), bound.value()) << p << " " << m << " " << last;
-        ASSERT_LE(PeakOf(own), Bytes(2 * p));
+        ASSERT_LE(MostKept(own), Bytes(2 * p));
         if (last == 1 && m >= 2 * p) {
           ASSERT_LT(own.makespan.value(), by_hand.makespan.value()) << p << " " << m;
         }
@@ -107,21 +107,21 @@ TEST(PassTimes, NeverLongerThanPublished) {
           SchemeParams params{p, m};
           params.recompute = recompute;
           const int stages = NumStages(scheme.name, params).value();
-          PassTimes times = Times(stages, 1);
+          PassTimes times = UnevenTimes(stages, 1);
           for (auto* list : {&times.forward, &times.backward_input, &times.backward_weight}) {
             for (Nanoseconds& time : *list) time = Nanoseconds(80 + rng.Below(draw++, 60));
           }
           times.hop = {Nanoseconds(rng.Below(draw++, 30))};
-          const Trace published = SimulateOrDie(MakeOrDie(by_hand, params), times);
+          const Trace published = SimulateWithTimes(MakeOrDie(by_hand, params), times);
           const Bytes allowed =
-              std::max(PeakOf(SimulateOrDie(MakeOrDie(scheme.name, params), times)),
-                       std::max(PeakOf(published), Bytes(scheme.name == "zb2p" ? 2 * p : 0)));
+              std::max(MostKept(SimulateWithTimes(MakeOrDie(scheme.name, params), times)),
+                       std::max(MostKept(published), Bytes(scheme.name == "zb2p" ? 2 * p : 0)));
           params.times = times;
-          const Trace own = SimulateOrDie(MakeOrDie(scheme.name, params), times);
+          const Trace own = SimulateWithTimes(MakeOrDie(scheme.name, params), times);
           ASSERT_LE(own.makespan.value(), published.makespan.value())
               << scheme.name << " " << p << " " << m << " " << recompute;
           if (m >= p) {
-            ASSERT_LE(PeakOf(own), allowed) << scheme.name << " " << p << " " << m;
+            ASSERT_LE(MostKept(own), allowed) << scheme.name << " " << p << " " << m;
           }
           shorter += own.makespan < published.makespan;
           ++all;
@@ -135,7 +135,7 @@ TEST(PassTimes, NeverLongerThanPublished) {
 // Each edge has a time of its own, and one between the stages of a device counts for nothing.
 TEST(PassTimes, HopsOfEdges) {
   SchemeParams params{2, 4};
-  params.times = Times(4, 1);
+  params.times = UnevenTimes(4, 1);
   params.times.hop = {Nanoseconds(5), Nanoseconds(1000), Nanoseconds(5)};
   const Schedule own = MakeOrDie("zbv", params);
   params.times.hop = {Nanoseconds(5), Nanoseconds(0), Nanoseconds(5)};
@@ -159,12 +159,12 @@ TEST(PassTimes, EqualTimesMakeThePublishedOrder) {
 
 TEST(PassTimes, Refuse) {
   SchemeParams params{2, 4};
-  params.times = Times(3, 1);
+  params.times = UnevenTimes(3, 1);
   EXPECT_EQ(Refusal("zb1p", params), "zb1p pass times: 3 of forward; the schedule has 2 stages");
-  params.times = Times(2, 1);
+  params.times = UnevenTimes(2, 1);
   params.times.forward.clear();
   EXPECT_EQ(Refusal("zb1p", params), "zb1p pass times: 0 of forward; the schedule has 2 stages");
-  params.times = Times(2, 1);
+  params.times = UnevenTimes(2, 1);
   params.times.recompute.clear();
   params.times.backward_weight[1] = Nanoseconds(-4);
   EXPECT_EQ(Refusal("zb1p", params), "zb1p pass times: backward_weight has -4 ns; at least 0");
@@ -211,7 +211,7 @@ TEST(PassTimes, LimitsTellOfTheOrderThatWouldBeChosen) {
       }
       params.times.hop.emplace_back(below(9));
       const Schedule chosen = MakeOrDie(scheme, params);
-      const Nanoseconds makespan = SimulateOrDie(chosen, params.times).makespan;
+      const Nanoseconds makespan = SimulateWithTimes(chosen, params.times).makespan;
 
       params.limits.forward.assign(stages, UseOf(ActionKind::kForward));
       params.limits.backward_input.assign(stages, UseOf(ActionKind::kBackwardInput));

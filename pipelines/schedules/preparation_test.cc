@@ -22,17 +22,17 @@ using Stage = PreparationStage;
 
 // Milliseconds of sample, gather, move, forward, backward; those of a batch, where `of_batch` says
 // so.
-struct Times {
+struct PreparationTimes {
   int64_t sample = 2, gather = 3, move = 1, forward = 1, backward = 2;
 };
-using TimesOf = std::function<Times(int batch)>;
+using TimesOfBatch = std::function<PreparationTimes(int batch)>;
 
-CostTable Costs(const Schedule& s, const TimesOf& times) {
+CostTable Costs(const Schedule& s, const TimesOfBatch& times) {
   CostTable costs = CostTable::Unit(s);
   for (StageCost& c : costs.stages) c.memory = {};
   costs.of_passes = true;
   for (int m = 0; m < s.num_micro_batches; ++m) {
-    const Times t = times(m);
+    const PreparationTimes t = times(m);
     SliceCosts slice{costs.stages, costs.edge_bytes};
     const int64_t forwards[] = {t.sample, t.gather, t.move, t.forward};
     for (int stage = 0; stage < Stage::kStages; ++stage) {
@@ -45,7 +45,7 @@ CostTable Costs(const Schedule& s, const TimesOf& times) {
   return costs;
 }
 
-int64_t EpochMs(const PreparationSizes& sizes, const TimesOf& times) {
+int64_t EpochMs(const PreparationSizes& sizes, const TimesOfBatch& times) {
   Schedule s = *MakePreparation(sizes);
   const CostTable costs = Costs(s, times);
   const auto program = Lower(std::move(s), {});
@@ -56,11 +56,11 @@ int64_t EpochMs(const PreparationSizes& sizes, const TimesOf& times) {
 }
 
 // The recurrence of workers, engine and trainer with their queues, by hand.
-int64_t ByHand(const PreparationSizes& p, const TimesOf& times) {
+int64_t ByHand(const PreparationSizes& p, const TimesOfBatch& times) {
   std::vector<int64_t> worker(std::max(1, p.workers)), forward_end(p.batches);
   int64_t engine = 0, trainer = 0;
   for (int m = 0; m < p.batches; ++m) {
-    const Times t = times(m);
+    const PreparationTimes t = times(m);
     int64_t& own = p.workers == 0 ? trainer : worker[m % p.workers];
     const int before = m - p.workers * p.depth;
     if (p.workers > 0 && before >= 0) own = std::max(own, forward_end[before]);
@@ -74,10 +74,10 @@ int64_t ByHand(const PreparationSizes& p, const TimesOf& times) {
 }
 
 TEST(Preparation, EpochIsWhatTheRecurrenceSays) {
-  const TimesOf uneven = [](int m) {
-    return Times{2 + m % 3, 3 + m * 7 % 5, 1 + m % 2, 1 + m % 4, 2 + m * 3 % 4};
+  const TimesOfBatch uneven = [](int m) {
+    return PreparationTimes{2 + m % 3, 3 + m * 7 % 5, 1 + m % 2, 1 + m % 4, 2 + m * 3 % 4};
   };
-  for (const TimesOf& times : {TimesOf([](int) { return Times(); }), uneven}) {
+  for (const TimesOfBatch& times : {TimesOfBatch([](int) { return PreparationTimes(); }), uneven}) {
     for (int workers : {0, 1, 2, 3, 4}) {
       for (int depth : {1, 2, 8}) {
         for (bool engine : {false, true}) {
@@ -100,7 +100,8 @@ TEST(Preparation, BoundsHold) {
       if (engine && workers == 0) continue;
       const PreparationSizes sizes = {workers, 4, 40, 1, engine};
       const PreparationBound bound = BoundOf(sizes, 2, 3, 1, 3);
-      const auto epoch = static_cast<double>(EpochMs(sizes, [](int) { return Times(); }));
+      const auto epoch =
+          static_cast<double>(EpochMs(sizes, [](int) { return PreparationTimes(); }));
       EXPECT_GE(epoch, bound.slowest);
       EXPECT_LE(epoch, bound.with_first);
     }

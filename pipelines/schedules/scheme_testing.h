@@ -39,6 +39,14 @@ struct UnitFigures {
 };
 UnitFigures Figures(const Schedule& schedule);
 
+// Of a scheme with token slices.
+inline SchemeParams SlicedSizes(int devices, int micro_batches, int slices,
+                                int virtual_stages = 0) {
+  SchemeParams params{devices, micro_batches, virtual_stages};
+  params.slices = slices;
+  return params;
+}
+
 // Status message of a scheme that must refuse.
 std::string Refusal(absl::string_view scheme, const SchemeParams& params);
 

@@ -31,13 +31,6 @@ std::string PictureOf(const SliceExchangePlan& plan) {
   return text;
 }
 
-SchemeParams Sizes(int devices, int micro_batches, int slices, int virtual_stages = 0) {
-  SchemeParams sizes{devices, micro_batches};
-  sizes.slices = slices;
-  sizes.virtual_stages = virtual_stages;
-  return sizes;
-}
-
 TEST(SliceExchange, HeavyDevicesGiveToLightOnes) {
   std::vector<std::vector<int>> moved = SpreadChunks({7, 6, 5, 4});
   EXPECT_EQ(moved[0], (std::vector<int>{0, 0, 0, 1}));
@@ -83,7 +76,7 @@ TEST(SliceExchange, MovesNoMoreThanNeeded) {
 TEST(SliceExchange, Interleaved) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(
       const SliceExchangePlan plan,
-      PlanSliceExchange(MakeOrDie("interleaved_seq1f1b", Sizes(3, 1, 3, 2))));
+      PlanSliceExchange(MakeOrDie("interleaved_seq1f1b", SlicedSizes(3, 1, 3, 2))));
   EXPECT_EQ(plan.every, 1);
   EXPECT_EQ(PictureOf(plan), R"(
 0F0.2 -> 2: 0..0
@@ -100,7 +93,7 @@ TEST(SliceExchange, Interleaved) {
 // Neighbours of 1F1B run forwards and backwards in turn: devices 0 and 2 meet, and 1 and 3.
 TEST(SliceExchange, EverySecondDeviceOf1F1B) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const SliceExchangePlan plan,
-                               PlanSliceExchange(MakeOrDie("seq1f1b", Sizes(4, 2, 4))));
+                               PlanSliceExchange(MakeOrDie("seq1f1b", SlicedSizes(4, 2, 4))));
   EXPECT_EQ(plan.every, 2);
   EXPECT_EQ(PictureOf(plan), R"(
 2F0.3 -> 0: 0..0
@@ -118,7 +111,7 @@ TEST(SliceExchange, EverySlotIsEven) {
       for (int slices : {4, 5, 8, 16}) {
         const bool interleaved = std::string(scheme) == "interleaved_seq1f1b";
         const Schedule schedule =
-            MakeOrDie(scheme, Sizes(devices, 2 * devices, slices, interleaved ? 2 : 0));
+            MakeOrDie(scheme, SlicedSizes(devices, 2 * devices, slices, interleaved ? 2 : 0));
         const absl::StatusOr<SliceExchangePlan> plan = PlanSliceExchange(schedule);
         SCOPED_TRACE(absl::StrCat(scheme, " ", devices, " ", slices));
         ASSERT_THAT(plan, IsOk());
@@ -152,7 +145,7 @@ TEST(SliceExchange, IsLowered) {
   LoweringOptions options;
   options.slice_exchange = true;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program,
-                               Lower(MakeOrDie("seq1f1b", Sizes(4, 2, 4)), options));
+                               Lower(MakeOrDie("seq1f1b", SlicedSizes(4, 2, 4)), options));
   size_t found = 0;
   for (const std::vector<Instruction>& list : program.instructions) {
     for (const Instruction& i : list) {
@@ -170,10 +163,10 @@ TEST(SliceExchange, Refusals) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
   };
   refused("1f1b", {4, 4}, "slice_exchange: 1f1b has no token slices; take seq1f1b");
-  refused("seq1f1b", Sizes(2, 4, 4),
+  refused("seq1f1b", SlicedSizes(2, 4, 4),
           "slice_exchange: seq1f1b on 2 devices: no two of them have unequal passes of one kind at "
           "a time");
-  refused("seq1f1b", Sizes(1, 4, 4), "on 1 devices");
+  refused("seq1f1b", SlicedSizes(1, 4, 4), "on 1 devices");
 }
 
 }  // namespace

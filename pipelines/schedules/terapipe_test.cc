@@ -12,14 +12,8 @@
 namespace pipelab {
 namespace {
 
-SchemeParams Sizes(int devices, int micro_batches, int slices) {
-  SchemeParams params{devices, micro_batches};
-  params.slices = slices;
-  return params;
-}
-
 TEST(TeraPipe, Picture) {
-  EXPECT_EQ(Picture("terapipe", Sizes(2, 2, 3)), R"(
+  EXPECT_EQ(Picture("terapipe", SlicedSizes(2, 2, 3)), R"(
 0: 0F0 0F0.1 0F0.2 0F1 0F1.1 0F1.2 0B0.2 0B0.1 0B0 0B1.2 0B1.1 0B1
 1: 1F0 1F0.1 1F0.2 1F1 1F1.1 1F1.2 1B0.2 1B0.1 1B0 1B1.2 1B1.1 1B1
 )");
@@ -38,7 +32,7 @@ TEST(TeraPipe, ClosedForms) {
   for (int p : {1, 2, 3, 4, 8}) {
     for (int m : {1, 2, 5}) {
       for (int slices : {0, 1, 2, 3, 7}) {
-        const UnitFigures f = Figures(MakeOrDie("terapipe", Sizes(p, m, slices)));
+        const UnitFigures f = Figures(MakeOrDie("terapipe", SlicedSizes(p, m, slices)));
         const int items = m * (slices == 0 ? 4 : slices);
         EXPECT_EQ(f.busy, 3 * items);
         EXPECT_EQ(f.idle, 3 * (p - 1)) << p << " " << m << " " << slices;
@@ -56,7 +50,7 @@ TEST(TeraPipe, UnequalSlicesFollowThePapersFormula) {
     for (int m : {1, 3}) {
       for (const std::vector<int64_t>& forward : slicings) {
         const int n = static_cast<int>(forward.size());
-        const auto program = Lower(MakeOrDie("terapipe", Sizes(p, m, n)), {});
+        const auto program = Lower(MakeOrDie("terapipe", SlicedSizes(p, m, n)), {});
         CHECK(program.ok()) << program.status();
         CostTable costs = CostTable::Unit(program->schedule);
         int64_t sum = 0, most_forward = 0, most_backward = 0;
@@ -81,7 +75,7 @@ TEST(TeraPipe, UnequalSlicesFollowThePapersFormula) {
 }
 
 TEST(TeraPipe, Recompute) {
-  SchemeParams params = Sizes(2, 1, 2);
+  SchemeParams params = SlicedSizes(2, 1, 2);
   params.recompute = true;
   EXPECT_EQ(Picture("terapipe", params), R"(
 0: 0F0 0F0.1 0R0.1 0B0.1 0R0 0B0
@@ -96,9 +90,9 @@ TEST(TeraPipe, Refuses) {
             "terapipe --virtual_stages=2: this scheme holds one stage per device; use "
             "--virtual_stages=1");
   EXPECT_EQ(
-      Refusal("terapipe", Sizes(2, 2, -1)),
+      Refusal("terapipe", SlicedSizes(2, 2, -1)),
       "--slices=-1: a micro-batch has 1 to 32767 token slices (0 means the scheme's default)");
-  EXPECT_EQ(Refusal("terapipe", Sizes(2, 2, 32768)),
+  EXPECT_EQ(Refusal("terapipe", SlicedSizes(2, 2, 32768)),
             "--slices=32768: a micro-batch has 1 to 32767 token slices (0 means the scheme's "
             "default)");
 }

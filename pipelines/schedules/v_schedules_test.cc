@@ -28,7 +28,9 @@ TEST(VSchedules, SmallestFigures) {
 )");
 }
 
-int64_t PeakOf(const UnitFigures& f) { return *std::max_element(f.peak.begin(), f.peak.end()); }
+int64_t PeakInFlight(const UnitFigures& f) {
+  return *std::max_element(f.peak.begin(), f.peak.end());
+}
 
 // In half-stages (F = I = W = 1), where 1F1B is idle for 6(P-1) and holds 2P: half of either, but
 // for a stage.
@@ -38,7 +40,7 @@ TEST(VHalf, ClosedForms) {
       const UnitFigures f = Figures(MakeOrDie("v_half", {p, m}));
       ASSERT_EQ(f.busy, 6 * m);
       ASSERT_EQ(f.idle, 6 * ((p + 1) / 2) - 7) << p << " " << m;
-      ASSERT_EQ(PeakOf(f), p % 2 == 0 ? p + 2 : p + 1) << p << " " << m;
+      ASSERT_EQ(PeakInFlight(f), p % 2 == 0 ? p + 2 : p + 1) << p << " " << m;
     }
   }
 }
@@ -50,7 +52,7 @@ TEST(VMin, ClosedForms) {
       const UnitFigures f = Figures(MakeOrDie("v_min", {p, m}));
       ASSERT_EQ(f.busy, 6 * m);
       ASSERT_EQ(f.idle, 12 * (p / 3) - (p % 3 == 0 ? 7 : 1)) << p << " " << m;
-      ASSERT_EQ(PeakOf(f), 2 * ((p + 1) / 3) + 2) << p << " " << m;
+      ASSERT_EQ(PeakInFlight(f), 2 * ((p + 1) / 3) + 2) << p << " " << m;
     }
   }
 }
@@ -96,7 +98,7 @@ TEST(VSchedules, NoSchemeIsShorterInTheirMemory) {
       for (const char* name : {"v_half", "v_min"}) {
         const UnitFigures own = Figures(MakeOrDie(name, {p, m}));
         const int64_t limit = name[2] == 'h' ? (p % 2 == 0 ? p + 2 : p + 1) : 2 * ((p + 1) / 3) + 2;
-        ASSERT_LE(PeakOf(own), limit);
+        ASSERT_LE(PeakInFlight(own), limit);
         for (const Scheme& scheme : Catalog()) {
           const absl::StatusOr<Schedule> other = MakeSchedule(scheme.name, {p, m});
           if (scheme.asynchronous || !other.ok() || other->num_slices > 1) continue;
@@ -106,7 +108,7 @@ TEST(VSchedules, NoSchemeIsShorterInTheirMemory) {
           if (other->placement.num_replicas() > 1) continue;
           const int64_t v = other->num_stages() / p;
           const UnitFigures f = Figures(*other);
-          if (2 * PeakOf(f) > v * limit) continue;
+          if (2 * PeakInFlight(f) > v * limit) continue;
           ++compared;
           ASSERT_LE(own.makespan * v, f.makespan * 2)
               << name << " " << scheme.name << " " << p << " " << m;

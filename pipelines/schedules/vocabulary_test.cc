@@ -16,7 +16,8 @@
 namespace pipelab {
 namespace {
 
-SchemeParams Params(int devices, int micro_batches, int barriers, int chain_of_device = 1) {
+SchemeParams VocabularyParams(int devices, int micro_batches, int barriers,
+                              int chain_of_device = 1) {
   SchemeParams params{devices, micro_batches};
   params.stages = VocabularyStages(devices, devices * chain_of_device, barriers);
   return params;
@@ -25,11 +26,11 @@ SchemeParams Params(int devices, int micro_batches, int barriers, int chain_of_d
 // Two devices; 0 and 1 are parts of the embedding, 2 and 3 the chain, 4 and 5 parts of the output,
 // 6 the loss.
 TEST(Vocabulary, Figures) {
-  EXPECT_EQ(Picture("vocab_1f1b", Params(2, 2, 2)), R"(
+  EXPECT_EQ(Picture("vocab_1f1b", VocabularyParams(2, 2, 2)), R"(
 0: 0F0 0F1 2F0 2F1 4F0 4F1 4B0 4B1 2B0 0B0 2B1 0B1
 1: 1F0 1F1 3F0 5F0 6F0 6B0 3F1 5F1 5B0 6F1 6B1 5B1 3B0 3B1 1B0 1B1
 )");
-  EXPECT_EQ(Picture("vocab_1f1b", Params(2, 4, 1)), R"(
+  EXPECT_EQ(Picture("vocab_1f1b", VocabularyParams(2, 4, 1)), R"(
 0: 0F0 0F1 2F0 0F2 2F1 4F0 4F1 4B0 0F3 2F2 2B0 4F2 4B1 0B0 2F3 2B1 4F3 4B2 0B1 2B2 4B3 0B2 2B3 0B3
 1: 1F0 1F1 1F2 3F0 5F0 6F0 6B0 3F1 5F1 5B0 3B0 1F3 6F1 6B1 3F2 5F2 5B1 3B1 1B0 6F2 6B2 3F3 5F3 5B2 3B2 1B1 6F3 6B3 5B3 3B3 1B2 1B3
 )");
@@ -37,7 +38,7 @@ TEST(Vocabulary, Figures) {
 
 // Each period stops for the vocabulary, here of micro-batch 0, 1, 2 in turn.
 TEST(Vocabulary, FigureOfInterlaced) {
-  EXPECT_EQ(Picture("vocab_interlaced", Params(2, 3, 2)), R"(
+  EXPECT_EQ(Picture("vocab_interlaced", VocabularyParams(2, 3, 2)), R"(
 0: 0F0 2F0 0F1 4F0 4B0 2F1 0F2 4F1 4B1 2F2 2B0 4F2 0B0 4B2 2B1 0B1 2B2 0B2
 1: 1F0 3F0 1F1 5F0 6F0 6B0 5B0 3B0 3F1 1F2 5F1 6F1 6B1 5B1 3B1 3F2 5F2 6F2 6B2 1B0 5B2 3B2 1B1 1B2
 )");
@@ -64,7 +65,7 @@ TEST(Vocabulary, NeverDeadlocks) {
       for (int m : {1, 2, 3, 5, 8, 13}) {
         for (int barriers : {1, 2}) {
           const int chain = scheme == std::string("vocab_v_half") ? 2 : 1;
-          const Schedule s = MakeOrDie(scheme, Params(p, m, barriers, chain));
+          const Schedule s = MakeOrDie(scheme, VocabularyParams(p, m, barriers, chain));
           ASSERT_TRUE(BruteForceValid(s)) << scheme << " " << p << " " << m << " " << barriers;
           const absl::StatusOr<Program> program = Lower(s, {});
           ASSERT_TRUE(program.ok()) << program.status();
@@ -94,7 +95,7 @@ TEST(Vocabulary, ActivationsOf1F1BAndABarrierEach) {
   for (int p = 1; p <= 16; ++p) {
     for (int m : {1, p, 3 * p + 2}) {
       for (int barriers : {1, 2}) {
-        const Schedule s = MakeOrDie("vocab_1f1b", Params(p, m, barriers));
+        const Schedule s = MakeOrDie("vocab_1f1b", VocabularyParams(p, m, barriers));
         for (int d = 0; d < p; ++d) {
           ASSERT_EQ(InFlight(s, p + d), std::min(m, p - d + barriers)) << p << " " << m;
           ASSERT_LE(InFlight(s, 2 * p + d), 2);
@@ -108,7 +109,7 @@ TEST(Vocabulary, ActivationsOf1F1BAndABarrierEach) {
 TEST(Vocabulary, ActivationsOfInterlaced) {
   for (int p = 1; p <= 32; ++p) {
     for (int m : {1, p, 3 * p + 2}) {
-      const Schedule s = MakeOrDie("vocab_interlaced", Params(p, m, 2));
+      const Schedule s = MakeOrDie("vocab_interlaced", VocabularyParams(p, m, 2));
       for (int d = 0; d < p; ++d) {
         ASSERT_EQ(InFlight(s, p + d), std::min(m, 3 * (p - d) / 2)) << p << " " << m;
         ASSERT_EQ(InFlight(s, 2 * p + d), 1);
@@ -122,7 +123,7 @@ TEST(Vocabulary, ActivationsOfVHalf) {
     for (int barriers : {1, 2}) {
       const int m = 4 * p;
       const Schedule chain = MakeOrDie("v_half", {p, m}),
-                     s = MakeOrDie("vocab_v_half", Params(p, m, barriers, 2));
+                     s = MakeOrDie("vocab_v_half", VocabularyParams(p, m, barriers, 2));
       for (int stage = 0; stage < 2 * p; ++stage) {
         ASSERT_LE(InFlight(s, p + stage), InFlight(chain, stage) + barriers) << p << " " << stage;
       }
@@ -130,11 +131,11 @@ TEST(Vocabulary, ActivationsOfVHalf) {
   }
 }
 
-struct Times {
+struct VocabularyTimes {
   int64_t embedding, forward, backward, s, t, loss;
 };
 
-int64_t Makespan(const Schedule& s, const Times& times, int chain) {
+int64_t VocabularyMakespan(const Schedule& s, const VocabularyTimes& times, int chain) {
   CostTable costs = CostTable::Unit(s, Nanoseconds(1));
   const int p = s.num_devices();
   for (int stage = 0; stage < s.num_stages(); ++stage) {
@@ -156,11 +157,13 @@ int64_t Makespan(const Schedule& s, const Times& times, int chain) {
 // and F + B with two, however many micro-batches it has.
 TEST(Vocabulary, BubbleOf1F1B) {
   for (int p : {2, 3, 4, 8, 16}) {
-    for (const Times& t : {Times{0, 10, 20, 4, 6, 0}, Times{0, 10, 20, 10, 20, 0},
-                           Times{0, 30, 60, 5, 5, 0}, Times{0, 10, 20, 1, 1, 0}}) {
+    for (const VocabularyTimes& t :
+         {VocabularyTimes{0, 10, 20, 4, 6, 0}, VocabularyTimes{0, 10, 20, 10, 20, 0},
+          VocabularyTimes{0, 30, 60, 5, 5, 0}, VocabularyTimes{0, 10, 20, 1, 1, 0}}) {
       for (int barriers : {1, 2}) {
         const auto idle = [&](int m) {
-          return Makespan(MakeOrDie("vocab_1f1b", Params(p, m, barriers)), t, p) -
+          return VocabularyMakespan(MakeOrDie("vocab_1f1b", VocabularyParams(p, m, barriers)), t,
+                                    p) -
                  (t.forward + t.backward + t.s + t.t) * m;
         };
         const int64_t of_1f1b = (p - 1) * (t.forward + t.backward);
@@ -175,9 +178,11 @@ TEST(Vocabulary, BubbleOf1F1B) {
 // Exchanges take no time here, so that in step nothing is lost: the bubble is 1F1B's.
 TEST(Vocabulary, BubbleOfInterlaced) {
   for (int p : {2, 3, 4, 8, 16}) {
-    for (const Times& t : {Times{0, 10, 20, 4, 6, 0}, Times{0, 30, 60, 5, 5, 0}}) {
+    for (const VocabularyTimes& t :
+         {VocabularyTimes{0, 10, 20, 4, 6, 0}, VocabularyTimes{0, 30, 60, 5, 5, 0}}) {
       for (int m : {2 * p, 5 * p}) {
-        const int64_t makespan = Makespan(MakeOrDie("vocab_interlaced", Params(p, m, 2)), t, p);
+        const int64_t makespan =
+            VocabularyMakespan(MakeOrDie("vocab_interlaced", VocabularyParams(p, m, 2)), t, p);
         const int64_t each = t.forward + t.backward;
         EXPECT_EQ(makespan, (each + t.s + t.t) * m + (p - 1) * each) << p << " " << m;
       }
@@ -190,9 +195,11 @@ TEST(Vocabulary, BubbleOfVHalf) {
   for (int p : {2, 4, 8, 16}) {
     for (int barriers : {1, 2}) {
       const int m = 4 * p;
-      const Times none{0, 10, 10, 0, 0, 0}, t{0, 10, 10, 4, 6, 0};
-      const Schedule s = MakeOrDie("vocab_v_half", Params(p, m, barriers, 2));
-      EXPECT_LE(Makespan(s, t, 2 * p), Makespan(s, none, 2 * p) + (t.s + t.t) * m) << p;
+      const VocabularyTimes none{0, 10, 10, 0, 0, 0}, t{0, 10, 10, 4, 6, 0};
+      const Schedule s = MakeOrDie("vocab_v_half", VocabularyParams(p, m, barriers, 2));
+      EXPECT_LE(VocabularyMakespan(s, t, 2 * p),
+                VocabularyMakespan(s, none, 2 * p) + (t.s + t.t) * m)
+          << p;
     }
   }
 }

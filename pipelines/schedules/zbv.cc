@@ -22,9 +22,9 @@
 namespace pipelab {
 namespace {
 
-class DeviceOrder {
+class ZbvOrder {
  public:
-  DeviceOrder(int devices, int micro_batches, int device)
+  ZbvOrder(int devices, int micro_batches, int device)
       : micro_batches_(micro_batches), down_{device, 0, 0}, up_{2 * devices - 1 - device, 0, 0} {
     const int planned = std::max(micro_batches, 2 * devices - 1);
     for (int i = 0; i < 2 * (devices - device) - 1; ++i) AddForward(&down_);
@@ -75,7 +75,7 @@ int HeldInZbv(const SchemeParams& params) { return 2 * params.devices; }
 absl::StatusOr<Schedule> MakeZbv(const SchemeParams& params) {
   Schedule guide = ZigZagPipeline(params);
   for (int d = 0; d < params.devices; ++d) {
-    guide.order[d] = DeviceOrder(params.devices, params.micro_batches, d).actions;
+    guide.order[d] = ZbvOrder(params.devices, params.micro_batches, d).actions;
   }
   const int max_activations = HeldInZbv(params);
   if (params.times.forward.empty()) {

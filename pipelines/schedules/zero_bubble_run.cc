@@ -15,9 +15,9 @@ namespace {
 constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
 
 // Builds an order while it runs it, in the order of time.
-class Run {
+class HeuristicRun {
  public:
-  Run(const ZeroBubbleCosts& costs, int micro_batches, const Heuristic& heuristic)
+  HeuristicRun(const ZeroBubbleCosts& costs, int micro_batches, const Heuristic& heuristic)
       : costs_(costs), m_(micro_batches), heuristic_(heuristic), devices_(costs.stages.size()) {
     int64_t round_trip = 0;  // from the end of a forward to the arrival of its gradient
     for (const ZeroBubbleStage& s : costs.stages) {
@@ -160,7 +160,7 @@ class Run {
 }  // namespace
 
 Outcome RunHeuristic(const ZeroBubbleCosts& costs, int micro_batches, const Heuristic& heuristic) {
-  return Run(costs, micro_batches, heuristic).Finish();
+  return HeuristicRun(costs, micro_batches, heuristic).Finish();
 }
 
 }  // namespace pipelab

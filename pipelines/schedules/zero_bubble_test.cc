@@ -72,7 +72,7 @@ CostTable TableOf(const ZeroBubbleCosts& costs, const Schedule& schedule) {
   return table;
 }
 
-Trace SimulateOrDie(const ZeroBubbleCosts& costs, const Schedule& schedule) {
+Trace SimulateWithCosts(const ZeroBubbleCosts& costs, const Schedule& schedule) {
   absl::StatusOr<Program> program = Lower(schedule, {});
   EXPECT_THAT(program, IsOk());
   absl::StatusOr<Trace> trace = Simulate(*program, TableOf(costs, schedule));
@@ -104,7 +104,7 @@ TEST(ZeroBubble, UnevenTimesAndHops) {
         for (int times : {1, 2}) {
           const ZeroBubbleCosts costs = Uneven(p, times * p, hop, seed);
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule schedule, MakeZeroBubble(costs, m));
-          const Trace trace = SimulateOrDie(costs, schedule);
+          const Trace trace = SimulateWithCosts(costs, schedule);
           const double over = trace.makespan / ZeroBubbleBound(costs, m);
           EXPECT_GE(over, 1);
           EXPECT_LT(over, times == 1 ? 1.08 : 1.03) << p << " " << m << " " << times << " " << hop;
@@ -128,7 +128,8 @@ TEST(ZeroBubble, NotSlowerThanByHand) {
         for (ZeroBubbleStage& stage : costs.stages) stage.kept_for_weight = stage.kept;
         PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule schedule, MakeZeroBubble(costs, m));
         const Schedule by_hand = MakeOrDie(times == 1 ? "zb_h1" : "zb_h2", {p, m});
-        EXPECT_LE(SimulateOrDie(costs, schedule).makespan / SimulateOrDie(costs, by_hand).makespan,
+        EXPECT_LE(SimulateWithCosts(costs, schedule).makespan /
+                      SimulateWithCosts(costs, by_hand).makespan,
                   times == 1 ? 1 : 1.01)
             << p << " " << m;
       }
@@ -161,13 +162,13 @@ TEST(ZeroBubble, AgainstTheOptimum) {
   for (int seed = 0; seed < kSeeds; ++seed) {
     ZeroBubbleCosts costs = Uneven(2, /*activations=*/2 + seed % 2, /*hop=*/7 * (seed % 3), seed);
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule schedule, MakeZeroBubble(costs, 3));
-    const Nanoseconds made = SimulateOrDie(costs, schedule).makespan;
+    const Nanoseconds made = SimulateWithCosts(costs, schedule).makespan;
     Schedule any = schedule;
     for (auto& list : any.order) list.clear();
     Nanoseconds best(std::numeric_limits<int64_t>::max());
     ForEachOrder(&any, 0, 0, 0, 0, [&] {
       if (!Validate(any).ok()) return;
-      const Trace trace = SimulateOrDie(costs, any);
+      const Trace trace = SimulateWithCosts(costs, any);
       for (const DeviceTrace& device : trace.devices) {
         if (device.peak_activation > costs.stages[0].memory_limit) return;
       }
@@ -185,7 +186,7 @@ TEST(ZeroBubble, AgainstTheOptimum) {
 TEST(ZeroBubble, SmallestMemory) {
   const ZeroBubbleCosts costs = ZeroBubbleCosts::Unit(3, 1);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule schedule, MakeZeroBubble(costs, 4));
-  const Trace trace = SimulateOrDie(costs, schedule);
+  const Trace trace = SimulateWithCosts(costs, schedule);
   for (const DeviceTrace& d : trace.devices) EXPECT_EQ(d.peak_activation, Bytes(1));
   EXPECT_EQ(trace.makespan, ZeroBubbleBound(costs, 4));
 }

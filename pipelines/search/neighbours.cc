@@ -34,8 +34,8 @@ int ChangedValues(const StepConfig& a, const StepConfig& b) {
   return changes;
 }
 
-absl::StatusOr<std::vector<RankedStep>> Neighbours(StepCache* cache, const StepConfig& config,
-                                                   SearchRequest space, int most_changes) {
+absl::StatusOr<std::vector<RankedStep>> NeighboursOf(StepCache* cache, const StepConfig& config,
+                                                     SearchRequest space, int most_changes) {
   space.devices = config.devices();
   space.batch = config.batch();
   space.accept = [&, accept = std::move(space.accept)](const StepConfig& c) {

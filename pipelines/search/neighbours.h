@@ -4,7 +4,7 @@
 //   SearchRequest space;
 //   space.methods = {MethodOf("1f1b"), MethodOf("interleaved")};   // what may be
 //   space.top = 5;
-//   PIPELAB_ASSIGN_OR_RETURN(std::vector<RankedStep> best, Neighbours(&cache, config, space));
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<RankedStep> best, NeighboursOf(&cache, config, space));
 //
 // A search (search.h) that takes these alone, on as many devices and with the same batch. So the
 // number of data-parallel copies and of micro-batches follow. One of them may be the configuration
@@ -28,8 +28,8 @@ int ChangedValues(const StepConfig& a, const StepConfig& b);
 
 // Fastest first, `space.top` in all. Devices and batch are the configuration's. Errors as
 // Search's; no neighbour is none.
-absl::StatusOr<std::vector<RankedStep>> Neighbours(StepCache* cache, const StepConfig& config,
-                                                   SearchRequest space, int most_changes = 2);
+absl::StatusOr<std::vector<RankedStep>> NeighboursOf(StepCache* cache, const StepConfig& config,
+                                                     SearchRequest space, int most_changes = 2);
 
 }  // namespace pipelab
 

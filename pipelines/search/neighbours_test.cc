@@ -45,7 +45,7 @@ TEST(Neighbours, AreThoseOfAllThatAreNear) {
   const StepConfig config = Config("1f1b:P=2,T=2,D=2,b=2,M=4,sharding=optimizer");
   StepCache cache(on->step());
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<RankedStep> near,
-                               Neighbours(&cache, config, space));
+                               NeighboursOf(&cache, config, space));
   SearchRequest all = space;
   all.devices = config.devices();
   all.batch = config.batch();
@@ -63,7 +63,7 @@ TEST(Neighbours, AreThoseOfAllThatAreNear) {
   }
   space.top = 3;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<RankedStep> best,
-                               Neighbours(&cache, config, space));
+                               NeighboursOf(&cache, config, space));
   ASSERT_EQ(best.size(), 3);
   for (size_t i = 0; i < best.size(); ++i) {
     EXPECT_EQ(best[i].step_time, expected[i].step_time);
@@ -76,7 +76,7 @@ TEST(Neighbours, AreNoneWhereNothingFits) {
   space.methods = {MethodOf("1f1b")};
   StepCache cache(on->step());
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<RankedStep> near,
-                               Neighbours(&cache, Config("1f1b:P=2,M=4"), space));
+                               NeighboursOf(&cache, Config("1f1b:P=2,M=4"), space));
   EXPECT_THAT(near, testing::IsEmpty());
 }
 

@@ -71,8 +71,8 @@ void SearchLlama405b(int64_t devices, int64_t batch, int max_context, benchmark:
   const ClusterSpec cluster =
       LoadCluster("--cluster", absl::StrCat("dgx-h100:", devices / 8)).value();
   const GroupedModel model =
-      GroupByName(MegatronGraph(BuildPublished("llama-3-405b").value(), AttentionKernels::kFused,
-                                NarrowestType(cluster.device)));
+      GroupByName(MegatronGraph(BuildPublished("llama-3-405b").value(),
+                                AttentionImplementation::kFused, NarrowestType(cluster.device)));
   StepModel grid;
   grid.model = &model;
   grid.cluster = &cluster;

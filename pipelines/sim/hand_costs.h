@@ -14,7 +14,7 @@
 
 namespace pipelab {
 
-inline Program LowerOrDie(Schedule s) { return Lower(std::move(s), {}).value(); }
+inline Program LowerPlain(Schedule s) { return Lower(std::move(s), {}).value(); }
 
 // A line a device: what takes time, as "0F0[0,100]"; waits as "wait[...]".
 inline std::string Timeline(const Trace& trace) {
@@ -31,7 +31,7 @@ inline std::string Timeline(const Trace& trace) {
 }
 
 // F 100, I 120, W 80, step 10 ns; edges of 1000 bytes.
-inline CostTable Costs(const Schedule& s) {
+inline CostTable HandCosts(const Schedule& s) {
   CostTable costs = CostTable::Unit(s, Nanoseconds(100));
   for (StageCost& stage : costs.stages) {
     stage.backward_input = Nanoseconds(stage.forward.value() * 6 / 5);
@@ -51,7 +51,7 @@ inline Schedule TwoSlices(const std::vector<std::string>& lines) {
 
 // F 30 and 70, I 40 and 80, W 20 and 30 ns; edges of 300 and 700 bytes.
 inline CostTable SliceTable(const Schedule& s) {
-  CostTable costs = Costs(s);
+  CostTable costs = HandCosts(s);
   for (int slice = 0; slice < 2; ++slice) {
     StageCost stage;
     stage.forward = Nanoseconds(slice == 0 ? 30 : 70);

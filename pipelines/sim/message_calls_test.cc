@@ -30,7 +30,7 @@ Program InCalls(const std::string& scheme, const SchemeParams& sizes, bool apart
 // forward, whose own part took but 37.
 TEST(MessageCalls, TwoDevicesByHand) {
   const Program p = InCalls("1f1b", {2, 2});
-  CostTable costs = Costs(p.schedule);
+  CostTable costs = HandCosts(p.schedule);
   costs.hop_latency = Nanoseconds(30);
   costs.launch_gap = Nanoseconds(7);
   // Device 1 receives from 100 to 137, and computes F and B until 437; the call that sends the
@@ -202,7 +202,7 @@ TEST(MessageCalls, ASecondModelAgrees) {
     SCOPED_TRACE(absl::StrCat(trial, ": ", c.scheme, " P=", c.sizes.devices,
                               " V=", c.sizes.virtual_stages, " M=", c.sizes.micro_batches));
     const Program p = InCalls(c.scheme, c.sizes, c.apart);
-    CostTable costs = Costs(p.schedule);
+    CostTable costs = HandCosts(p.schedule);
     for (StageCost& stage : costs.stages) {
       stage.forward = Nanoseconds(1000 + rng.Below(2000));
       stage.backward_input = Nanoseconds(1000 + rng.Below(3000));
@@ -244,7 +244,7 @@ TEST(MessageCalls, ASecondModelAgrees) {
 // One at a time: what a call takes more than before, each call takes.
 TEST(MessageCalls, NothingMakesAStepShorter) {
   const Program p = InCalls("interleaved", {4, 8, 2});
-  CostTable costs = Costs(p.schedule);
+  CostTable costs = HandCosts(p.schedule);
   const int64_t bare = Simulate(p, costs).value().makespan.value();
   costs.launch_gap = Nanoseconds(10);
   const int64_t gaps = Simulate(p, costs).value().makespan.value();

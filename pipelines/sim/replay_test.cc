@@ -19,8 +19,8 @@ using testing::HasSubstr;
 TEST(Replay, OfASimulationIsTheSimulation) {
   uint64_t seed = 0;
   for (const RandomShape& shape : Shapes()) {
-    const Program p = LowerOrDie(RandomOrder(shape, ++seed));
-    CostTable costs = Costs(p.schedule);
+    const Program p = LowerPlain(RandomOrder(shape, ++seed));
+    CostTable costs = HandCosts(p.schedule);
     costs.reduce = Nanoseconds(17);
     const Trace trace = Simulate(p, costs).value();
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace replayed, Replay(p, {trace}));
@@ -30,11 +30,11 @@ TEST(Replay, OfASimulationIsTheSimulation) {
 }
 
 TEST(Replay, TakesMediansAndNoWaits) {
-  const Program p = LowerOrDie(ChainOf(1, {"0F0 0B0", "1F0 1B0"}));
+  const Program p = LowerPlain(ChainOf(1, {"0F0 0B0", "1F0 1B0"}));
   std::vector<Trace> traces;
   for (int64_t t : {100, 900, 300}) {
     // As measured on too few cores: everything is long on the clock; the processor time is t.
-    Trace trace = Simulate(p, Costs(p.schedule)).value();
+    Trace trace = Simulate(p, HandCosts(p.schedule)).value();
     for (DeviceTrace& d : trace.devices) {
       for (Span& s : d.spans) s.cpu_ns = s.op == OpCode::kCompute ? t : 2;
     }
@@ -64,8 +64,8 @@ TEST(Replay, WakesTheMembersOfACollective) {
   uint64_t seed = 0;
   int with_collectives = 0;
   for (const RandomShape& shape : Shapes()) {
-    const Program p = LowerOrDie(RandomOrder(shape, ++seed));
-    const Trace trace = Simulate(p, Costs(p.schedule)).value();
+    const Program p = LowerPlain(RandomOrder(shape, ++seed));
+    const Trace trace = Simulate(p, HandCosts(p.schedule)).value();
     CostTable base;
     base.hop_latency = Nanoseconds(10);
     PIPELAB_ASSERT_OK_AND_ASSIGN(const CostTable without, ReplayCosts(p, {trace}));
@@ -84,7 +84,7 @@ TEST(Replay, WakesTheMembersOfACollective) {
 }
 
 TEST(Replay, KeepsTheMemoryOfItsBase) {
-  const Program p = LowerOrDie(ChainOf(1, {"0F0 0B0", "1F0 1B0"}));
+  const Program p = LowerPlain(ChainOf(1, {"0F0 0B0", "1F0 1B0"}));
   const CostTable unit = CostTable::Unit(p.schedule);
   const Trace trace = Simulate(p, unit).value();
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace with, Replay(p, {trace}, unit));
@@ -94,10 +94,10 @@ TEST(Replay, KeepsTheMemoryOfItsBase) {
 }
 
 TEST(Replay, RefusesForeignTraces) {
-  const Program p = LowerOrDie(ChainOf(1, {"0F0 0B0", "1F0 1B0"}));
+  const Program p = LowerPlain(ChainOf(1, {"0F0 0B0", "1F0 1B0"}));
   EXPECT_THAT(Replay(p, {}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at least one")));
-  Trace trace = Simulate(p, Costs(p.schedule)).value();
+  Trace trace = Simulate(p, HandCosts(p.schedule)).value();
   trace.devices[1].spans.clear();
   EXPECT_THAT(Replay(p, {trace}), StatusIs(absl::StatusCode::kInvalidArgument,
                                            HasSubstr("device 1: the trace's 0 spans")));

@@ -29,8 +29,8 @@ StageMemory Memory() {
 
 // Peak activation of each device with one of the peaks set to 0 or not: reads levels off the trace.
 std::vector<int64_t> Peaks(const Schedule& s, const StageMemory& m) {
-  const Program p = LowerOrDie(s);
-  CostTable costs = Costs(p.schedule);
+  const Program p = LowerPlain(s);
+  CostTable costs = HandCosts(p.schedule);
   for (StageCost& stage : costs.stages) stage.memory = m;
   const Trace trace = Simulate(p, costs).value();
   std::vector<int64_t> peaks;
@@ -82,7 +82,7 @@ TEST(Simulate, WalksMemoryOfRecompute) {
 // the first slice once the second one's backward is through.
 TEST(Simulate, WalksMemoryOfSlices) {
   const auto peak = [](const std::vector<std::string>& lines, int slice, Bytes StageMemory::*what) {
-    const Program p = LowerOrDie(TwoSlices(lines));
+    const Program p = LowerPlain(TwoSlices(lines));
     CostTable costs = SliceTable(p.schedule);
     for (int i = 0; i < 2; ++i) {
       StageMemory& m = costs.slices[i].stages[1].memory;
@@ -126,8 +126,8 @@ TEST(Simulate, ChargesWhatIsOffloaded) {
   m.kept = Bytes(100);
   EXPECT_EQ(Peaks(s, m), (std::vector<int64_t>{200}));
   // 0O1 waits for the copy of 0O0, 0L1 for that of 0O1: 100 bytes in 30 ns each, passes 10 or 20.
-  const Program p = LowerOrDie(s);
-  CostTable costs = Costs(s);
+  const Program p = LowerPlain(s);
+  CostTable costs = HandCosts(s);
   costs.stages[0] = StageCost();
   costs.stages[0].forward = costs.stages[0].backward_input = costs.stages[0].backward_weight =
       Nanoseconds(10);
@@ -148,8 +148,8 @@ TEST(Simulate, ChargesWhatIsOffloaded) {
 TEST(Simulate, EndsEmptyAndCountsState) {
   uint64_t seed = 0;
   for (const RandomShape& shape : Shapes()) {
-    const Program p = LowerOrDie(RandomOrder(shape, ++seed));
-    CostTable costs = Costs(p.schedule);
+    const Program p = LowerPlain(RandomOrder(shape, ++seed));
+    CostTable costs = HandCosts(p.schedule);
     for (StageCost& stage : costs.stages) {
       stage.memory = Memory();
       stage.memory.kept = stage.memory.kept_for_weight = Bytes(120);

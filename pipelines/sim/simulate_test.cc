@@ -16,8 +16,8 @@ namespace {
 using testing::HasSubstr;
 
 TEST(Simulate, TakesLatencyAndBandwidth) {
-  const Program p = LowerOrDie(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}));
-  CostTable costs = Costs(p.schedule);
+  const Program p = LowerPlain(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}));
+  CostTable costs = HandCosts(p.schedule);
   costs.hop_latency = Nanoseconds(5);
   costs.bandwidth = BytesPerSecond(50e9);  // 20 ns a message
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
@@ -36,8 +36,8 @@ wait[0,125] 1F0[125,225] 1B0[225,425] 1F1[425,525] 1B1[525,725] step[725,735]
 
 TEST(Simulate, MessagesOfAPairFollowOneAnother) {
   // Transfers of 200 ns are the bottleneck: they leave at 100, 300, 500 and arrive 200 + 7 later.
-  const Program p = LowerOrDie(ChainOf(3, {"0F0 0F1 0F2 0B0 0B1 0B2", "1F0 1F1 1F2 1B0 1B1 1B2"}));
-  CostTable costs = Costs(p.schedule);
+  const Program p = LowerPlain(ChainOf(3, {"0F0 0F1 0F2 0B0 0B1 0B2", "1F0 1F1 1F2 1B0 1B1 1B2"}));
+  CostTable costs = HandCosts(p.schedule);
   costs.hop_latency = Nanoseconds(7);
   costs.bandwidth = BytesPerSecond(5e9);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
@@ -48,8 +48,8 @@ wait[0,307] 1F0[307,407] wait[407,507] 1F1[507,607] wait[607,707] 1F2[707,807] 1
 }
 
 TEST(Simulate, SplitBackwardSendsBeforeTheWeightPart) {
-  const Program p = LowerOrDie(ChainOf(1, {"0F0 0I0 0W0", "1F0 1I0 1W0"}));
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, Costs(p.schedule)));
+  const Program p = LowerPlain(ChainOf(1, {"0F0 0I0 0W0", "1F0 1I0 1W0"}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, HandCosts(p.schedule)));
   EXPECT_EQ(Timeline(trace), R"(
 0F0[0,100] wait[100,320] 0I0[320,440] 0W0[440,520] step[520,530] 
 wait[0,100] 1F0[100,200] 1I0[200,320] 1W0[320,400] step[400,410] 
@@ -62,8 +62,8 @@ TEST(Simulate, GroupsShareTimeAndReduceTogether) {
   Schedule s = ChainOf(1, {"0F0 0B0", "0F0 0B0", "1F0 1B0"});
   s.stages = StageGraph::Chain(2);
   s.placement.groups = {{{0, 1}, {2}}};
-  const Program p = LowerOrDie(s);
-  CostTable costs = Costs(p.schedule);
+  const Program p = LowerPlain(s);
+  CostTable costs = HandCosts(p.schedule);
   costs.reduce = Nanoseconds(30);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
   EXPECT_EQ(Timeline(trace), R"(
@@ -81,7 +81,7 @@ TEST(Simulate, AReductionWaitsForItsLastMember) {
   s.stages = StageGraph::Chain(1);
   s.placement.groups = {{{0}}, {{1}}};
   s.placement.replica_of_micro_batch = {0, 1};
-  const Program p = LowerOrDie(s);
+  const Program p = LowerPlain(s);
   CostTable costs;
   costs.stages.resize(1);
   costs.instruction_time = {
@@ -98,8 +98,8 @@ TEST(Simulate, AReductionWaitsForItsLastMember) {
 // Groups of two that divide their messages: half of the bytes on the way and while they wait; then
 // the whole beside the half, and half of it sent within the group.
 TEST(Simulate, DividesMessagesAmongGroups) {
-  const Program p = LowerOrDie(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}));
-  CostTable costs = Costs(p.schedule);
+  const Program p = LowerPlain(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}));
+  CostTable costs = HandCosts(p.schedule);
   costs.bandwidth = BytesPerSecond(50e9);  // 20 ns a whole message
   costs.tensor_parallel = 2;
   costs.divided_messages = true;
@@ -124,8 +124,8 @@ wait[0,110] 1F0[110,210] 1B0[210,410] 1F1[410,510] 1B1[510,710] step[710,720]
 }
 
 TEST(Simulate, SlicesShareEquallyOrHaveTheirOwnCosts) {
-  const Program p = LowerOrDie(TwoSlices({"0F0 0F0.1 0B0.1 0B0", "1F0 1F0.1 1B0.1 1B0"}));
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace equal, Simulate(p, Costs(p.schedule)));
+  const Program p = LowerPlain(TwoSlices({"0F0 0F0.1 0B0.1 0B0", "1F0 1F0.1 1B0.1 1B0"}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace equal, Simulate(p, HandCosts(p.schedule)));
   EXPECT_EQ(Timeline(equal), R"(
 0F0[0,50] 0F0.1[50,100] wait[100,250] 0B0.1[250,350] 0B0[350,450] step[450,460] 
 wait[0,50] 1F0[50,100] 1F0.1[100,150] 1B0.1[150,250] 1B0[250,350] step[350,360] 
@@ -141,16 +141,16 @@ wait[0,30] 1F0[30,60] wait[60,100] 1F0.1[100,170] 1B0.1[170,280] 1B0[280,340] st
 }
 
 TEST(Simulate, IsDeterministic) {
-  const Program p = LowerOrDie(RandomOrder(Shapes().back(), 5));
-  const CostTable costs = Costs(p.schedule);
+  const Program p = LowerPlain(RandomOrder(Shapes().back(), 5));
+  const CostTable costs = HandCosts(p.schedule);
   const Trace a = Simulate(p, costs).value(), b = Simulate(p, costs).value();
   EXPECT_EQ(Timeline(a), Timeline(b));
   EXPECT_GT(a.makespan, Nanoseconds(0));
 }
 
 TEST(Simulate, SpansFollowTheList) {
-  const Program p = LowerOrDie(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}));
-  const Trace trace = Simulate(p, Costs(p.schedule)).value();
+  const Program p = LowerPlain(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}));
+  const Trace trace = Simulate(p, HandCosts(p.schedule)).value();
   for (size_t d = 0; d < trace.devices.size(); ++d) {
     const std::vector<Span>& spans = trace.devices[d].spans;
     ASSERT_EQ(spans.size(), p.instructions[d].size());
@@ -164,32 +164,32 @@ TEST(Simulate, SpansFollowTheList) {
 }
 
 TEST(Simulate, NamesTheBlockedInstruction) {
-  Program p = LowerOrDie(ChainOf(1, {"0F0 0B0", "1F0 1B0"}));
+  Program p = LowerPlain(ChainOf(1, {"0F0 0B0", "1F0 1B0"}));
   auto& list = p.instructions[0];
   list.erase(list.begin() + 1);  // the send of 0F0
-  EXPECT_THAT(Simulate(p, Costs(p.schedule)),
+  EXPECT_THAT(Simulate(p, HandCosts(p.schedule)),
               StatusIs(absl::StatusCode::kInternal,
                        HasSubstr("device 0, instruction 2: wait 1B0 never ends")));
 }
 
 TEST(Simulate, RefusesATableThatDoesNotFit) {
-  const Program p = LowerOrDie(ChainOf(1, {"0F0 0B0", "1F0 1B0"}));
-  CostTable costs = Costs(p.schedule);
+  const Program p = LowerPlain(ChainOf(1, {"0F0 0B0", "1F0 1B0"}));
+  CostTable costs = HandCosts(p.schedule);
   costs.stages.pop_back();
   EXPECT_THAT(Simulate(p, costs),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1 stages")));
-  costs = Costs(p.schedule);
+  costs = HandCosts(p.schedule);
   costs.edge_bytes.clear();
   EXPECT_THAT(Simulate(p, costs),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 edges")));
-  costs = Costs(p.schedule);
+  costs = HandCosts(p.schedule);
   costs.edge_latency.resize(3);
   EXPECT_THAT(Simulate(p, costs),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("latencies of 3 edges")));
   costs.edge_latency.assign(costs.edge_bytes.size(), {Nanoseconds(0), Nanoseconds(-1)});
   EXPECT_THAT(Simulate(p, costs),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("negative latency")));
-  costs = Costs(p.schedule);
+  costs = HandCosts(p.schedule);
   costs.instruction_time.resize(2);
   EXPECT_THAT(Simulate(p, costs),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 instruction times")));

@@ -304,19 +304,19 @@ std::vector<double> SlowFluid(const Network& network, const std::vector<Sent>& s
   return end;
 }
 
-struct RandomCase {
+struct TransferCase {
   Network network;
   std::vector<Sent> sent;
   Rings rings;
 };
 
 // Loads of 1, or with rings and loads from 1/2 to 4.
-RandomCase MakeCase(uint64_t seed, bool loads = false) {
+TransferCase MakeCase(uint64_t seed, bool loads = false) {
   const CounterRng rng(seed, "random transfers");
   uint64_t n = 0;
   const int devices = 3 + static_cast<int>(rng.Below(n++, 4));
   const int links = 1 + static_cast<int>(rng.Below(n++, 4));
-  RandomCase c{NetworkOf(devices, {}), {}, {}};
+  TransferCase c{NetworkOf(devices, {}), {}, {}};
   for (int i = 0; i < links; ++i) {
     c.network.links.push_back(LinkOf(1.0 + static_cast<double>(rng.Below(n++, 8)) / 4));
   }
@@ -347,7 +347,7 @@ RandomCase MakeCase(uint64_t seed, bool loads = false) {
 
 TEST(Transfers, AgreeWithASecondModel) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
-    const RandomCase c = MakeCase(seed, /*loads=*/seed % 2 == 1);
+    const TransferCase c = MakeCase(seed, /*loads=*/seed % 2 == 1);
     const std::vector<int64_t> arrivals = ArrivalsOf(c.network, c.sent, c.rings);
     const std::vector<double> expected = SlowFluid(c.network, c.sent, c.rings);
     for (size_t i = 0; i < arrivals.size(); ++i) {
@@ -368,7 +368,7 @@ TEST(Transfers, AgreeWithASecondModel) {
 // All bytes pass each link at its bandwidth at most, and one link is never idle with work to do.
 TEST(Transfers, ConserveBytes) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
-    RandomCase c = MakeCase(seed);
+    TransferCase c = MakeCase(seed);
     std::vector<int64_t> arrivals = ArrivalsOf(c.network, c.sent);
     for (size_t l = 0; l < c.network.links.size(); ++l) {
       const double rate = c.network.links[l].bandwidth.value() * 1e-9;
@@ -412,7 +412,7 @@ TEST(Transfers, AnEarlierOneCanDelayAnother) {
   EXPECT_THAT(ArrivalsOf(OnePort(1), {{0, 2, 10, 0}, {1, 2, 100, 20}}), ElementsAre(10, 120));
   EXPECT_THAT(ArrivalsOf(OnePort(1), {{0, 2, 10, 0}, {1, 2, 100, 5}}), ElementsAre(15, 110));
   for (uint64_t seed = 0; seed < 200; ++seed) {
-    const RandomCase c = MakeCase(seed);
+    const TransferCase c = MakeCase(seed);
     const std::vector<int64_t> shared = ArrivalsOf(c.network, c.sent);
     Network alone = PrivateLinks(c.network.num_devices, Link());
     for (int from = 0; from < alone.num_devices; ++from) {

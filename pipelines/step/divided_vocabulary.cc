@@ -19,7 +19,7 @@ absl::StatusOr<DividedVocabulary> DivideVocabulary(const GroupedModel& whole, co
                                                    made.status().message()));
   }
   divided.vocabulary = *std::move(made);
-  if (const auto loss = LossKernelsOf(whole.graph)) {
+  if (const auto loss = LossImplementationOf(whole.graph)) {
     divided.vocabulary.graph =
         WithMegatronVocabularyParts(std::move(divided.vocabulary.graph), *loss);
   }

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 constexpr int64_t kHidden = 256, kInner = 512, kExperts = 8, kLayers = 4;
 constexpr int64_t kExpertValues = kLayers * kExperts * 3 * kHidden * kInner;
 
-GroupedModel Gpt() {
+GroupedModel ExpertGpt() {
   GptConfig c = LlamaConfig(kLayers, kHidden, /*heads=*/8, kInner, /*tokens=*/128,
                             /*vocabulary=*/1024);
   c.experts.experts = kExperts;
@@ -44,7 +44,7 @@ class ExpertStepTest : public testing::Test {
 
   StepConfig Config(const std::string& text) const { return *ParseStepConfig("config", text); }
 
-  const GroupedModel model_ = Gpt();
+  const GroupedModel model_ = ExpertGpt();
   const ClusterSpec cluster_ = LoadCluster("--cluster", "dgx1-v100").value();
   StepModel grid_;
 };

@@ -10,8 +10,8 @@ ProductInputs ProductInputsUnder(NumberType type) {
   return type == NumberType::kFp8 ? ProductInputs::kHalfAsWide : ProductInputs::kAsActivations;
 }
 
-ModelGraph MegatronGraph(ModelGraph graph, AttentionKernels attention, NumberType type,
-                         LossKernels loss) {
+ModelGraph MegatronGraph(ModelGraph graph, AttentionImplementation attention, NumberType type,
+                         LossImplementation loss) {
   graph = WithMegatronActivations(WithMegatronKernels(std::move(graph), attention, loss),
                                   ProductInputsUnder(type));
   return type == NumberType::kFp8 ? WithFp8Casts(std::move(graph)) : graph;

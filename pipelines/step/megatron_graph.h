@@ -3,7 +3,7 @@
 // and study that prices such a model takes it from here, so that one step has one memory.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(ModelGraph g, BuildGpt(config));
-//   g = MegatronGraph(std::move(g), AttentionKernels::kFused, NumberType::kFp8);
+//   g = MegatronGraph(std::move(g), AttentionImplementation::kFused, NumberType::kFp8);
 //
 // Under fp8 the inputs of products are kept as they were cast, in 1 byte (Transformer Engine).
 #ifndef PIPELAB_PIPELINES_STEP_MEGATRON_GRAPH_H_
@@ -19,8 +19,8 @@ namespace pipelab {
 // How inputs of products are kept.
 ProductInputs ProductInputsUnder(NumberType type);
 
-ModelGraph MegatronGraph(ModelGraph graph, AttentionKernels attention, NumberType type,
-                         LossKernels loss = LossKernels::kFused);
+ModelGraph MegatronGraph(ModelGraph graph, AttentionImplementation attention, NumberType type,
+                         LossImplementation loss = LossImplementation::kFused);
 
 }  // namespace pipelab
 

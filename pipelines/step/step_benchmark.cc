@@ -25,8 +25,8 @@ namespace {
 void BM_Llama405bOn16384Gpus(benchmark::State& state) {
   const ClusterSpec cluster = LoadCluster("--cluster", "dgx-h100:2048").value();
   const GroupedModel model =
-      GroupByName(MegatronGraph(BuildPublished("llama-3-405b").value(), AttentionKernels::kFused,
-                                NarrowestType(cluster.device)));
+      GroupByName(MegatronGraph(BuildPublished("llama-3-405b").value(),
+                                AttentionImplementation::kFused, NarrowestType(cluster.device)));
   StepModel on;
   on.model = &model;
   on.cluster = &cluster;

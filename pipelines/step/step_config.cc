@@ -48,8 +48,8 @@ constexpr std::array<std::pair<VocabularyExchange, const char*>, 2> kVocabularyE
      {VocabularyExchange::kCollectives, "collectives"}}};
 constexpr absl::string_view kFileEndings[] = {".csv", ".json", ".txt"};
 
-absl::Status Invalid(absl::string_view option, absl::string_view text, absl::string_view word,
-                     absl::string_view right) {
+absl::Status InvalidWord(absl::string_view option, absl::string_view text, absl::string_view word,
+                         absl::string_view right) {
   return absl::InvalidArgumentError(absl::StrCat(option, "=", text, ": \"", word, "\": ", right));
 }
 
@@ -141,7 +141,7 @@ absl::StatusOr<StepConfig> ParseStepConfig(absl::string_view option, absl::strin
   const auto [scheme, words] = SchemeAndKeys(text);
   StepConfig c;
   c.scheme = std::string(scheme);
-  if (scheme.empty()) return Invalid(option, text, scheme, "a scheme's name is missing");
+  if (scheme.empty()) return InvalidWord(option, text, scheme, "a scheme's name is missing");
   std::set<absl::string_view> keys;
   for (absl::string_view word : absl::StrSplit(words, ',', absl::SkipEmpty())) {
     const std::vector<absl::string_view> pair = absl::StrSplit(word, absl::MaxSplits('=', 1));
@@ -149,19 +149,19 @@ absl::StatusOr<StepConfig> ParseStepConfig(absl::string_view option, absl::strin
     // "recompute" alone is short for recompute=full.
     const bool alone = pair.size() == 1;
     if (field == nullptr || (alone && field->kind != FieldKind::kSwitch && word != "recompute")) {
-      return Invalid(option, text, word, KnownWords());
+      return InvalidWord(option, text, word, KnownWords());
     }
     if (!alone && field->kind == FieldKind::kSwitch) {
-      return Invalid(option, text, word, "is a word without a value");
+      return InvalidWord(option, text, word, "is a word without a value");
     }
     if (!keys.insert(pair[0]).second) {
-      return Invalid(option, text, word, absl::StrCat(pair[0], " is given twice"));
+      return InvalidWord(option, text, word, absl::StrCat(pair[0], " is given twice"));
     }
     const absl::string_view value = !alone                              ? pair[1]
                                     : field->kind == FieldKind::kSwitch ? "on"
                                                                         : "full";
     const absl::Status set = field->set(value, &c);
-    if (!set.ok()) return Invalid(option, text, word, set.message());
+    if (!set.ok()) return InvalidWord(option, text, word, set.message());
   }
   return c;
 }

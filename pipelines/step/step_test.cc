@@ -26,7 +26,7 @@ namespace {
 
 using testing::HasSubstr;
 
-GroupedModel Gpt() {
+GroupedModel GroupedGpt() {
   GptConfig c;
   c.layers = 16;
   c.hidden = 1024;
@@ -41,9 +41,9 @@ GroupedModel Gpt() {
   return m;
 }
 
-class StepTest : public testing::Test {
+class GroupedStepTest : public testing::Test {
  protected:
-  StepTest() {
+  GroupedStepTest() {
     grid_.model = &model_;
     grid_.cluster = &cluster_;
   }
@@ -54,7 +54,7 @@ class StepTest : public testing::Test {
     return *std::move(point);
   }
 
-  const GroupedModel model_ = Gpt();
+  const GroupedModel model_ = GroupedGpt();
   const ClusterSpec cluster_ = LoadCluster("--cluster", "dgx1-v100").value();
   StepModel grid_;
 };
@@ -68,7 +68,7 @@ StepConfig Config(const std::string& scheme, int pipeline, int data, int micro_b
   return c;
 }
 
-TEST_F(StepTest, LayoutsOfMegatronAreThoseOfLayers) {
+TEST_F(GroupedStepTest, LayoutsOfMegatronAreThoseOfLayers) {
   StepConfig c = Config("interleaved", 2, 2, 4);
   c.virtual_stages = 2;
   c.layout = "11+8+8+7";  // two layers a block, the embedding and the head
@@ -85,7 +85,7 @@ TEST_F(StepTest, LayoutsOfMegatronAreThoseOfLayers) {
 }
 
 // What the mode costs, by hand: a step of one stage with nothing to send.
-TEST_F(StepTest, ExecutionAddsWhatItsPartsCost) {
+TEST_F(GroupedStepTest, ExecutionAddsWhatItsPartsCost) {
   StepConfig c = Config("1f1b", 1, 1, 4);
   c.tensor = 4;
   const Nanoseconds plain = Evaluate(c).step_time, gap = LaunchGap(cluster_.device);
@@ -106,7 +106,7 @@ TEST_F(StepTest, ExecutionAddsWhatItsPartsCost) {
 
 // With M = P a device holds V M micro-batches instead of those of its warm-up, and no step with
 // calls is faster than with messages of their own.
-TEST_F(StepTest, MegatronsCallsAndOrder) {
+TEST_F(GroupedStepTest, MegatronsCallsAndOrder) {
   StepConfig c = Config("interleaved", 4, 2, 4);
   c.virtual_stages = 2;
   c.overlap_data = false;
@@ -133,7 +133,7 @@ TEST_F(StepTest, MegatronsCallsAndOrder) {
 }
 
 // Two members stand for all: the same time to the nanosecond, and the same memory to the byte.
-TEST_F(StepTest, TwoCopiesStandForAll) {
+TEST_F(GroupedStepTest, TwoCopiesStandForAll) {
   StepModel all = grid_;
   all.fold_data = false;
   for (const char* scheme : {"1f1b", "gpipe", "breadth_first", "interleaved", "zb_h1"}) {
@@ -155,7 +155,7 @@ TEST_F(StepTest, TwoCopiesStandForAll) {
   }
 }
 
-TEST_F(StepTest, ShardingSavesMemoryAndOverlapTime) {
+TEST_F(GroupedStepTest, ShardingSavesMemoryAndOverlapTime) {
   StepConfig c = Config("1f1b", 2, 8, 4);
   const StepPrediction replicated = Evaluate(c);
   c.sharding = Sharding::kFully;
@@ -166,7 +166,7 @@ TEST_F(StepTest, ShardingSavesMemoryAndOverlapTime) {
 }
 
 // The most at a time, which of a breadth-first order is less than the two peaks together.
-TEST_F(StepTest, LargestDeviceIsTheMostAtATime) {
+TEST_F(GroupedStepTest, LargestDeviceIsTheMostAtATime) {
   StepConfig c = Config("breadth_first", 2, 8, 4);
   c.virtual_stages = 4;
   const StepPrediction replicated = Evaluate(c);
@@ -181,7 +181,7 @@ TEST_F(StepTest, LargestDeviceIsTheMostAtATime) {
 }
 
 // One device, one micro-batch: the forward, the backward and the step, and the model's flops.
-TEST_F(StepTest, OneDeviceIsItsStage) {
+TEST_F(GroupedStepTest, OneDeviceIsItsStage) {
   const StepPrediction p = Evaluate(Config("gpipe", 1, 1, 1));
   const StageCost& stage = p.step.costs.stages[0];
   EXPECT_EQ(p.step_time, stage.forward + stage.backward_input + stage.backward_weight + stage.step);
@@ -192,7 +192,7 @@ TEST_F(StepTest, OneDeviceIsItsStage) {
   EXPECT_EQ(p.step.config.batch(), 1);
 }
 
-TEST_F(StepTest, RefusesWhatCannotBe) {
+TEST_F(GroupedStepTest, RefusesWhatCannotBe) {
   const auto message = [&](const StepConfig& c) {
     return std::string(PredictStep(grid_, c).status().message());
   };
@@ -206,7 +206,7 @@ TEST_F(StepTest, RefusesWhatCannotBe) {
 
 // Devices with parts of the same samples sum gradients and shard like copies: the same state, sums
 // and places as of as many copies. Messages have their tokens alone.
-TEST_F(StepTest, ContextParallelDevicesShardAsCopiesDo) {
+TEST_F(GroupedStepTest, ContextParallelDevicesShardAsCopiesDo) {
   StepModel all = grid_;
   all.fold_data = false;
   for (const Sharding sharding :
@@ -233,7 +233,7 @@ TEST_F(StepTest, ContextParallelDevicesShardAsCopiesDo) {
 
 // A step of one stage by hand, with a third device for the sums: passes with their gathers, and the
 // optimizer. Keys and values go over the links that the place of the ranks gives them.
-TEST_F(StepTest, ContextParallelPassesGatherKeysAndValues) {
+TEST_F(GroupedStepTest, ContextParallelPassesGatherKeysAndValues) {
   StepConfig c = Config("gpipe", 1, 1, 1);
   c.context = 2;
   const auto passes = [&](const StepPrediction& p) {
@@ -258,7 +258,7 @@ TEST_F(StepTest, ContextParallelPassesGatherKeysAndValues) {
   EXPECT_LT(far.context_hop.bandwidth.value(), near.context_hop.bandwidth.value());
 }
 
-TEST_F(StepTest, ContextParallelRefusals) {
+TEST_F(GroupedStepTest, ContextParallelRefusals) {
   const auto message = [&](StepConfig c, int context, int tensor = 1) {
     c.context = context;
     c.tensor = tensor;
@@ -279,7 +279,7 @@ TEST_F(StepTest, ContextParallelRefusals) {
 
 // Each replica's pipeline on devices of its own: two members still stand for all, and where nothing
 // crosses a node the order of ranks is no matter of time.
-TEST_F(StepTest, TwoCopiesStandForAllInEitherOrderOfRanks) {
+TEST_F(GroupedStepTest, TwoCopiesStandForAllInEitherOrderOfRanks) {
   StepModel all = grid_;
   all.fold_data = false;
   for (const int data : {2, 4, 8}) {
@@ -372,7 +372,7 @@ TEST(MegatronV1, OneV100) {
 }
 
 // Each rebuilt block gives memory for time; as many as a stage has are all.
-TEST_F(StepTest, SomeBlocksOfAStageAreRebuilt) {
+TEST_F(GroupedStepTest, SomeBlocksOfAStageAreRebuilt) {
   StepConfig c = Config("1f1b", 2, 1, 1);
   c.micro_batches = 4;
   const auto plain = PredictStep(grid_, c);
@@ -400,7 +400,7 @@ TEST_F(StepTest, SomeBlocksOfAStageAreRebuilt) {
 
 // Where devices of chimera wait in the middle of a step they rebuild stages for later backwards.
 // The step is shorter, by the times of its own passes, for at most so many activations more.
-TEST_F(StepTest, RecomputesInGaps) {
+TEST_F(GroupedStepTest, RecomputesInGaps) {
   StepConfig c = Config("chimera", 4, 2, 8);
   c.recompute = Recompute::kFull;
   const StepPrediction plain = Evaluate(c);

@@ -16,7 +16,7 @@ namespace pipelab {
 namespace {
 
 template <typename... Words>
-absl::Status Invalid(const StepConfig& c, const Words&... words) {
+absl::Status InvalidParts(const StepConfig& c, const Words&... words) {
   return absl::InvalidArgumentError(
       absl::StrCat("vocabulary_barriers=", c.vocabulary_barriers, ": ", words...));
 }
@@ -49,20 +49,21 @@ absl::Status CheckVocabularyParts(const StepConfig& c) {
     for (const Scheme& s : Catalog()) {
       if (TakesVocabularyParts(s)) others.push_back(s.name);
     }
-    return Invalid(c, c.scheme, " has no passes for parts of the vocabulary; ",
-                   absl::StrJoin(others, ", "), " have");
+    return InvalidParts(c, c.scheme, " has no passes for parts of the vocabulary; ",
+                        absl::StrJoin(others, ", "), " have");
   }
   for (const auto& [key, degree] :
        {std::make_pair("T", c.tensor), std::make_pair("C", c.context)}) {
     if (degree > 1) {
-      return Invalid(c, key, "=", degree,
-                     ": parts of the vocabulary are not divided again; leave out one of the two");
+      return InvalidParts(
+          c, key, "=", degree,
+          ": parts of the vocabulary are not divided again; leave out one of the two");
     }
   }
   constexpr int64_t kMost = std::numeric_limits<int16_t>::max();
   if (c.pipeline < 1 || ChainStages(c, *scheme) + 2 * int64_t{c.pipeline} + 1 > kMost) {
-    return Invalid(c, "P=", c.pipeline, ": must be at least 1, with at most ", kMost,
-                   " stages in all, of which parts are 2 P + 1");
+    return InvalidParts(c, "P=", c.pipeline, ": must be at least 1, with at most ", kMost,
+                        " stages in all, of which parts are 2 P + 1");
   }
   return absl::OkStatus();
 }

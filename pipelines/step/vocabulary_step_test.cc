@@ -24,14 +24,14 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int64_t kTokens = 512, kHidden = 1024, kBlocks = 8;
+constexpr int64_t kVocabularyTokens = 512, kVocabularyHidden = 1024, kBlocks = 8;
 
-ModelGraph Gpt(int64_t vocabulary, bool tied = false) {
+ModelGraph GptOfVocabulary(int64_t vocabulary, bool tied = false) {
   GptConfig c;
   c.layers = kBlocks;
-  c.hidden = kHidden;
+  c.hidden = kVocabularyHidden;
   c.heads = 16;
-  c.tokens = kTokens;
+  c.tokens = kVocabularyTokens;
   c.vocabulary = vocabulary;
   c.tied_embeddings = tied;
   return BuildGpt(c).value();
@@ -74,7 +74,7 @@ absl::StatusOr<StepPrediction> ByHand(const ModelOnCluster& on, const StepConfig
 
 TEST(VocabularyStep, IsThatOfItsParts) {
   for (const bool tied : {false, true}) {
-    const auto gpt = On(Gpt(30001, tied));
+    const auto gpt = On(GptOfVocabulary(30001, tied));
     for (const char* scheme : {"vocab_1f1b", "vocab_interlaced", "vocab_v_half"}) {
       for (const int barriers : {1, 2}) {
         const std::string text = absl::StrCat(scheme, ":P=4,M=8,vocabulary_barriers=", barriers);
@@ -98,7 +98,7 @@ TEST(VocabularyStep, BalancesAVocabulary) {
     // 32 blocks and 128256 words, or 8 small ones.
     PIPELAB_ASSERT_OK_AND_ASSIGN(const auto large,
                                  ModelOnCluster::Load("llama-3-8b", "dgx-a100", "bf16"));
-    const auto small = On(Gpt(200000));
+    const auto small = On(GptOfVocabulary(200000));
     const ModelOnCluster* const on = llama ? large.get() : small.get();
     PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction whole, Predict(*on, "1f1b:P=8,M=32"));
     PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction divided,
@@ -125,8 +125,9 @@ TEST(VocabularyStep, BalancesAVocabulary) {
 // A broadcast in 4 bytes a number, or an all-reduce, has an activation's bytes twice on the link of
 // the chain's end.
 TEST(VocabularyStep, CollectivesTakeTheBytesTwice) {
-  const auto on = On(Gpt(30001));
-  const Bytes activation(2 * 2 * kTokens * kHidden);  // two samples, two bytes a number
+  const auto on = On(GptOfVocabulary(30001));
+  const Bytes activation(2 * 2 * kVocabularyTokens *
+                         kVocabularyHidden);  // two samples, two bytes a number
   for (const int barriers : {1, 2}) {
     const std::string text =
         absl::StrCat("vocab_1f1b:P=5,b=2,M=8,layout=Et|(t*2|)*3tL,vocabulary_barriers=", barriers);
@@ -145,8 +146,8 @@ TEST(VocabularyStep, CollectivesTakeTheBytesTwice) {
         EXPECT_EQ(sent, activation);
         EXPECT_EQ(twice, Bytes(2 * activation.value() / 4));
       } else if (from >= 10) {  // two numbers a row, or two rows more
-        const int64_t numbers = 2 + (barriers == 1 ? 2 * kHidden : 0);
-        EXPECT_EQ(sent, Bytes(2 * 2 * kTokens * numbers));
+        const int64_t numbers = 2 + (barriers == 1 ? 2 * kVocabularyHidden : 0);
+        EXPECT_EQ(sent, Bytes(2 * 2 * kVocabularyTokens * numbers));
         EXPECT_EQ(twice, Bytes(2 * std::min(sent, activation).value() / 4));
       } else {
         EXPECT_EQ(sent, activation);
@@ -159,7 +160,7 @@ TEST(VocabularyStep, CollectivesTakeTheBytesTwice) {
 // A broadcast has P - 1 steps of the ring and an all-reduce twice as many; the parts' sums are two
 // all-reduces, or three. One step and one call are the message's own.
 TEST(VocabularyStep, CollectivesHaveTheirSteps) {
-  const auto on = On(Gpt(30001));
+  const auto on = On(GptOfVocabulary(30001));
   const ClusterSpec& cluster = *on->step().cluster;
   const Nanoseconds step = RingStep(cluster, {5, 1}).latency;
   const Nanoseconds call = cluster.device.collective_overhead->value;
@@ -189,7 +190,7 @@ TEST(VocabularyStep, CollectivesHaveTheirSteps) {
 
 // The chain is cut as any model: by a rule, or by a layout of the user's layers.
 TEST(VocabularyStep, LayoutsAreOfTheWholeModel) {
-  const auto on = On(Gpt(30001));
+  const auto on = On(GptOfVocabulary(30001));
   const std::string text = "vocab_1f1b:P=4,M=8,vocabulary_barriers=2";
   PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction cut, Predict(*on, text));
   for (const char* layout : {"5+4+4+5", "Et*2|t*2|t*2|t*2L"}) {
@@ -210,7 +211,7 @@ TEST(VocabularyStep, LayoutsAreOfTheWholeModel) {
 
 // Two copies stand for all, and sharding takes the tables' parts too.
 TEST(VocabularyStep, HasCopies) {
-  const auto on = On(Gpt(30001, /*tied=*/true));
+  const auto on = On(GptOfVocabulary(30001, /*tied=*/true));
   StepModel every = on->step();
   every.fold_data = false;
   Bytes replicated(std::numeric_limits<int64_t>::max());
@@ -231,7 +232,8 @@ TEST(VocabularyStep, HasCopies) {
 
 // Blocks alone are rebuilt: not the tables, the sum of the embedding's parts or the head's norm.
 TEST(VocabularyStep, RebuildsItsBlocks) {
-  const auto on = On(MegatronGraph(Gpt(30001), AttentionKernels::kUnfused, NumberType::kBf16));
+  const auto on = On(
+      MegatronGraph(GptOfVocabulary(30001), AttentionImplementation::kUnfused, NumberType::kBf16));
   const std::string text = "vocab_1f1b:P=4,M=8,vocabulary_barriers=2";
   PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction none, Predict(*on, text));
   Bytes most = none.largest_device;
@@ -250,7 +252,7 @@ TEST(VocabularyStep, RebuildsItsBlocks) {
 }
 
 TEST(VocabularyStep, SaysWhatCannotBeDivided) {
-  const auto gpt = On(Gpt(30001));
+  const auto gpt = On(GptOfVocabulary(30001));
   const auto error = [](const ModelOnCluster& on, const std::string& config) {
     const absl::Status status = Predict(on, config).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -267,7 +269,7 @@ TEST(VocabularyStep, SaysWhatCannotBeDivided) {
   EXPECT_EQ(error(*gpt, "vocab_1f1b:P=4,C=2,M=8,vocabulary_barriers=1"),
             "vocabulary_barriers=1: C=2: parts of the vocabulary are not divided again; leave out "
             "one of the two");
-  const auto words = On(Gpt(3));
+  const auto words = On(GptOfVocabulary(3));
   EXPECT_EQ(error(*words, "vocab_1f1b:P=4,M=8,vocabulary_barriers=2"),
             "vocabulary_barriers=2, P=4: vocabulary of model \"gpt\": parts=4: must be from 1 to "
             "its 3 words");

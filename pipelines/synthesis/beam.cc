@@ -19,7 +19,7 @@ struct Child {
 };
 
 // Which pass was added to which beginning of the level before.
-struct Step {
+struct BeamStep {
   int32_t parent;
   int16_t device;
   Symbol symbol;
@@ -108,7 +108,7 @@ class Beam {
     std::partial_sort(children_.begin(), children_.begin() + static_cast<int64_t>(most),
                       children_.end(), better);
     std::vector<PartialOrders::State> kept;
-    std::vector<Step> steps;
+    std::vector<BeamStep> steps;
     std::vector<size_t> seen;
     for (size_t c = 0; c < most && kept.size() < static_cast<size_t>(options_.width); ++c) {
       const Child& child = children_[c];
@@ -156,7 +156,7 @@ class Beam {
     least_ = end;
     best_.assign(p_.devices, {});
     for (size_t level = steps_.size(); level-- > 0;) {
-      const Step& step = steps_[level][i];
+      const BeamStep& step = steps_[level][i];
       best_[step.device].push_back(step.symbol);
       i = step.parent;
     }
@@ -174,7 +174,7 @@ class Beam {
   PartialOrders::Decision next_;
   std::vector<PartialOrders::State> states_, buffers_;
   std::vector<Child> children_;
-  std::vector<std::vector<Step>> steps_;  // [level]
+  std::vector<std::vector<BeamStep>> steps_;  // [level]
   std::vector<int64_t> times_;
 };
 

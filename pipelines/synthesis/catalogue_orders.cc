@@ -15,7 +15,7 @@
 namespace pipelab {
 namespace {
 
-constexpr double kLeads[] = {0, 1};
+constexpr double kCatalogueLeads[] = {0, 1};
 
 PassTimes TimesOf(const SynthesisProblem& p) {
   PassTimes times;
@@ -53,7 +53,7 @@ void AddWords(const SynthesisProblem& p, const std::string& name, const OrderWor
   bool copies = false;
   for (const auto& word : words) copies |= std::any_of(word.begin(), word.end(), IsCopy);
   if (copies || !p.HasCopies()) return;
-  for (const double lead : kLeads) {
+  for (const double lead : kCatalogueLeads) {
     OrderWords with = CopiesAsNeeded(p, words, lead);
     if (with.empty()) continue;
     AddIfItFits(p, {absl::StrCat(name, ", copies as needed"), std::move(with), 0}, evaluator,

@@ -4,11 +4,11 @@
 
 namespace pipelab {
 
-int CheckGraph::NodeOf(Symbol symbol, int n) const {
+int ProofGraph::NodeOf(Symbol symbol, int n) const {
   return first_[symbol] < 0 ? -1 : first_[symbol] + n;
 }
 
-void CheckGraph::Join(Symbol from, int n_from, Symbol to, int n_to, int64_t delay) {
+void ProofGraph::Join(Symbol from, int n_from, Symbol to, int n_to, int64_t delay) {
   if (n_from < 0 || n_to >= units_) return;
   const int a = NodeOf(from, n_from), b = NodeOf(to, n_to);
   before_[b].push_back({a, delay});
@@ -17,7 +17,7 @@ void CheckGraph::Join(Symbol from, int n_from, Symbol to, int n_to, int64_t dela
 }
 
 // Forwards take a micro-batch's slices from the first on, backwards from the last.
-void CheckGraph::AddPasses(int s) {
+void ProofGraph::AddPasses(int s) {
   const Symbol f = SymbolOf(s, kPassF), i = SymbolOf(s, kPassI), w = SymbolOf(s, kPassW);
   for (int m = 0; m < p_.micro_batches; ++m) {
     for (int slice = 0; slice < p_.slices; ++slice) {
@@ -38,7 +38,7 @@ void CheckGraph::AddPasses(int s) {
 }
 
 // When a forward begins, so many I (W) must be over that what cannot have been given back yet fits.
-void CheckGraph::AddMemory(int stage) {
+void ProofGraph::AddMemory(int stage) {
   const int d = p_.device_of_stage[stage];
   const Symbol f = SymbolOf(stage, kPassF), i = SymbolOf(stage, kPassI);
   const Symbol w = SymbolOf(stage, kPassW);
@@ -103,7 +103,7 @@ void CheckGraph::AddMemory(int stage) {
   }
 }
 
-CheckGraph::CheckGraph(const SynthesisProblem& p, bool memory)
+ProofGraph::ProofGraph(const SynthesisProblem& p, bool memory)
     : p_(p), units_(p.micro_batches * p.slices) {
   first_.assign(p.symbols(), -1);
   for (int symbol = 0; symbol < p.symbols(); ++symbol) {
@@ -141,7 +141,7 @@ CheckGraph::CheckGraph(const SynthesisProblem& p, bool memory)
 
 // Of each pass, in the order: behind what it waits for, and behind all passes of its device that
 // must be over, of which one runs at a time.
-std::vector<int64_t> CheckGraph::Earliest(const std::vector<std::vector<Edge>>& before,
+std::vector<int64_t> ProofGraph::Earliest(const std::vector<std::vector<Edge>>& before,
                                           const std::vector<int>& order) const {
   const size_t nodes = before.size();
   constexpr size_t kBits = 64;
@@ -179,7 +179,7 @@ std::vector<int64_t> CheckGraph::Earliest(const std::vector<std::vector<Edge>>& 
   return earliest;
 }
 
-CheckedHolding CheckGraph::Holding(int device) const {
+CheckedHolding ProofGraph::Holding(int device) const {
   CheckedHolding result;
   if (p_.limits.free.empty()) return result;
   const auto free = static_cast<double>(p_.limits.free[device].value());

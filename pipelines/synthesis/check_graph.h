@@ -1,7 +1,7 @@
 // What must come before what in any order of a problem, as a graph, with the earliest begin of each
 // pass and what comes after it at least. Private to check_proof; written apart from heads.h.
 //
-//   const CheckGraph graph(problem, /*memory=*/true);
+//   const ProofGraph graph(problem, /*memory=*/true);
 //   graph.head(node) + graph.length(node) + graph.tail(node)   // no order is shorter
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_CHECK_GRAPH_H_
 #define PIPELAB_PIPELINES_SYNTHESIS_CHECK_GRAPH_H_
@@ -18,11 +18,11 @@ struct CheckedHolding {
   int64_t head = 0, work = 0, tail = 0;  // ns
 };
 
-class CheckGraph {
+class ProofGraph {
  public:
   using Edge = std::pair<int, int64_t>;  // node, and what passes between the two (ns)
 
-  CheckGraph(const SynthesisProblem& problem, bool memory);
+  ProofGraph(const SynthesisProblem& problem, bool memory);
 
   int size() const { return static_cast<int>(length_.size()); }
   // -1: there is no such pass.

@@ -166,7 +166,7 @@ absl::Status CheckBound(const SynthesisProblem& p, const Bound& b) {
       b.unit < 0 || b.unit >= p.micro_batches * p.slices) {
     return Refused("bound: of a device or pass that is not there");
   }
-  const CheckGraph graph(p, b.reason != BoundReason::kLoad && b.reason != BoundReason::kPath);
+  const ProofGraph graph(p, b.reason != BoundReason::kLoad && b.reason != BoundReason::kPath);
   if (b.reason == BoundReason::kHolding) {
     const CheckedHolding most = graph.Holding(b.device);
     if (b.head > most.head) return no("the head", most.head);

@@ -12,7 +12,7 @@ int PlaceIn(const std::vector<int>& list, int n) {  // -1: it is not there
 
 }  // namespace
 
-std::vector<int> CheckRules::SentBackwards(const CheckedBeginning& b, int stage) const {
+std::vector<int> ProofRules::SentBackwards(const CheckedBeginning& b, int stage) const {
   const int forwards = b.done[SymbolOf(stage, kPassF)];
   std::vector<int> backwards;
   for (const int forward : b.sent[stage]) {
@@ -22,7 +22,7 @@ std::vector<int> CheckRules::SentBackwards(const CheckedBeginning& b, int stage)
   return backwards;
 }
 
-CheckedBeginning CheckRules::Start() const {
+CheckedBeginning ProofRules::Start() const {
   CheckedBeginning start;
   start.end.assign(graph_.size(), -1);
   start.done.assign(p_.symbols(), 0);
@@ -38,7 +38,7 @@ CheckedBeginning CheckRules::Start() const {
   return start;
 }
 
-int64_t CheckRules::BeginOf(const CheckedBeginning& b, int d, Symbol symbol) const {
+int64_t ProofRules::BeginOf(const CheckedBeginning& b, int d, Symbol symbol) const {
   if (IsCopy(symbol)) return CopyBegin(b, d, symbol);
   const Symbol pass = KindOf(symbol) == kSentF ? SymbolOf(StageOf(symbol), kPassF) : symbol;
   const int n = b.done[pass];
@@ -58,12 +58,12 @@ int64_t CheckRules::BeginOf(const CheckedBeginning& b, int d, Symbol symbol) con
   return trip < static_cast<int>(back.size()) ? std::max(begin, back[trip]) : kOpen;
 }
 
-bool CheckRules::HasRoom(int d, int64_t level, OrderLimits::Use use) const {
+bool ProofRules::HasRoom(int d, int64_t level, OrderLimits::Use use) const {
   return p_.limits.free.empty() ||
          level + std::max(use.peak, use.change).value() <= p_.limits.free[d].value();
 }
 
-int64_t CheckRules::CopyBegin(const CheckedBeginning& b, int d, Symbol symbol) const {
+int64_t ProofRules::CopyBegin(const CheckedBeginning& b, int d, Symbol symbol) const {
   const int s = StageOf(symbol);
   const bool out = KindOf(symbol) == kCopyO;
   const std::vector<int> units = out ? b.sent[s] : SentBackwards(b, s);
@@ -79,7 +79,7 @@ int64_t CheckRules::CopyBegin(const CheckedBeginning& b, int d, Symbol symbol) c
 }
 
 // The device goes on at once; the copy follows what is on the link.
-void CheckRules::Copy(int d, Symbol symbol, int64_t begin, CheckedBeginning* b) const {
+void ProofRules::Copy(int d, Symbol symbol, int64_t begin, CheckedBeginning* b) const {
   const int s = StageOf(symbol);
   if (b->leaving[d] >= 0) b->level[d] -= BytesOf(b->leaving[d]);
   const bool out = KindOf(symbol) == kCopyO;
@@ -97,7 +97,7 @@ void CheckRules::Copy(int d, Symbol symbol, int64_t begin, CheckedBeginning* b) 
   ++b->done[symbol];
 }
 
-void CheckRules::Run(int d, Symbol symbol, int64_t begin, CheckedBeginning* b) const {
+void ProofRules::Run(int d, Symbol symbol, int64_t begin, CheckedBeginning* b) const {
   if (IsCopy(symbol)) return Copy(d, symbol, begin, b);
   const int s = StageOf(symbol);
   const bool sent = KindOf(symbol) == kSentF;
@@ -108,7 +108,7 @@ void CheckRules::Run(int d, Symbol symbol, int64_t begin, CheckedBeginning* b) c
   b->level[d] += graph_.use(node).change.value();
 }
 
-bool CheckRules::IsFree(Symbol symbol, int n) const {
+bool ProofRules::IsFree(Symbol symbol, int n) const {
   if (IsCopy(symbol) || KindOf(symbol) == kSentF) return false;
   if (p_.limits.free.empty()) return true;
   return graph_.use(graph_.NodeOf(symbol, n)).change <= Bytes(0) &&
@@ -116,7 +116,7 @@ bool CheckRules::IsFree(Symbol symbol, int n) const {
 }
 
 // When the pass has its copy back at the least, if it is the I of a micro-batch that was sent.
-int64_t CheckRules::LeastBack(const CheckedBeginning& b, int node) const {
+int64_t ProofRules::LeastBack(const CheckedBeginning& b, int node) const {
   const Symbol symbol = graph_.symbol(node);
   const int s = StageOf(symbol), d = p_.device_of_stage[s];
   if (KindOf(symbol) != kPassI) return 0;
@@ -129,7 +129,7 @@ int64_t CheckRules::LeastBack(const CheckedBeginning& b, int node) const {
 }
 
 // Copies of what was sent follow one another on each link, and behind the last one is an I.
-int64_t CheckRules::LeastOfLinks(const CheckedBeginning& b) const {
+int64_t ProofRules::LeastOfLinks(const CheckedBeginning& b) const {
   std::vector<int64_t> work(p_.devices, 0), behind(p_.devices, kOpen);
   for (int s = 0; s < p_.stages(); ++s) {
     const int d = p_.device_of_stage[s], out = b.done[SymbolOf(s, kCopyO)];
@@ -154,7 +154,7 @@ int64_t CheckRules::LeastOfLinks(const CheckedBeginning& b) const {
   return least;
 }
 
-int64_t CheckRules::LeastMakespan(const CheckedBeginning& b) const {
+int64_t ProofRules::LeastMakespan(const CheckedBeginning& b) const {
   std::vector<int64_t> begin(graph_.size(), 0);
   std::vector<std::vector<int>> left(p_.devices);
   int64_t least = std::max(*std::max_element(b.free.begin(), b.free.end()), LeastOfLinks(b));

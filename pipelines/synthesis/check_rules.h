@@ -1,7 +1,7 @@
 // What a device can do next in an order that is half made, and how long what becomes of it takes at
 // the least. Private to check_proof; written apart from partial.h.
 //
-//   const CheckRules rules(problem, graph);
+//   const ProofRules rules(problem, graph);
 //   CheckedBeginning b = rules.Start();
 //   const int64_t begin = rules.BeginOf(b, device, symbol);
 //   if (begin < kOpen) rules.Run(device, symbol, begin, &b);
@@ -33,9 +33,9 @@ struct CheckedBeginning {
   std::vector<std::set<Symbol>> barred;     // [device] what it waited past
 };
 
-class CheckRules {
+class ProofRules {
  public:
-  CheckRules(const SynthesisProblem& problem, const CheckGraph& graph)
+  ProofRules(const SynthesisProblem& problem, const ProofGraph& graph)
       : p_(problem), graph_(graph) {}
 
   CheckedBeginning Start() const;
@@ -66,7 +66,7 @@ class CheckRules {
   int64_t LeastOfLinks(const CheckedBeginning& b) const;
 
   const SynthesisProblem& p_;
-  const CheckGraph& graph_;
+  const ProofGraph& graph_;
 };
 
 }  // namespace pipelab

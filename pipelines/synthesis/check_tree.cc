@@ -178,8 +178,8 @@ class Tree {
 
   const SynthesisProblem& p_;
   const Proof& proof_;
-  const CheckGraph graph_;
-  const CheckRules rules_;
+  const ProofGraph graph_;
+  const ProofRules rules_;
   std::vector<std::vector<Symbol>> symbols_;  // [device] I, F, W, O, L, forwards to the host
   std::map<Key, std::vector<std::vector<int64_t>>> closed_;
   size_t at_ = 0;

@@ -14,9 +14,9 @@ namespace {
 constexpr size_t kMostRemembered = 48;          // closed states of the same passes done
 constexpr size_t kMostBytes = size_t{1} << 30;  // of all closed states
 
-class Search {
+class ExactOrderSearch {
  public:
-  Search(const SynthesisProblem& p, const Heads& heads, const ExactOptions& options)
+  ExactOrderSearch(const SynthesisProblem& p, const Heads& heads, const ExactOptions& options)
       : p_(p), options_(options), rules_(p, heads, {p.micro_batches, false}), words_(p.devices) {
     result_.makespan = options.shorter_than;
   }
@@ -148,7 +148,7 @@ ExactResult SearchExactly(const SynthesisProblem& p, const Heads& heads,
   ExactResult result;
   result.makespan = options.shorter_than;
   if (!positive || p.units() > 120 || many) return result;
-  return Search(p, heads, options).Run();
+  return ExactOrderSearch(p, heads, options).Run();
 }
 
 }  // namespace pipelab

@@ -13,9 +13,9 @@ namespace {
 constexpr int64_t kFarthest = 12;                   // symbols
 constexpr int64_t kOutWithin = 6, kBackWithin = 8;  // of a new trip's copies, behind F, before I
 
-class Search {
+class LocalOrderSearch {
  public:
-  Search(const SynthesisProblem& p, OrderWords words, const LocalSearchOptions& options)
+  LocalOrderSearch(const SynthesisProblem& p, OrderWords words, const LocalSearchOptions& options)
       : p_(p),
         options_(options),
         evaluator_(p),
@@ -123,7 +123,7 @@ class Search {
 
 OrderWords LocalSearch(const SynthesisProblem& p, OrderWords words,
                        const LocalSearchOptions& options) {
-  return Search(p, std::move(words), options).Run();
+  return LocalOrderSearch(p, std::move(words), options).Run();
 }
 
 }  // namespace pipelab

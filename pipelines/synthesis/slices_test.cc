@@ -33,16 +33,17 @@ void MakeWhole(SynthesisProblem* p) {
   for (auto& use : p->limits.backward_input) use = {Bytes(0), Bytes(-1)};
 }
 
-struct Shape {
+struct SlicedShape {
   int devices, micro_batches, slices;
   std::vector<int> device_of_stage;
 };
 
 TEST(Slices, ExactSearchIsBruteForce) {
-  const std::vector<Shape> shapes = {{2, 2, 2, {0, 1}},    {1, 2, 2, {0}},    {2, 1, 3, {0, 1}},
-                                     {2, 1, 2, {0, 1, 0}}, {1, 1, 2, {0, 0}}, {3, 1, 2, {0, 1, 2}}};
+  const std::vector<SlicedShape> shapes = {{2, 2, 2, {0, 1}}, {1, 2, 2, {0}},
+                                           {2, 1, 3, {0, 1}}, {2, 1, 2, {0, 1, 0}},
+                                           {1, 1, 2, {0, 0}}, {3, 1, 2, {0, 1, 2}}};
   int feasible = 0, memory = 0;
-  for (const Shape& shape : shapes) {
+  for (const SlicedShape& shape : shapes) {
     for (uint64_t seed = 0; seed < 25; ++seed) {
       const SynthesisProblem p = RandomSlices(seed, shape.devices, shape.micro_batches,
                                               shape.slices, shape.device_of_stage);

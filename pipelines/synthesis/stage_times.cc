@@ -17,7 +17,7 @@
 namespace pipelab {
 namespace {
 
-constexpr size_t kMostStages = 4096;
+constexpr size_t kMostTimedStages = 4096;
 constexpr size_t kMostSlices = 256;
 constexpr double kMostMicroseconds = 1e12;  // eleven days
 
@@ -27,8 +27,8 @@ class Reader {
 
   absl::StatusOr<StageTimes> Given() {
     PIPELAB_ASSIGN_OR_RETURN(const auto stages, JsonField<nlohmann::json>(json_, "stages", what_));
-    if (!stages.is_array() || stages.empty() || stages.size() > kMostStages) {
-      return Error("stages", absl::StrCat("must be a list of 1 to ", kMostStages, " stages"));
+    if (!stages.is_array() || stages.empty() || stages.size() > kMostTimedStages) {
+      return Error("stages", absl::StrCat("must be a list of 1 to ", kMostTimedStages, " stages"));
     }
     for (const auto& [key, value] : json_.items()) {
       if (key != "stages" && key != "hop") return Error(key, "is no field; there are stages, hop");
@@ -151,8 +151,8 @@ class Reader {
     }
     const nlohmann::json& stage = (*args)["stage"];
     if (!stage.is_number_integer() || stage.get<int64_t>() < 0 ||
-        stage.get<int64_t>() >= static_cast<int64_t>(kMostStages)) {
-      return Error("stage", absl::StrCat("of a pass must be from 0 to ", kMostStages - 1));
+        stage.get<int64_t>() >= static_cast<int64_t>(kMostTimedStages)) {
+      return Error("stage", absl::StrCat("of a pass must be from 0 to ", kMostTimedStages - 1));
     }
     const int64_t time = times_.measured ? Time(*args, "cpu_us") : Time(event, "dur");
     const std::string name = Text(event, "name");

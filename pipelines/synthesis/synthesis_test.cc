@@ -27,12 +27,12 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-struct Shape {
+struct PlacedShape {
   int devices, micro_batches;
   std::vector<int> device_of_stage;
 };
 
-std::vector<Shape> SmallShapes() {
+std::vector<PlacedShape> SmallShapes() {
   return {{2, 3, {0, 1}},
           {1, 2, {0, 0}},
           {2, 1, {0, 1, 1, 0}},
@@ -42,7 +42,7 @@ std::vector<Shape> SmallShapes() {
 
 TEST(ExactSearch, IsBruteForce) {
   int feasible = 0;
-  for (const Shape& shape : SmallShapes()) {
+  for (const PlacedShape& shape : SmallShapes()) {
     for (uint64_t seed = 0; seed < 40; ++seed) {
       const SynthesisProblem p =
           RandomProblem(seed, shape.devices, shape.micro_batches, shape.device_of_stage);

@@ -19,7 +19,7 @@ namespace pipelab {
 namespace {
 
 constexpr int kWidths[] = {1, 8, 64, 256};
-constexpr double kLeads[] = {1, 0, 3};  // of copies back
+constexpr double kCopyLeads[] = {1, 0, 3};  // of copies back
 constexpr double kRooms[] = {1.5, 2};
 constexpr int64_t kManySymbols = 2000;
 constexpr int kMostExactPasses = 400;
@@ -132,7 +132,7 @@ class Synthesizer {
     if (result_.proof.makespan < kNoMakespan) beam.shorter_than = result_.proof.makespan;
     const OrderWords passes = BeamSearch(more, ComputeHeads(more, true), beam);
     if (passes.empty()) return;
-    for (const double lead : kLeads) {
+    for (const double lead : kCopyLeads) {
       Take(CopiesAsNeeded(p_, passes, lead),
            absl::StrCat("beam of ", beam.width, " in ", room, " times the room, copies as needed"));
     }
@@ -145,7 +145,7 @@ class Synthesizer {
     beam.seed = random_.Bits(2 * round);
     beam.noise = 1 << round % 4;
     beam.window = round % 5 == 4 ? 4 : 16;
-    beam.lead = kLeads[(round + round / 3) % 3];
+    beam.lead = kCopyLeads[(round + round / 3) % 3];
     const bool part = round % 4 != 0 && !result_.proof.words.empty();
     const OrderWords best = result_.proof.words;
     if (part) {

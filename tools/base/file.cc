@@ -21,10 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string Reason(int error) { return std::error_code(error, std::generic_category()).message(); }
-
 absl::Status PathError(absl::string_view path, absl::string_view what, int error) {
-  const std::string text = absl::StrCat(path, ": ", what, ": ", Reason(error));
+  const std::string text = absl::StrCat(path, ": ", what, ": ", ErrnoText(error));
   if (error == ENOENT) return absl::NotFoundError(text);
   if (error == EACCES || error == EPERM || error == EROFS) return absl::PermissionDeniedError(text);
   if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(text);
@@ -150,6 +148,10 @@ int WriteNamed(const Destination& to, absl::string_view text, std::string* temp)
 
 }  // namespace
 
+std::string ErrnoText(int error) {
+  return std::error_code(error, std::generic_category()).message();
+}
+
 std::string JoinPath(absl::string_view a, absl::string_view b) {
   if (a.empty() || absl::StartsWith(b, "/")) return std::string(b);
   return absl::StrCat(a, absl::EndsWith(a, "/") ? "" : "/", b);
@@ -252,14 +254,14 @@ absl::Status CheckWritableDirectory(absl::string_view option, absl::string_view 
   fs::create_directories(path, error);
   if (error) {
     return absl::InvalidArgumentError(
-        absl::StrCat(option, "=", dir, ": cannot be created: ", Reason(error.value()), kHint));
+        absl::StrCat(option, "=", dir, ": cannot be created: ", ErrnoText(error.value()), kHint));
   }
   // A trial, not access(): that tells root yes on read-only file systems and in /proc.
   std::string probe = JoinPath(path, ".write-test-XXXXXX");
   const int fd = mkostemp(probe.data(), O_CLOEXEC);
   if (fd < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(option, "=", dir, ": cannot be written to: ", Reason(errno), kHint));
+        absl::StrCat(option, "=", dir, ": cannot be written to: ", ErrnoText(errno), kHint));
   }
   close(fd);
   unlink(probe.c_str());

@@ -28,6 +28,8 @@ namespace pipelab {
 // "a/b" from "a" and "b"; b alone when it is absolute or a is empty.
 std::string JoinPath(absl::string_view a, absl::string_view b);
 
+std::string ErrnoText(int error);  // "No such file or directory"
+
 bool PathExists(absl::string_view path);   // follows links; false when it cannot be told
 bool IsDirectory(absl::string_view path);  // the same
 

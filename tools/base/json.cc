@@ -54,7 +54,7 @@ absl::Status ErrorAt(absl::string_view text, size_t byte, absl::string_view what
 
 // The parser's reason without its own prefix "[json.exception...] parse error at line ..., column
 // ...: ".
-std::string Reason(const json::exception& e) {
+std::string ParserReason(const json::exception& e) {
   absl::string_view text = e.what();
   const size_t colon = text.find(": ");
   if (colon != absl::string_view::npos) text.remove_prefix(colon + 2);
@@ -128,7 +128,8 @@ absl::StatusOr<json> ParseJson(absl::string_view text, absl::string_view what) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": \"", watch.twice, "\" comes twice in one object"));
   } catch (const json::parse_error& e) {
-    return ErrorAt(text, e.byte > 0 ? e.byte - 1 : 0, what, Reason(e));  // e.byte counts from 1
+    return ErrorAt(text, e.byte > 0 ? e.byte - 1 : 0, what,
+                   ParserReason(e));  // e.byte counts from 1
   } catch (const json::exception&) {  // a number outside double has no position
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": not JSON: a number is too large for a double"));

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -24,15 +23,13 @@ extern char** environ;
 namespace pipelab {
 namespace {
 
-std::string Reason(int error) { return std::error_code(error, std::generic_category()).message(); }
-
 // A pipe whose ends close themselves. Closed on exec: other threads may be starting programs too.
 struct Pipe {
   int read_end = -1, write_end = -1;
   absl::Status Open() {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
-      return absl::ResourceExhaustedError(absl::StrCat("no pipe: ", Reason(errno)));
+      return absl::ResourceExhaustedError(absl::StrCat("no pipe: ", ErrnoText(errno)));
     }
     read_end = ends[0];
     write_end = ends[1];
@@ -113,7 +110,7 @@ absl::StatusOr<pid_t> Start(std::vector<std::string> arguments, const ProcessOpt
   posix_spawnattr_destroy(&attributes);
   if (failed == 0) return pid;
   const std::string text =
-      absl::StrCat("program '", arguments[0], "' cannot be run: ", Reason(failed));
+      absl::StrCat("program '", arguments[0], "' cannot be run: ", ErrnoText(failed));
   return failed == ENOENT ? absl::NotFoundError(text) : absl::UnavailableError(text);
 }
 

@@ -11,9 +11,12 @@
 
 // toml++ 3.3 asserts, and without assertions lets the compiler assume, that a key follows "[". It
 // is wrong there of damaged files, which it then refuses in words; so it may do neither.
+#pragma push_macro("NDEBUG")
 #undef NDEBUG
 #define TOML_ASSERT(expr) static_cast<void>(0)
 #include "toml++/toml.h"
+#undef TOML_ASSERT
+#pragma pop_macro("NDEBUG")
 
 namespace pipelab {
 namespace {

@@ -2,7 +2,7 @@
 """Times products with 4-bit weights in pipelab, onnxruntime, llama.cpp and PyTorch, and prints the ratios.
 
   python3 -m venv venv && venv/bin/pip install numpy onnx onnxruntime torch llama-cpp-python
-  tools/bazel build //kernels/cpu/int4:time_int4
+  tools/bazel build //kernels/cpu:time_int4
   venv/bin/python tools/bench/int4_peers.py
 
 The matrices are a 7B model's. Every program multiplies by copies of one that together are beyond the last cache, one
@@ -278,7 +278,7 @@ def main() -> None:
     if unknown or args.rounds < 1:
         sys.exit(f"--peers={args.peers} --rounds={args.rounds}: peers are {', '.join(PEERS)}, rounds at least 1")
     if not os.path.exists(args.binary):
-        sys.exit(f"--binary={args.binary}: no such program; tools/bazel build //kernels/cpu/int4:time_int4")
+        sys.exit(f"--binary={args.binary}: no such program; tools/bazel build //kernels/cpu:time_int4")
     peers = [Program(p, [sys.executable, __file__, "--child", p]) for p in args.peers.split(",")]
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores at the start\n")
     print("| matrix | batch | threads | program | ms | processor ms | over ours | processor, over ours |")

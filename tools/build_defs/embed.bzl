@@ -54,7 +54,7 @@ def embed_texts(name, srcs, function, visibility = None):
         hdrs = [name + ".h"],
         visibility = visibility,
         deps = [
-            "//tools/base:embedded_text",
+            "//tools/base",
             "@com_google_absl//absl/types:span",
         ],
     )

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Writes compile_commands.json, for clang-tidy and clangd: compile_commands.py [BAZEL_FLAG...]
 
-Every C++ source of //... as `--config=lint` compiles it, for its flags are clang's.
+Every C++ source of //... as `--config=lint` compiles it, for its flags are clang's; those that are compiled in chunks
+(tools/build_defs/package.bzl) with the flags of their chunk, each as a file.
 """
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -34,11 +36,21 @@ def Clean(arguments):
             yield argument
 
 
+def Sources(root, compiled):
+    """The sources of the project that a compiled file is made of: itself, or those of a chunk."""
+    if not compiled.startswith(("external/", "bazel-out/")):
+        return [compiled]
+    if not re.search(r"_chunks/\d+\.cc$", compiled):
+        return []
+    with open(os.path.join(root, compiled), encoding="utf-8") as chunk:
+        return re.findall(r'^#include "(.*\.cc)"', chunk.read(), re.MULTILINE)
+
+
 def main():
     # layering_check reads module maps that only a build makes.
     flags = ["--config=lint", "--features=-layering_check", "--features=-module_maps", *sys.argv[1:]]
-    # Headers that a rule makes are read, too.
-    Bazel("build", *flags, *Bazel("query", 'kind(genrule, //...)').split())
+    # Headers that a rule makes are read, too, and chunks say which sources they are of.
+    Bazel("build", *flags, *Bazel("query", 'kind("genrule|_chunks", //...)').split())
     root = Bazel("info", *flags, "execution_root").strip()
     actions = json.loads(Bazel("aquery", *flags, "--output=jsonproto", "--include_artifacts=false",
                                "--include_aspects=false", 'mnemonic("CppCompile", //...)'))
@@ -46,9 +58,11 @@ def main():
     for action in actions.get("actions", []):
         arguments = action["arguments"]
         # A header's own syntax check has no -c.
-        source = arguments[arguments.index("-c") + 1] if "-c" in arguments else None
-        if source and not source.startswith(("external/", "bazel-out/")):
-            entries.setdefault(source, {"directory": root, "file": source, "arguments": list(Clean(arguments))})
+        compiled = arguments[arguments.index("-c") + 1] if "-c" in arguments else None
+        for source in Sources(root, compiled) if compiled else ():
+            entries.setdefault(source, {
+                "directory": root, "file": source,
+                "arguments": [source if a == compiled else a for a in Clean(arguments)]})
     # Sources are read where they are edited, not through the execution root's links.
     for entry in entries.values():
         entry["arguments"] = [

@@ -2,8 +2,9 @@
 """Checks that every #include of the project comes from a direct dependency: layering.py [QUERY_XML]
 
 clang's layering_check without the compiler, so in seconds: it asks Bazel for the C++ targets (or reads
-what `bazel query --output=xml` wrote) and reads their sources. Both branches of a select() count as
-dependencies. Prints one line for each fault, and exits with 1 where there is one.
+what `bazel query --output=xml` wrote) and reads their sources, a file at a time, also where files are compiled in
+chunks. A folder's library stands for the folder's other libraries that it depends on. Both branches of a select()
+count as dependencies. Prints one line for each fault, and exits with 1 where there is one.
 """
 import collections
 import os
@@ -39,6 +40,10 @@ def Path(label):
     return label[2:].replace(":", "/").lstrip("/")  # "//:a.h" is a.h
 
 
+def Folder(label):
+    return label.split(":")[0]
+
+
 def Faults(targets):
     owners = collections.defaultdict(set)  # of a header: who may be depended on for it
     for name, target in targets.items():
@@ -47,6 +52,9 @@ def Faults(targets):
     for name, target in sorted(targets.items()):
         own = {Path(label) for label in target["srcs"] + target["hdrs"] + target["textual_hdrs"]}
         dependencies = set(target["deps"])
+        for dependency in target["deps"]:
+            dependencies |= {further for further in targets.get(dependency, {"deps": ()})["deps"]
+                             if Folder(further) == Folder(dependency)}
         for path in sorted(own):
             if not os.path.isfile(path):  # made by a rule
                 continue

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What a reviewer should not have to say: layout, shell mistakes, includes without a dependency, clang's
-# warnings, bug patterns, prose.
+# What a reviewer should not have to say: layout, shell mistakes, includes without a dependency, names with two
+# meanings, clang's warnings, bug patterns, prose.
 #
 #   tools/dev/presubmit.sh [--fix] [--since COMMIT | --all | FILE...]     (--fix rewrites the layout)
 #
@@ -87,6 +87,7 @@ clang_reads() {
 }
 if [[ $whole ]]; then
   look layering python3 tools/dev/layering.py < <(files '*.cc')
+  look "one name for one thing" python3 tools/dev/one_name.py < <(files '*.h')
   if [[ -z $since ]]; then look "clang, with layering_check" clang clang_reads < <(files '*.cc'); fi
 fi
 

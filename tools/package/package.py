@@ -4,12 +4,18 @@
     tools/bazel run //:install -- --prefix=/usr/local
     tools/bazel run //:deb -- --out=dist
     tools/bazel run //:tarball -- --out=dist
+    tools/bazel run //:release -- --out=dist
 
-Each has bin/pipelab, libpipelab.so with its headers, files for pkg-config and CMake, the manual page,
-bash's completion and the pages. The .deb has the Python package, too, and depends on Debian's
-libraries. The tarball runs from any folder and brings the libraries that it needs, but those of the
-compiler and of the C library.
+Each has bin/pipelab and the programs that it starts from its own folder, libpipelab.so with its
+headers, files for pkg-config and CMake, the manual page, bash's completion and the pages. The .deb
+has the Python package, too, and depends on Debian's libraries. The tarball runs from any folder and
+brings the libraries that it needs, but those of the compiler and of the C library. A release is a
+.deb, a tarball, Python's wheel, and SHA256SUMS, with which who gets them tells that they are whole.
+
+PIPELAB_QUICK_PACKAGE=1 in the environment packs in a fraction of the time, to larger files: for
+tests.
 """
+import hashlib
 import os
 import re
 import shutil
@@ -23,6 +29,8 @@ import libraries
 from libraries import Output
 
 SUMMARY = "Pipeline-parallel training schemes compared end to end"
+PROGRAMS = ["pipelab", "pipelab_train", "pipelab_study"]
+QUICK = os.environ.get("PIPELAB_QUICK_PACKAGE") == "1"
 # Libraries of Abseil that the headers of the surface use, by the names of their .pc files.
 ABSEIL = ["flat_hash_map", "flat_hash_set", "memory", "optional", "span", "status", "statusor",
           "strings", "time"]
@@ -77,7 +85,8 @@ class Package:
         self.AddText(re.sub(r"@(\w+)@", lambda match: values[match.group(1)], text), target)
 
     def AddAll(self):
-        self.AddBinary(self.program, "bin/pipelab")
+        for name in PROGRAMS:
+            self.AddBinary(os.path.join(self.root, "experiments", name), "bin/" + name)
         self.AddBinary(os.path.join(self.root, "tools/package/libpipelab.so"),
                        "lib/" + self.so_name)
         link = os.path.join(self.prefix, "lib/libpipelab.so")
@@ -167,8 +176,9 @@ def MakeDeb(root, out):
                 " a training step, from one description of it. The command pipelab, a Python\n"
                 " package, and a C++ library with headers.\n")
         path = os.path.join(out, f"pipelab_{version}_{architecture}.deb")
-        subprocess.run(["dpkg-deb", "--build", "--root-owner-group", folder, path + ".part"],
-                       check=True, stdout=subprocess.DEVNULL)
+        compression = ["-Zgzip", "-z1"] if QUICK else []  # else Debian's own: xz
+        subprocess.run(["dpkg-deb", *compression, "--build", "--root-owner-group", folder,
+                        path + ".part"], check=True, stdout=subprocess.DEVNULL)
         os.replace(path + ".part", path)
         return path
 
@@ -194,10 +204,42 @@ def MakeTarball(root, out):
             if terms:
                 package.Add(terms[1], f"share/doc/pipelab/licenses/{terms[0]}")
         path = os.path.join(out, name + ".tar.gz")
-        with tarfile.open(path + ".part", "w:gz") as tar:
+        with tarfile.open(path + ".part", "w:gz", compresslevel=1 if QUICK else 9) as tar:
             tar.add(package.prefix, name, filter=OfRoot)
         os.replace(path + ".part", path)
         return path
+
+
+def MakeWheel(root, out):
+    wheel = subprocess.run([sys.executable, os.path.join(root, "python/make_wheel.py"), root, out],
+                           stdout=subprocess.PIPE, text=True)
+    if wheel.returncode != 0:
+        sys.exit(1)  # it has said why
+    return wheel.stdout.strip()
+
+
+def MakeSums(paths, out):
+    """What `sha256sum --check SHA256SUMS` reads in the folder of these files."""
+    path = os.path.join(out, "SHA256SUMS")
+    with open(path + ".part", "w", encoding="utf-8") as sums:
+        for packed in paths:
+            with open(packed, "rb") as file:
+                digest = hashlib.sha256(file.read()).hexdigest()
+            sums.write(f"{digest}  {os.path.basename(packed)}\n")
+    os.replace(path + ".part", path)
+    return path
+
+
+MAKERS = {"deb": [MakeDeb], "tarball": [MakeTarball], "release": [MakeDeb, MakeTarball, MakeWheel]}
+
+
+def Make(root, kind, out):
+    paths = []
+    for make in MAKERS[kind]:
+        paths.append(make(root, out))
+        print(paths[-1], flush=True)
+    if kind == "release":
+        print(MakeSums(paths, out))
 
 
 def main(root, kind, *words):
@@ -216,7 +258,7 @@ def main(root, kind, *words):
         if kind == "install":
             Install(root, folder)
         else:
-            print(MakeDeb(root, folder) if kind == "deb" else MakeTarball(root, folder))
+            Make(root, kind, folder)
     except libraries.Missing as error:
         Fail(str(error), 1)
     except OSError as error:

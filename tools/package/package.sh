@@ -1,5 +1,5 @@
 #!/bin/bash
-# What `tools/bazel run //:install`, `//:deb` and `//:tarball` start; package.py says what they take.
+# What `tools/bazel run //:install`, `//:deb`, `//:tarball` and `//:release` start; package.py says what they take.
 set -euo pipefail
 kind=$1
 shift

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/cpu/simd.h"
+#include "kernels/simd.h"
 
 namespace pipelab {
 namespace cpu {

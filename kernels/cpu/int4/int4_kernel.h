@@ -17,7 +17,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/int4/int4_call.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/simd.h"
 
 namespace pipelab {
 namespace cpu {

@@ -12,7 +12,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int kScales = 32;  // tried for each group, down to half of the largest
+constexpr int kTriedScales = 32;  // tried for each group, down to half of the largest
 
 // The code whose number is nearest; of two, the lower one.
 class NearestCode {
@@ -47,8 +47,8 @@ float BestScale(const NearestCode& nearest, const float* w, int64_t rows, int64_
   if (widest == 0) return BFloat16(1.0f);
   float best = widest;
   double least = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kScales; ++i) {
-    const float scale = BFloat16(widest * (1 - 0.5f * static_cast<float>(i) / kScales));
+  for (int i = 0; i < kTriedScales; ++i) {
+    const float scale = BFloat16(widest * (1 - 0.5f * static_cast<float>(i) / kTriedScales));
     double error = 0;
     for (int64_t r = 0; r < rows; ++r) {
       const double off = w[r * stride] - nearest.Rounded(w[r * stride], scale);

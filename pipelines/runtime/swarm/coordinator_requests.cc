@@ -15,8 +15,9 @@ constexpr int kMostStalls = 3;     // of a peer, without a gradient between them
 constexpr int kMostCalls = 100;    // of a peer, in a second
 constexpr size_t kMostJoins = 20;  // of a place, in a minute
 constexpr size_t kMostMembers = 10'000;
-constexpr int kFetching = 3;                               // wait limits for a state
-constexpr absl::Duration kPoll = absl::Milliseconds(500);  // of a trainer that has nothing to do
+constexpr int kFetching = 3;  // wait limits for a state
+constexpr absl::Duration kIdlePoll =
+    absl::Milliseconds(500);  // of a trainer that has nothing to do
 constexpr absl::Duration kProbe = absl::Seconds(1);
 
 }  // namespace
@@ -268,7 +269,7 @@ absl::Status SwarmCoordinator::ServeTasks(const swarm::GetTasks& get, absl::Time
   absl::MutexLock lock(&mutex_);
   const auto changed = [&]()
                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return number_ != get.seen(); };
-  mutex_.AwaitWithDeadline(absl::Condition(&changed), std::min(deadline, absl::Now() + kPoll));
+  mutex_.AwaitWithDeadline(absl::Condition(&changed), std::min(deadline, absl::Now() + kIdlePoll));
   reply->set_epoch(epoch_);
   FillTasks(get.trainer(), reply->mutable_tasks());
   if (finished_) trainers_.erase(get.trainer());

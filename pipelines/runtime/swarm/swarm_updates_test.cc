@@ -24,8 +24,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kStages = 3;
-constexpr int64_t kSteps = 6;
+constexpr int kUpdatedStages = 3;
+constexpr int64_t kUpdateSteps = 6;
 
 // Serial asynchronous training has all steps in one: sample i of it is sample i % batch of step
 // i / batch.
@@ -43,13 +43,13 @@ class OneLongStep final : public BatchSource {
 };
 
 swarm::Job JobOf(int delay) {
-  swarm::Job job = TestJob(kStages, kSteps);
+  swarm::Job job = TestJob(kUpdatedStages, kUpdateSteps);
   job.mutable_model()->set_dropout(0);  // it is keyed by the step
   job.set_delay(delay);
   return job;
 }
 
-CoordinatorOptions OptionsOf(const swarm::Job& job, int64_t checkpoint_every) {
+CoordinatorOptions CheckpointingOptions(const swarm::Job& job, int64_t checkpoint_every) {
   CoordinatorOptions options;
   options.job = job;
   options.checkpoint_every = checkpoint_every;
@@ -65,7 +65,7 @@ std::vector<double> SerialLosses(const swarm::Job& job, const UpdateRule& rule) 
   const auto backend = MakeCpuBackend(&arena);
   SerialOptions options;
   options.micro_batch_size = job.micro_batch_size();
-  options.num_micro_batches = static_cast<int>(kSteps) * micro_batches;
+  options.num_micro_batches = static_cast<int>(kUpdateSteps) * micro_batches;
   options.data = &data;
   options.seed = job.seed();
   options.optimizer = OptimizerOf(job);
@@ -78,7 +78,7 @@ std::vector<double> SerialLosses(const swarm::Job& job, const UpdateRule& rule) 
   auto trainer = SerialTrainer::Create(layout->graph, backend.get(), options);
   EXPECT_THAT(trainer, IsOk());
   EXPECT_THAT((*trainer)->Step(), IsOk());
-  std::vector<double> losses(kSteps);
+  std::vector<double> losses(kUpdateSteps);
   for (size_t m = 0; m < (*trainer)->losses().size(); ++m) {
     losses[m / micro_batches] +=
         (*trainer)->losses()[m] /
@@ -91,13 +91,13 @@ std::vector<double> SerialLosses(const swarm::Job& job, const UpdateRule& rule) 
 // most (micro-batches - 1) epsilon of itself.
 void ExpectSerial(const swarm::Job& job, int64_t checkpoint_every) {
   TestNetwork network;
-  TestSwarm swarm(&network, OptionsOf(job, checkpoint_every), /*peers=*/6);
+  TestSwarm swarm(&network, CheckpointingOptions(job, checkpoint_every), /*peers=*/6);
   ASSERT_THAT(swarm.Run(), IsOk());
   const std::map<int64_t, double> losses = swarm.losses();
   const std::vector<double> serial = SerialLosses(job, {job.delay(), checkpoint_every});
-  ASSERT_EQ(losses.size(), kSteps);
-  const double tolerance = static_cast<double>(kSteps * (job.micro_batches() - 1)) * serial[0] *
-                           std::numeric_limits<float>::epsilon();
+  ASSERT_EQ(losses.size(), kUpdateSteps);
+  const double tolerance = static_cast<double>(kUpdateSteps * (job.micro_batches() - 1)) *
+                           serial[0] * std::numeric_limits<float>::epsilon();
   for (const auto& [step, loss] : losses) EXPECT_NEAR(loss, serial[step], tolerance) << step;
 }
 
@@ -115,7 +115,8 @@ TEST(SwarmUpdatesTest, DelayedUpdatesAreThoseOfAStaleSerialLoop) {
 }
 
 TEST(SwarmUpdatesTest, DelayedUpdatesHaveTheSameBitsWhateverHappens) {
-  const CoordinatorOptions options = OptionsOf(JobOf(/*delay=*/1), /*checkpoint_every=*/4);
+  const CoordinatorOptions options =
+      CheckpointingOptions(JobOf(/*delay=*/1), /*checkpoint_every=*/4);
   std::map<int64_t, double> undisturbed;
   int64_t lost = 0;
   for (uint64_t seed = 0; seed < 12; ++seed) {
@@ -127,7 +128,7 @@ TEST(SwarmUpdatesTest, DelayedUpdatesHaveTheSameBitsWhateverHappens) {
     EXPECT_EQ(swarm.losses(), undisturbed) << seed;
     const auto proof = CheckSwarmLog(swarm.log());
     ASSERT_THAT(proof, IsOk()) << seed;
-    EXPECT_EQ(proof->gradients, kSteps * kStages * 6) << seed;
+    EXPECT_EQ(proof->gradients, kUpdateSteps * kUpdatedStages * 6) << seed;
     lost += proof->lost;
   }
   EXPECT_GT(lost, 0);
@@ -136,7 +137,8 @@ TEST(SwarmUpdatesTest, DelayedUpdatesHaveTheSameBitsWhateverHappens) {
 TEST(SwarmUpdatesTest, StepsOverlapWithDelayedUpdatesAlone) {
   for (int delay : {0, 1}) {
     TestNetwork network;
-    TestSwarm swarm(&network, OptionsOf(JobOf(delay), /*checkpoint_every=*/100), /*peers=*/6);
+    TestSwarm swarm(&network, CheckpointingOptions(JobOf(delay), /*checkpoint_every=*/100),
+                    /*peers=*/6);
     ASSERT_THAT(swarm.Run(), IsOk());
     const std::string log = swarm.log();
     const bool overlap = log.find("count step=1 ") < log.find("step step=0 ");
@@ -146,7 +148,7 @@ TEST(SwarmUpdatesTest, StepsOverlapWithDelayedUpdatesAlone) {
 
 TEST(SwarmUpdatesTest, ACheckpointOfAStepThatNeedsOlderWeightsIsRefused) {
   const std::string file = absl::StrCat(::testing::TempDir(), "/delayed.safetensors");
-  CoordinatorOptions options = OptionsOf(JobOf(/*delay=*/1), /*checkpoint_every=*/4);
+  CoordinatorOptions options = CheckpointingOptions(JobOf(/*delay=*/1), /*checkpoint_every=*/4);
   options.checkpoint = file;
   {
     TestNetwork network;

@@ -9,7 +9,7 @@
 namespace pipelab {
 namespace {
 
-constexpr absl::Duration kPoll = absl::Seconds(5);
+constexpr absl::Duration kPollTimeout = absl::Seconds(5);
 
 }  // namespace
 
@@ -24,7 +24,7 @@ absl::Status SwarmTrainer::Run() {
     swarm::Reply reply;
     request.mutable_get_tasks()->set_trainer(options_.trainer);
     request.mutable_get_tasks()->set_seen(seen);
-    status = link_.Call(options_.coordinator, request, kPoll, &reply);
+    status = link_.Call(options_.coordinator, request, kPollTimeout, &reply);
     if (status.ok()) {
       answered = absl::Now();
       seen = reply.tasks().number();

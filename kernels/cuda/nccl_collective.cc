@@ -1,4 +1,4 @@
-#include "kernels/comm/nccl_collective.h"
+#include "kernels/cuda/nccl_collective.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "kernels/comm/nccl.h"
+#include "kernels/cuda/nccl.h"
 
 #include <string>
 #include <utility>
@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "kernels/comm/collective_checks.h"
-#include "kernels/comm/nccl_collective.h"
-#include "kernels/comm/nccl_messages.h"
-#include "kernels/comm/nccl_world.h"
 #include "kernels/comm/ticket_table.h"
+#include "kernels/cuda/nccl_collective.h"
+#include "kernels/cuda/nccl_messages.h"
+#include "kernels/cuda/nccl_world.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

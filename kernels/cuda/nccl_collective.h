@@ -6,8 +6,8 @@
 //
 // All of it is done in Finish: members wait for those that they share in one order, and each begins
 // them where it likes. Only kernels/comm uses it.
-#ifndef PIPELAB_KERNELS_COMM_NCCL_COLLECTIVE_H_
-#define PIPELAB_KERNELS_COMM_NCCL_COLLECTIVE_H_
+#ifndef PIPELAB_KERNELS_CUDA_NCCL_COLLECTIVE_H_
+#define PIPELAB_KERNELS_CUDA_NCCL_COLLECTIVE_H_
 
 #include <cstdint>
 #include <functional>
@@ -19,8 +19,8 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "kernels/comm/collective_checks.h"
-#include "kernels/comm/nccl_link.h"
-#include "kernels/comm/nccl_world.h"
+#include "kernels/cuda/nccl_link.h"
+#include "kernels/cuda/nccl_world.h"
 #include "kernels/tensor/tensor.h"
 
 namespace pipelab {
@@ -73,4 +73,4 @@ class NcclCollective {
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_KERNELS_COMM_NCCL_COLLECTIVE_H_
+#endif  // PIPELAB_KERNELS_CUDA_NCCL_COLLECTIVE_H_

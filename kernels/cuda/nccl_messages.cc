@@ -1,4 +1,4 @@
-#include "kernels/comm/nccl_messages.h"
+#include "kernels/cuda/nccl_messages.h"
 
 #include <utility>
 

@@ -1,8 +1,8 @@
 // Which of the processes that were started together this one is, before anything is joined.
 //
 //   if (PlaceFromEnvironment().process == 0) std::fprintf(stderr, "...");
-#ifndef PIPELAB_KERNELS_COMM_LAUNCH_PLACE_H_
-#define PIPELAB_KERNELS_COMM_LAUNCH_PLACE_H_
+#ifndef PIPELAB_TOOLS_BASE_LAUNCH_PLACE_H_
+#define PIPELAB_TOOLS_BASE_LAUNCH_PLACE_H_
 
 namespace pipelab {
 
@@ -16,4 +16,4 @@ LaunchPlace PlaceFromEnvironment();
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_KERNELS_COMM_LAUNCH_PLACE_H_
+#endif  // PIPELAB_TOOLS_BASE_LAUNCH_PLACE_H_

@@ -9,8 +9,8 @@
 //   while (!*done->Ready()) ...
 //
 // Nothing blocks the calling thread for long. Abort() frees what waits on the GPU.
-#ifndef PIPELAB_KERNELS_COMM_NCCL_LINK_H_
-#define PIPELAB_KERNELS_COMM_NCCL_LINK_H_
+#ifndef PIPELAB_KERNELS_CUDA_NCCL_LINK_H_
+#define PIPELAB_KERNELS_CUDA_NCCL_LINK_H_
 
 #include <cuda_runtime_api.h>
 
@@ -84,4 +84,4 @@ class NcclLink {
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_KERNELS_COMM_NCCL_LINK_H_
+#endif  // PIPELAB_KERNELS_CUDA_NCCL_LINK_H_

@@ -1,4 +1,4 @@
-#include "kernels/cpu/int4/int4_speed.h"
+#include "kernels/cpu/int4_speed.h"
 
 #include <algorithm>
 #include <string>
@@ -6,7 +6,7 @@
 #include "kernels/cpu/int4/int4_call.h"
 #include "kernels/cpu/int4/int4_peak.h"
 #include "kernels/cpu/library_best.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/simd.h"
 #include "kernels/tensor/bfloat16.h"
 #include "tools/base/rng.h"
 

@@ -8,8 +8,8 @@
 //   PIPELAB_RETURN_IF_ERROR(world.Await([&] { return sent->Ready(); }, limit, describe));
 //
 // Used by the rank's thread. Only kernels/comm uses it.
-#ifndef PIPELAB_KERNELS_COMM_NCCL_WORLD_H_
-#define PIPELAB_KERNELS_COMM_NCCL_WORLD_H_
+#ifndef PIPELAB_KERNELS_CUDA_NCCL_WORLD_H_
+#define PIPELAB_KERNELS_CUDA_NCCL_WORLD_H_
 
 #include <chrono>
 #include <cstdint>
@@ -23,10 +23,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "kernels/comm/nccl_link.h"
 #include "kernels/comm/process_group.h"
 #include "kernels/comm/wire_head.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/nccl_link.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -116,4 +116,4 @@ class NcclWorld {
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_KERNELS_COMM_NCCL_WORLD_H_
+#endif  // PIPELAB_KERNELS_CUDA_NCCL_WORLD_H_

@@ -8,8 +8,8 @@
 //
 // Times are processor time of the calling thread: what other programs take does not count, what
 // they do to caches and memory does. So limits are measured again beside each product.
-#ifndef PIPELAB_KERNELS_CPU_INT4_INT4_SPEED_H_
-#define PIPELAB_KERNELS_CPU_INT4_INT4_SPEED_H_
+#ifndef PIPELAB_KERNELS_CPU_INT4_SPEED_H_
+#define PIPELAB_KERNELS_CPU_INT4_SPEED_H_
 
 #include <cstdint>
 #include <vector>
@@ -50,4 +50,4 @@ class Int4Product {
 }  // namespace cpu
 }  // namespace pipelab
 
-#endif  // PIPELAB_KERNELS_CPU_INT4_INT4_SPEED_H_
+#endif  // PIPELAB_KERNELS_CPU_INT4_SPEED_H_

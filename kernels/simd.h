@@ -9,8 +9,8 @@
 // A PIPELAB_SIMD function is compiled for AVX-512, for AVX2 and for any processor; the loader picks
 // one. Bits may differ between processors, never between two runs on one: BUILD.bazel forbids the
 // compiler to peel loops for alignment, so what is computed depends on the index alone.
-#ifndef PIPELAB_KERNELS_CPU_SIMD_H_
-#define PIPELAB_KERNELS_CPU_SIMD_H_
+#ifndef PIPELAB_KERNELS_SIMD_H_
+#define PIPELAB_KERNELS_SIMD_H_
 
 #include <cstdint>
 
@@ -75,4 +75,4 @@ PIPELAB_INLINE float MaxOf(const float* x, int64_t n) {
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_KERNELS_CPU_SIMD_H_
+#endif  // PIPELAB_KERNELS_SIMD_H_

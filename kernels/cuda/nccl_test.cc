@@ -1,7 +1,7 @@
 // The conformance suite over NCCL: the test starts itself once for each of up to eight GPUs, which
 // find one another through a file. With fewer than two GPUs nothing can be checked, and every case
 // says so.
-#include "kernels/comm/nccl.h"
+#include "kernels/cuda/nccl.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "kernels/cpu/int4/int4_call.h"
-#include "kernels/cpu/int4/int4_speed.h"
+#include "kernels/cpu/int4_speed.h"
 #include "kernels/int4_weights.h"
 
 namespace pipelab {

@@ -19,8 +19,8 @@
 // kernels/cuda/cuda_device.h); from 12 ranks on streams share them, and a transfer may stand behind
 // one that waits for another rank. MakeNcclCommunicator says so on stderr. Nobody has run more than
 // one GPU so far.
-#ifndef PIPELAB_KERNELS_COMM_NCCL_H_
-#define PIPELAB_KERNELS_COMM_NCCL_H_
+#ifndef PIPELAB_KERNELS_CUDA_NCCL_H_
+#define PIPELAB_KERNELS_CUDA_NCCL_H_
 
 #include <memory>
 
@@ -46,4 +46,4 @@ std::unique_ptr<Transport> MakeNcclTransport(ProcessGroup* processes,
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_KERNELS_COMM_NCCL_H_
+#endif  // PIPELAB_KERNELS_CUDA_NCCL_H_

@@ -1,4 +1,4 @@
-#include "kernels/comm/nccl_link.h"
+#include "kernels/cuda/nccl_link.h"
 
 #include <chrono>
 #include <cstring>

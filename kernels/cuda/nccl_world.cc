@@ -1,4 +1,4 @@
-#include "kernels/comm/nccl_world.h"
+#include "kernels/cuda/nccl_world.h"
 
 #include <algorithm>
 #include <tuple>

@@ -1,4 +1,4 @@
-#include "kernels/comm/launch_place.h"
+#include "tools/base/launch_place.h"
 
 #include <cstdlib>
 

@@ -8,8 +8,8 @@
 //   PIPELAB_ASSIGN_OR_RETURN(Tensor got, messages.Finish(in.get(), limit));
 //
 // Errors end the run at the caller (NcclWorld::OrFail). Only kernels/comm uses it.
-#ifndef PIPELAB_KERNELS_COMM_NCCL_MESSAGES_H_
-#define PIPELAB_KERNELS_COMM_NCCL_MESSAGES_H_
+#ifndef PIPELAB_KERNELS_CUDA_NCCL_MESSAGES_H_
+#define PIPELAB_KERNELS_CUDA_NCCL_MESSAGES_H_
 
 #include <cstdint>
 #include <deque>
@@ -21,8 +21,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "kernels/comm/communicator.h"
-#include "kernels/comm/nccl_link.h"
-#include "kernels/comm/nccl_world.h"
+#include "kernels/cuda/nccl_link.h"
+#include "kernels/cuda/nccl_world.h"
 #include "kernels/tensor/tensor.h"
 
 namespace pipelab {
@@ -69,4 +69,4 @@ class NcclMessages {
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_KERNELS_COMM_NCCL_MESSAGES_H_
+#endif  // PIPELAB_KERNELS_CUDA_NCCL_MESSAGES_H_

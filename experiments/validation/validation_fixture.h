@@ -1,0 +1,13 @@
+// What the tests of this folder share.
+#ifndef PIPELAB_EXPERIMENTS_VALIDATION_VALIDATION_FIXTURE_H_
+#define PIPELAB_EXPERIMENTS_VALIDATION_VALIDATION_FIXTURE_H_
+
+#include "pipelines/cluster/catalog.h"
+
+namespace pipelab {
+
+inline ClusterSpec Dgx() { return LoadCluster("--cluster", "dgx-a100").value(); }
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_VALIDATION_VALIDATION_FIXTURE_H_
