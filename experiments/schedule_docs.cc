@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "experiments/commands/schedules_page.h"
-#include "experiments/flags.h"
+#include "experiments/flags/flags.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 

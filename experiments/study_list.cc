@@ -1,4 +1,4 @@
-#include "experiments/study_list.h"
+#include "experiments/study/study_list.h"
 
 namespace pipelab {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "experiments/all/all.h"
-#include "experiments/study_list.h"
+#include "experiments/study/study_list.h"
 #include "tools/base/did_you_mean.h"
 
 namespace pipelab {

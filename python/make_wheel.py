@@ -10,6 +10,7 @@ import base64
 import hashlib
 import importlib.util
 import os
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -50,16 +51,13 @@ def Stripped(path):
 
 def Libraries(binaries, info):
     """The libraries, where the binaries' DT_RPATH looks for them, and the terms they come under."""
-    files, needed = {}, {}
+    needed = {}
     for binary in binaries:
         needed.update(libraries.Needed(binary))
-    for name, path in sorted(needed.items()):
-        if libraries.SYSTEM.match(name):
-            continue
-        files[f"pipelab/lib/pipelab/{name}"] = Read(path)
-        terms = libraries.Terms(path)
-        if terms:
-            files[f"{info}/licenses/{terms[0]}"] = Read(terms[1])
+    brought = {n: path for n, path in sorted(needed.items()) if not libraries.SYSTEM.match(n)}
+    files = {f"pipelab/lib/pipelab/{name}": Read(path) for name, path in brought.items()}
+    for owner, path in libraries.Terms(brought.values()).items():
+        files[f"{info}/licenses/{owner}"] = Read(path)
     return files
 
 
@@ -100,7 +98,8 @@ def main(root, out):
             entry = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
             runs = ".so" in name or name.endswith(("/bin/pipelab", "/scripts/pipelab"))
-            entry.external_attr = (0o755 if runs else 0o644) << 16
+            # pip leaves a file runnable only where the wheel says that it is a regular one.
+            entry.external_attr = (stat.S_IFREG | (0o755 if runs else 0o644)) << 16
             wheel.writestr(entry, content)
     os.replace(path + ".part", path)
     print(path)

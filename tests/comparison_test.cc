@@ -1,6 +1,6 @@
 // Comparing schemes on networks with branches: stages side by side, and outputs of so many
 // consumers that stages add their gradients in another order than layers do.
-#include "experiments/comparison.h"
+#include "experiments/training/comparison.h"
 
 #include <string>
 #include <utility>

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "experiments/comparison.h"
+#include "experiments/training/comparison.h"
 #include "kernels/cpu/cpu_devices.h"
 #include "models/layers/serial_trainer.h"
 #include "models/layers/test_images.h"

@@ -31,20 +31,22 @@ for program in "${programs[@]}"; do ln -s "$program" "$box/programs/"; done
 [[ $checkout ]] || cat >"$box/work/tools/bazel" <<STAND_IN
 #!/bin/bash
 set -euo pipefail
-verb=\$1 target=\${2##*:}
-shift 2
-if [[ ! -x $box/programs/\$target ]]; then echo "doc_commands_test: no program for \$target" >&2; exit 1; fi
+verb=\$1
+shift
 if [[ \$verb == build ]]; then
   mkdir -p bazel-bin/experiments
-  ln -sf $box/programs/\$target bazel-bin/experiments/
-else
-  if [[ \${1:-} == -- ]]; then shift; fi
-  exec $box/programs/\$target "\$@"
+  for label in "\$@"; do ln -sf $box/programs/\${label##*:} bazel-bin/experiments/; done
+  exit
 fi
+target=\${1##*:}
+shift
+if [[ ! -x $box/programs/\$target ]]; then echo "doc_commands_test: no program for \$target" >&2; exit 1; fi
+if [[ \${1:-} == -- ]]; then shift; fi
+exec $box/programs/\$target "\$@"
 STAND_IN
 [[ $checkout ]] || chmod +x "$box/work/tools/bazel"
 cd -P "$box/work"
-unset BUILD_WORKING_DIRECTORY
+unset BUILD_WORKING_DIRECTORY BUILD_WORKSPACE_DIRECTORY
 
 failures=0 ran=0 compared=0 number=0
 kind='' name='' after_sh=''

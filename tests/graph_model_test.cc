@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
-#include "experiments/comparison.h"
+#include "experiments/training/comparison.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/zoo/mmt.h"

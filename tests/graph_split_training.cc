@@ -155,7 +155,7 @@ void ExpectSplitAsOneDevice(Transport* transport, const SplitTrainingCase& c) {
     for (size_t m = 0; m < here; ++m) {
       EXPECT_EQ(split.sent[step][m], Predicted(samples[first + m], c.members)) << "step " << step;
     }
-    // As LossTolerance (experiments/comparison.h).
+    // As LossTolerance (experiments/training/comparison.h).
     const double tolerance = static_cast<double>(step + 1) * static_cast<double>(terms) *
                              double{std::numeric_limits<float>::epsilon()} * one.losses[0];
     EXPECT_NEAR(losses[step], one.losses[step], tolerance) << "step " << step;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/comparison.h"
+#include "experiments/training/comparison.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/comparison.h"
+#include "experiments/training/comparison.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "models/layers/serial_trainer.h"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "experiments/comparison.h"
+#include "experiments/training/comparison.h"
 #include "gtest/gtest.h"
 #include "kernels/backend.h"
 #include "kernels/comm/transport.h"

@@ -12,7 +12,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "experiments/checkpoint.h"
+#include "experiments/training/checkpoint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/comm/follow_up.h"

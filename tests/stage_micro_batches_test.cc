@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/comparison.h"
+#include "experiments/training/comparison.h"
 #include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "experiments/comparison.h"
+#include "experiments/training/comparison.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/zoo/gpt.h"
@@ -65,6 +65,7 @@ TEST_F(TensorParallelTest, LlamaTrainsAsSerial) {
     config.experts.chosen = 2;
     config.experts.balance = 0.1;
     const ModelGraph graph = *BuildGpt(config);
+    Known serial;
     for (const Grid& grid : {Grid{1, 4, 1}, Grid{2, 2, 2}, Grid{4, 2, 1}, Grid{2, 4, 1}}) {
       samples_ = 2;
       for (const bool sequence : {false, true}) {
@@ -73,7 +74,7 @@ TEST_F(TensorParallelTest, LlamaTrainsAsSerial) {
         SCOPED_TRACE(
             absl::StrCat(Text(grid), ", experts ", experts, sequence ? ", rows by tokens" : ""));
         ExpectTrainsAsSerial(graph, Train(graph, options), options,
-                             SerialLosses(graph, SerialOf(options), kGridSteps));
+                             SerialOnce(graph, options, &serial));
       }
     }
   }
@@ -83,6 +84,7 @@ TEST_F(TensorParallelTest, LlamaTrainsAsSerial) {
 TEST_F(TensorParallelTest, LatentAttentionTrainsAsSerial) {
   for (const int64_t query_rank : {0, 12}) {
     const ModelGraph graph = *BuildGpt(DividedLatent(query_rank));
+    Known serial;
     for (const Grid& grid : {Grid{1, 4, 1}, Grid{2, 2, 2}}) {
       for (const bool sequence : {false, true}) {
         TrainingOptions options = OptionsOf("zb_h1", grid);
@@ -90,7 +92,7 @@ TEST_F(TensorParallelTest, LatentAttentionTrainsAsSerial) {
         SCOPED_TRACE(absl::StrCat(Text(grid), ", query rank ", query_rank,
                                   sequence ? ", rows by tokens" : ""));
         ExpectTrainsAsSerial(graph, Train(graph, options), options,
-                             SerialLosses(graph, SerialOf(options), kGridSteps));
+                             SerialOnce(graph, options, &serial));
       }
     }
   }
@@ -100,12 +102,13 @@ TEST_F(TensorParallelTest, LatentAttentionTrainsAsSerial) {
 TEST_F(TensorParallelTest, EverySchemeTrainsAsSerial) {
   for (const bool tied : {false, true}) {
     const ModelGraph graph = *BuildGpt(DividedGpt(tied));
+    Known known;
     for (const std::string scheme :
          {"gpipe", "1f1b", "interleaved", "breadth_first", "zb_h1", "zbv", "chimera"}) {
       for (const Grid& grid : {Grid{2, 2, 1}, Grid{2, 4, 1}, Grid{4, 2, 1}, Grid{2, 2, 2}}) {
         samples_ = 2;
         TrainingOptions options = OptionsOf(scheme, grid);
-        const std::vector<double> serial = SerialLosses(graph, SerialOf(options), kGridSteps);
+        const std::vector<double>& serial = SerialOnce(graph, options, &known);
         for (Sharding sharding : {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients,
                                   Sharding::kFully}) {
           if (sharding != Sharding::kReplicated && grid.data == 1) continue;
@@ -172,13 +175,14 @@ TEST_F(TensorParallelTest, MembersShareMessages) {
 TEST_F(TensorParallelTest, SequenceParallelGroupsTrainAsSerial) {
   for (const bool tied : {false, true}) {
     const ModelGraph graph = *BuildGpt(DividedGpt(tied));
+    Known known;
     for (const Grid& grid : {Grid{1, 2, 1}, Grid{1, 8, 1}, Grid{2, 2, 1}, Grid{4, 2, 1},
                              Grid{2, 2, 2}, Grid{1, 4, 2}}) {
       for (const std::string scheme : {"1f1b", "breadth_first", "zb_h1"}) {
         TrainingOptions options = OptionsOf(scheme, grid);
         options.sequence_parallel = true;
         if (tied) options.optimizer.clip_norm = 0.2;
-        const std::vector<double> serial = SerialLosses(graph, SerialOf(options), kGridSteps);
+        const std::vector<double>& serial = SerialOnce(graph, options, &known);
         for (Sharding sharding : {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kFully}) {
           if (sharding != Sharding::kReplicated && grid.data == 1) continue;
           options.lowering.sharding = sharding;
@@ -198,6 +202,9 @@ TEST_F(TensorParallelTest, SlicesOfSplitRowsTrainAsSerial) {
        {*BuildGpt(DividedGpt(/*tied=*/true)), *BuildGpt(DividedLlama(/*feed_forward=*/40))}) {
     for (const std::vector<int64_t>& slices :
          std::vector<std::vector<int64_t>>{{4, 4}, {2, 4, 2}}) {
+      SerialOptions by_slice = SerialOf(OptionsOf("terapipe", {}));
+      by_slice.slices = slices;
+      const std::vector<double> serial = SerialLosses(graph, by_slice, kGridSteps);
       GridResult one;
       for (const Grid& grid : {Grid{1, 2, 1}, Grid{2, 2, 1}, Grid{4, 2, 1}}) {
         for (const std::string scheme : {"terapipe", "seq1f1b", "zb_seq1f1b"}) {
@@ -207,10 +214,8 @@ TEST_F(TensorParallelTest, SlicesOfSplitRowsTrainAsSerial) {
           options.sequence_parallel = true;
           options.slices = slices;
           options.sizes.slices = static_cast<int>(slices.size());
-          SerialOptions serial = SerialOf(options);
-          serial.slices = slices;
           const GridResult run = Train(graph, options);
-          ExpectTrainsAsSerial(graph, run, options, SerialLosses(graph, serial, kGridSteps));
+          ExpectTrainsAsSerial(graph, run, options, serial);
           if (one.losses.empty()) one = run;
           EXPECT_EQ(run.losses, one.losses);
         }

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "experiments/comparison.h"
+#include "experiments/training/comparison.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/layers/serial_trainer.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/comparison.h"
+#include "experiments/training/comparison.h"
 #include "gtest/gtest.h"
 #include "models/layers/serial_trainer.h"
 #include "models/layers/test_layers.h"

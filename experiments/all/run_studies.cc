@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "experiments/waiting.h"
+#include "experiments/flags/waiting.h"
 #include "tools/base/file.h"
 #include "tools/base/process.h"
 #include "tools/base/status_macros.h"

@@ -1,8 +1,9 @@
-// The commands of //experiments:pipelab, with their names, options and functions.
+// The commands of //experiments:pipelab, with their names, options and functions; command_line/command_list.h has
+// all of them.
 //
-//   for (const Command& c : Commands()) if (c.name == words[0]) return c.run(words);
+//   for (const Command& c : SimulatedCommands()) if (c.name == words[0]) return c.run(words);
 //
-// A command reads the flags that it names (experiments/flags.h has set them) and prints to stdout.
+// A command reads the flags that it names (experiments/flags/flags.h has set them) and prints to stdout.
 // `words` are the other words of the command line; words[0] is the command. Errors are one line:
 // InvalidArgument for what the user asked (exit code 2), other codes for what files and devices did
 // (exit code 1).
@@ -14,7 +15,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 
 namespace pipelab {
 
@@ -25,11 +25,11 @@ struct Command {
   absl::string_view summary;               // one line
   absl::string_view example;               // what follows "pipelab "
   std::vector<absl::string_view> options;  // flags that it reads
-  absl::Status (*run)(const Words& words);
+  // None: a program beside this one has it (command_line/beside.h).
+  absl::Status (*run)(const Words& words) = nullptr;
 };
 
-absl::Span<const Command> Commands();
-// Those of them that run no kernel (simulated_commands.cc).
+// Those that plan, simulate and draw (simulated_commands.cc).
 std::vector<Command> SimulatedCommands();
 
 // InvalidArgument naming a word behind the command; `hint` begins with ": ".
@@ -44,21 +44,14 @@ absl::Status ScheduleCommand(const Words& words);
 absl::Status SimulateCommand(const Words& words);
 absl::Status CheckCommand(const Words& words);
 absl::Status ShowCommand(const Words& words);
-absl::Status RunCommand(const Words& words);
 absl::Status PredictCommand(const Words& words);
-absl::Status LogitsCommand(const Words& words);
-absl::Status GenerateCommand(const Words& words);
 absl::Status ListCommand(const Words& words);
-absl::Status HelpCommand(const Words& words);  // help.cc
-absl::Status CompletionCommand(const Words& words);
 absl::Status SearchCommand(const Words& words);
 absl::Status EvaluateCommand(const Words& words);
 absl::Status CompareCommand(const Words& words);
 absl::Status PlanCommand(const Words& words);
 absl::Status CheckPlanCommand(const Words& words);
-absl::Status SwarmCommand(const Words& words);
 absl::Status SynthesizeCommand(const Words& words);
-absl::Status ServeCommand(const Words& words);
 
 }  // namespace pipelab
 

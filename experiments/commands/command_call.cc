@@ -6,9 +6,9 @@
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/str_cat.h"
-#include "experiments/commands/output.h"
-#include "experiments/flag_scope.h"
-#include "experiments/flags.h"
+#include "experiments/flags/flag_scope.h"
+#include "experiments/flags/flags.h"
+#include "experiments/flags/output.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

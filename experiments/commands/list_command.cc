@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "experiments/commands/command.h"
-#include "experiments/commands/output.h"
+#include "experiments/flags/output.h"
 #include "models/zoo/published.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/schedules/catalog.h"

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "experiments/commands/command.h"
-#include "experiments/commands/simulated_run.h"
+#include "experiments/simulate/simulated_run.h"
 #include "pipelines/ir/text.h"
 
 namespace pipelab {

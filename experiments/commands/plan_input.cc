@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "experiments/commands/run_flags.h"
-#include "experiments/commands/user_file.h"
+#include "experiments/simulate/user_file.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/planners/model_problem.h"
 #include "pipelines/planners/plan_json.h"

@@ -19,8 +19,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "experiments/commands/simulated_run.h"
 #include "experiments/commands/step_input.h"
+#include "experiments/simulate/simulated_run.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/planners/plan_pipeline.h"
 

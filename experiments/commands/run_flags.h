@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "experiments/commands/schedule_input.h"
-#include "experiments/commands/simulated_run.h"
 #include "experiments/commands/step_input.h"
+#include "experiments/simulate/simulated_run.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/ir/schedule.h"
 

@@ -9,12 +9,12 @@
 #include "absl/strings/str_format.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/named_run.h"
-#include "experiments/commands/output.h"
-#include "experiments/commands/simulated_run.h"
+#include "experiments/flags/output.h"
 #include "experiments/report/chrome_trace.h"
 #include "experiments/report/memory_svg.h"
 #include "experiments/report/timeline_svg.h"
 #include "experiments/report/timeline_text.h"
+#include "experiments/simulate/simulated_run.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(int, columns, 100, "width of the terminal timeline in characters");

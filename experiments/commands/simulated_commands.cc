@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/option_groups.h"
-#include "experiments/flags.h"
+#include "experiments/flags/flags.h"
 
 namespace pipelab {
 namespace {

@@ -1,7 +1,7 @@
 #include <string>
 
 #include "absl/flags/flag.h"
-#include "experiments/commands/simulated_run.h"
+#include "experiments/simulate/simulated_run.h"
 
 ABSL_FLAG(std::string, forward, "1", "time of a forward, in any unit; or one per stage: 1,2,1");
 ABSL_FLAG(std::string, backward_input, "1",

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "experiments/compare/byte_equal.h"
 #include "experiments/compare/compare_folders.h"
-#include "experiments/flags.h"
+#include "experiments/flags/flags.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 

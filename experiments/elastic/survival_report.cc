@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "experiments/comparison.h"
 #include "experiments/report/claim.h"
+#include "experiments/training/comparison.h"
 
 namespace pipelab {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "experiments/commands/simulated_run.h"
 #include "experiments/formulas/published_formulas.h"
+#include "experiments/simulate/simulated_run.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/zero_bubble.h"
 #include "tools/base/status_macros.h"

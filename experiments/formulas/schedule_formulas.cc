@@ -3,8 +3,8 @@
 // Formulas that papers print for bubbles, activations, weights, orders, parameters and flops,
 // beside simulated schedules and model graphs.
 #include "experiments/formulas/published_formulas.h"
-#include "experiments/study_list.h"
-#include "experiments/study_main.h"
+#include "experiments/study/study_list.h"
+#include "experiments/study/study_main.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

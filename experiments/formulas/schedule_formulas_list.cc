@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "experiments/commands/simulated_run.h"
 #include "experiments/formulas/published_formulas.h"
+#include "experiments/simulate/simulated_run.h"
 #include "pipelines/ir/versions.h"
 #include "pipelines/schedules/catalog.h"
 #include "tools/base/status_macros.h"

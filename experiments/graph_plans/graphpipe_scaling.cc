@@ -18,9 +18,9 @@
 #include "experiments/graph_plans/comparison.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
-#include "experiments/study_flags.h"
-#include "experiments/study_list.h"
-#include "experiments/study_main.h"
+#include "experiments/study/study_flags.h"
+#include "experiments/study/study_list.h"
+#include "experiments/study/study_main.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
 

@@ -12,9 +12,9 @@
 #include "experiments/inference/int4_law.h"
 #include "experiments/inference/int4_times.h"
 #include "experiments/report/report.h"
-#include "experiments/study_flags.h"
-#include "experiments/study_list.h"
-#include "experiments/study_main.h"
+#include "experiments/study/study_flags.h"
+#include "experiments/study/study_list.h"
+#include "experiments/study/study_main.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

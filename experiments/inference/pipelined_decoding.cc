@@ -9,13 +9,13 @@
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
+#include "experiments/flags/option_checks.h"
 #include "experiments/inference/decode_times.h"
 #include "experiments/inference/serving_study.h"
-#include "experiments/option_checks.h"
 #include "experiments/report/report.h"
-#include "experiments/study_flags.h"
-#include "experiments/study_list.h"
-#include "experiments/study_main.h"
+#include "experiments/study/study_flags.h"
+#include "experiments/study/study_list.h"
+#include "experiments/study/study_main.h"
 #include "pipelines/serving/request_file.h"
 #include "tools/base/status_macros.h"
 

@@ -73,13 +73,13 @@ double RealPipeline::ticks() const {
   return UpperMedian(latency_ms) / (UpperMedian(two_ms) / kMicroBatches);
 }
 
-absl::StatusOr<std::vector<RealPipeline>> RunRealPipelines(int runs) {
+absl::StatusOr<std::vector<RealPipeline>> RunRealPipelines(int runs, int64_t hidden) {
   PIPELAB_ASSIGN_OR_RETURN(
       TextData text,
       MakeTextData(SyntheticCorpus(/*bytes=*/1 << 18, /*seed=*/1), kRowTokens, /*seed=*/1));
   GptConfig gpt;
   gpt.layers = 8;
-  gpt.hidden = 128;
+  gpt.hidden = hidden;
   gpt.heads = 4;
   gpt.tokens = kRowTokens;
   gpt.vocabulary = text.train->vocabulary();

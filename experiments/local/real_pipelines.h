@@ -9,6 +9,7 @@
 #ifndef PIPELAB_EXPERIMENTS_LOCAL_REAL_PIPELINES_H_
 #define PIPELAB_EXPERIMENTS_LOCAL_REAL_PIPELINES_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct RealPipeline {
   double ticks() const;    // latency over the time that two devices take for a micro-batch
 };
 
-absl::StatusOr<std::vector<RealPipeline>> RunRealPipelines(int runs);
+// `hidden`: the GPT's width, smaller where only bits count.
+absl::StatusOr<std::vector<RealPipeline>> RunRealPipelines(int runs, int64_t hidden = 128);
 Table RealPipelineTable(const std::vector<RealPipeline>& real);
 std::vector<Claim> RealPipelineClaims(const std::vector<RealPipeline>& real);
 

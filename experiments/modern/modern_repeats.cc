@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "experiments/validation/error_summary.h"
+#include "experiments/predict/error_summary.h"
 
 namespace pipelab {
 namespace {

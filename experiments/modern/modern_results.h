@@ -14,7 +14,7 @@
 #include "absl/types/optional.h"
 #include "experiments/modern/modern_prediction.h"
 #include "experiments/modern/modern_rows.h"
-#include "experiments/validation/error_summary.h"
+#include "experiments/predict/error_summary.h"
 #include "tools/base/units.h"
 
 namespace pipelab {

@@ -13,7 +13,7 @@
 #include "experiments/modern/modern_calibration.h"
 #include "experiments/modern/modern_repeats.h"
 #include "experiments/modern/modern_switches.h"
-#include "experiments/validation/error_summary.h"
+#include "experiments/predict/error_summary.h"
 #include "tools/base/units.h"
 
 namespace pipelab {

@@ -70,7 +70,7 @@ TEST_F(PageTest, LooksAsItShould) {
     ASSERT_THAT(browser_->Emulate("screen", scheme), IsOk());
     PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string png, browser_->Png());
     keep(absl::StrCat(scheme, ".png"), png);
-    PIPELAB_ASSERT_OK_AND_ASSIGN(const Picture picture, DecodePng(png, scheme, 1 << 26));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const PngImage picture, DecodePng(png, scheme, 1 << 26));
     EXPECT_EQ(picture.width, 1200);
     EXPECT_GT(picture.height, 1500);
     double light = 0;  // 0: all black, 1: all white

@@ -42,11 +42,15 @@ TEST(ReferenceTest, QuickStudiesHaveTheCommittedColumns) {
     ASSERT_TRUE(outcome.result.has_value());
     PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string reference,
                                  ReadFile(JoinPath("experiments/results", study.name + ".csv")));
-    EXPECT_EQ(CompareLines(reference, outcome.result->deterministic), "equal");
-    // And twice the same.
-    const StudyOutcome again = RunStudy(study, options);
-    ASSERT_TRUE(again.result.has_value());
-    EXPECT_EQ(again.result->deterministic, outcome.result->deterministic);
+    // So they are those of another run, too: where they are not, a third one says whether runs
+    // differ from one another.
+    const std::string difference = CompareLines(reference, outcome.result->deterministic);
+    EXPECT_EQ(difference, "equal");
+    if (difference != "equal") {
+      const StudyOutcome again = RunStudy(study, options);
+      ASSERT_TRUE(again.result.has_value());
+      EXPECT_EQ(again.result->deterministic, outcome.result->deterministic);
+    }
     const std::vector<ClaimRecord> committed = Select(CommittedClaims(), study.name);
     EXPECT_THAT(ClaimDifferences(committed,
                                  ToCommit(committed, RecordsOf(study.name, outcome.result->claims),

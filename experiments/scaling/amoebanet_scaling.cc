@@ -1,6 +1,6 @@
 // GPipe's tables for AmoebaNet-D, from first principles.
 #include "experiments/scaling/scaling_study.h"
-#include "experiments/study_list.h"
+#include "experiments/study/study_list.h"
 
 namespace pipelab {
 

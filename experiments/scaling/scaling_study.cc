@@ -20,8 +20,8 @@
 #include "experiments/scaling/specification_table.h"
 #include "experiments/scaling/speed_up.h"
 #include "experiments/scaling/throughput_grid.h"
-#include "experiments/study_flags.h"
-#include "experiments/study_main.h"
+#include "experiments/study/study_flags.h"
+#include "experiments/study/study_main.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
 

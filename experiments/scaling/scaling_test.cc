@@ -146,14 +146,13 @@ ClusterSpec TwiceAsFast(ClusterSpec cluster) {
 // No time comes from anywhere but the specification: where that is twice as fast, so is all.
 TEST(Throughput, ComesFromTheSpecificationAlone) {
   const GpipePaper paper = PublishedGpipe().value();
-  for (const PublishedThroughput& published : paper.throughput) {
+  ASSERT_EQ(AllGrids().size(), paper.throughput.size());
+  for (const ThroughputGrid& once : AllGrids()) {
+    const PublishedThroughput& published = once.published;
     SCOPED_TRACE(published.family + ", " + published.table);
-    const GpipeFamily* family = FindGpipeFamily(published.family).value();
-    const ClusterSpec cluster = Cluster(published.cluster);
-    PIPELAB_ASSERT_OK_AND_ASSIGN(const ThroughputGrid once,
-                                 MakeThroughputGrid(*family, published, cluster));
-    PIPELAB_ASSERT_OK_AND_ASSIGN(const ThroughputGrid twice,
-                                 MakeThroughputGrid(*family, published, TwiceAsFast(cluster)));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(
+        const ThroughputGrid twice,
+        MakeThroughputGrid(*once.family, published, TwiceAsFast(Cluster(published.cluster))));
     for (size_t i = 0; i < once.cells.size(); ++i) {
       EXPECT_NEAR(twice.cells[i].own_point.point.samples_per_second() /
                       once.cells[i].own_point.point.samples_per_second(),

@@ -9,11 +9,11 @@
 #include "absl/strings/string_view.h"
 #include "experiments/commands/command_call.h"
 #include "experiments/commands/named_run.h"
-#include "experiments/commands/simulated_run.h"
 #include "experiments/commands/step_input.h"
 #include "experiments/report/memory_svg.h"
 #include "experiments/report/timeline_page.h"
 #include "experiments/serve/http_head.h"
+#include "experiments/simulate/simulated_run.h"
 #include "nlohmann/json.hpp"
 #include "tools/base/status_macros.h"
 

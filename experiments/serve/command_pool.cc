@@ -13,7 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "experiments/flags.h"
+#include "experiments/flags/flags.h"
 #include "experiments/serve/command_process.h"
 #include "experiments/serve/http_head.h"
 #include "tools/base/file.h"

@@ -21,7 +21,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "experiments/commands/output.h"
+#include "experiments/flags/output.h"
 #include "experiments/serve/command_answer.h"
 #include "experiments/serve/command_request.h"
 

@@ -1,8 +1,8 @@
 #include "experiments/serve/command_request.h"
 
 #include "absl/flags/flag.h"
-#include "experiments/flag_scope.h"
-#include "experiments/flags.h"
+#include "experiments/flags/flag_scope.h"
+#include "experiments/flags/flags.h"
 #include "experiments/serve/http_head.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

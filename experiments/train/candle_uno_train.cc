@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "experiments/study_list.h"
+#include "experiments/study/study_list.h"
 #include "experiments/train/predict.h"
 #include "experiments/train/run_study.h"
 #include "models/data/cox2.h"

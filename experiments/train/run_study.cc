@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "experiments/checkpoint.h"
-#include "experiments/comparison.h"
 #include "experiments/report/report.h"
-#include "experiments/study_main.h"
+#include "experiments/study/study_main.h"
 #include "experiments/train/study_report.h"
 #include "experiments/train/train_flags.h"
 #include "experiments/train/train_part.h"
+#include "experiments/training/checkpoint.h"
+#include "experiments/training/comparison.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 

@@ -21,12 +21,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "experiments/predict/measured_rows.h"
+#include "experiments/predict/predict_rows.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
 #include "experiments/validation/fit_cluster.h"
 #include "experiments/validation/lookup_table.h"
-#include "experiments/validation/measured_rows.h"
-#include "experiments/validation/predict_rows.h"
 #include "pipelines/cluster/cluster.h"
 
 namespace pipelab {

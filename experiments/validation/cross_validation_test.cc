@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "experiments/validation/validation_fixture.h"
+#include "experiments/predict/predict_fixture.h"
 #include "gtest/gtest.h"
 #include "tools/base/status_matchers.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "experiments/validation/predict_rows.h"
+#include "experiments/predict/predict_rows.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_macros.h"
 

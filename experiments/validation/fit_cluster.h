@@ -24,7 +24,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "experiments/validation/measured_rows.h"
+#include "experiments/predict/measured_rows.h"
 #include "pipelines/cluster/cluster.h"
 
 namespace pipelab {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "experiments/validation/predict_rows.h"
-#include "experiments/validation/validation_fixture.h"
+#include "experiments/predict/predict_fixture.h"
+#include "experiments/predict/predict_rows.h"
 #include "gtest/gtest.h"
 #include "pipelines/cluster/cluster_json.h"
 #include "tools/base/status_matchers.h"

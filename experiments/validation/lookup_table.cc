@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "experiments/validation/gpt_run.h"
+#include "experiments/predict/gpt_run.h"
 #include "glog/logging.h"
 
 namespace pipelab {

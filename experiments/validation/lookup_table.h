@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "experiments/validation/measured_rows.h"
+#include "experiments/predict/measured_rows.h"
 
 namespace pipelab {
 

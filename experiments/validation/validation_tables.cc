@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "experiments/validation/gpt_run.h"
+#include "experiments/predict/gpt_run.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

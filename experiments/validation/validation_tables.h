@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "experiments/predict/predict_rows.h"
 #include "experiments/published/megatron.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
-#include "experiments/validation/predict_rows.h"
 #include "pipelines/cluster/cluster.h"
 
 namespace pipelab {

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "experiments/predict/measured_rows.h"
+#include "experiments/predict/predict_fixture.h"
+#include "experiments/predict/predict_rows.h"
 #include "experiments/published/megatron.h"
 #include "experiments/validation/cross_validation.h"
 #include "experiments/validation/fit_cluster.h"
-#include "experiments/validation/measured_rows.h"
-#include "experiments/validation/predict_rows.h"
-#include "experiments/validation/validation_fixture.h"
 #include "experiments/validation/validation_tables.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -48,7 +48,7 @@ TEST(Validation, WholeValuesLeftOut) {
                                ReadFile(folder + "/a100_gpt_iteration_times.csv"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const MeasuredRows rows, ParseMeasuredRows(text, "measured"));
   FitOptions options;
-  options.steps = 60;
+  options.steps = 15;
   options.every = 16;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<Split> splits,
                                CrossValidate(Dgx(), rows, options));

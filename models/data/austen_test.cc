@@ -1,6 +1,6 @@
 // The real novels, where they are in the cache:
 //   bazel run //models/data:fetch && bazel test --test_env=PIPELAB_DATA=$HOME/.cache/pipelab/data
-//   //models/data:austen_test
+//   //models/data:data_test
 #include "models/data/austen.h"
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 // Descriptors: split, standardisation, neighbours, batches; the table of cox2, made and real.
 // The real one, where it is in the cache:
 //   bazel run //models/data:fetch && bazel test --test_env=PIPELAB_DATA=$HOME/.cache/pipelab/data
-//   //models/data:descriptors_test
+//   //models/data:data_test
 #include "models/data/descriptors.h"
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // Emoji: pictures and names of made packages and the real ones, the split, batches.
 // The real ones, where they are in the cache:
 //   bazel run //models/data:fetch && bazel test --test_env=PIPELAB_DATA=$HOME/.cache/pipelab/data
-//   //models/data:emoji_test
+//   //models/data:data_test
 #include "models/data/emoji.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Image batches: scale, layouts, shifts and flips; Fashion-MNIST's files, made and real.
 // The real images, where they are in the cache:
 //   bazel run //models/data:fetch && bazel test --test_env=PIPELAB_DATA=$HOME/.cache/pipelab/data
-//   //models/data:images_test
+//   //models/data:data_test
 #include "models/data/images.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Manuals: a made package, the pool and its files. The real ones, where they are in the cache:
 //   bazel run //models/data:fetch && bazel test --test_env=PIPELAB_DATA=$HOME/.cache/pipelab/data
-//   //models/data:manuals_test
+//   //models/data:data_test
 #include "models/data/manuals.h"
 
 #include <set>

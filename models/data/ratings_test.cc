@@ -1,7 +1,7 @@
 // Ratings: split, bias model, features without leaks, batches; the MovieLens table, made and real.
 // The real one, where it is in the cache:
 //   bazel run //models/data:fetch && bazel test --test_env=PIPELAB_DATA=$HOME/.cache/pipelab/data
-//   //models/data:ratings_test
+//   //models/data:data_test
 #include "models/data/ratings.h"
 
 #include <algorithm>

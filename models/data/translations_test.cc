@@ -1,7 +1,7 @@
 // Translations: catalogues of a made package and the real one, the split, batches, baselines.
 // The real ones, where they are in the cache:
 //   bazel run //models/data:fetch && bazel test --test_env=PIPELAB_DATA=$HOME/.cache/pipelab/data
-//   //models/data:translations_test
+//   //models/data:data_test
 #include "models/data/translations.h"
 
 #include <unistd.h>

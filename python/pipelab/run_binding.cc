@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "experiments/commands/command_call.h"
 #include "experiments/commands/named_run.h"
-#include "experiments/commands/simulated_run.h"
+#include "experiments/simulate/simulated_run.h"
 #include "experiments/commands/step_input.h"
 #include "experiments/report/chrome_trace.h"
 #include "experiments/report/memory_svg.h"

@@ -2,7 +2,7 @@
 """PyTorch trains a GPT under three of our schedules, one of them synthesized, each device a process, and the
 losses are those of serial PyTorch and those of the table that our runtime is held to.
 
-to_torch_test.py NETWORKS LOSSES_CSV TOOLS: NETWORKS by //tests/pytorch:export_networks; //tests/pytorch:losses_test
+to_torch_test.py NETWORKS LOSSES_CSV TOOLS: NETWORKS by //tests/pytorch:export_networks; tests/pytorch/losses_test.cc
 compares our own training with LOSSES_CSV.
 """
 import os

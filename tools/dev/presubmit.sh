@@ -88,6 +88,7 @@ clang_reads() {
 if [[ $whole ]]; then
   look layering python3 tools/dev/layering.py < <(files '*.cc')
   look "one name for one thing" python3 tools/dev/one_name.py < <(files '*.h')
+  look budget python3 tools/dev/budget.py < <(files tools/dev/budget.txt)
   if [[ -z $since ]]; then look "clang, with layering_check" clang clang_reads < <(files '*.cc'); fi
 fi
 
@@ -99,7 +100,7 @@ look buildifier buildifier xargs -0 buildifier "${layout_bazel[@]}" -lint=warn \
   -warnings=-native-cc-info,-native-sh-binary,-native-sh-test,-function-docstring-args,-provider-params,-unnamed-macro \
   < <(files '*.bazel' '*.bzl' WORKSPACE)
 look shellcheck shellcheck xargs -0 shellcheck --severity=warning --external-sources \
-  < <(files '*.sh' .ci/run tools/bazel)
+  < <(files '*.sh' .ci/run .ci/long tools/bazel)
 look prose python3 xargs -0 tools/dev/prose.py < <(files '*.md')
 mapfile -t sources < <(tidy_files)
 if ((${#sources[@]})) && command -v clang-tidy >/dev/null; then

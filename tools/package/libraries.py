@@ -33,19 +33,28 @@ def Named(binary):
     return set(re.findall(r"NEEDED +(\S+)", Output("objdump", "-p", binary)))
 
 
-def Owner(library):
-    """The Debian package that has the library of this path; raises Missing."""
-    path = os.path.realpath(library)
-    # A merged /usr: dpkg may know the library by the path without it.
-    found = subprocess.run(["dpkg-query", "-S", path, path.replace("/usr/lib/", "/lib/", 1)],
-                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
-    if not found:
-        raise Missing(f"{library}: no Debian package has it, so its version and terms are unknown")
-    return found.split(":")[0]
+def Owners(libraries):
+    """Path -> the Debian package that has it, for these paths; raises Missing."""
+    # A merged /usr: dpkg may know a library by the path without it.
+    paths = {path: os.path.realpath(path).replace("/usr/lib/", "/lib/", 1) for path in libraries}
+    names = sorted(set(paths.values()))
+    known = {}
+    if names:  # one call for all: each reads dpkg's list of every file
+        found = subprocess.run(["dpkg-query", "-S"] + names + ["/usr" + name for name in names],
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+        for line in found.splitlines():
+            if re.match(r"(local )?diversion ", line):
+                continue
+            owners, path = line.rsplit(": ", 1)
+            known[path.replace("/usr/lib/", "/lib/", 1)] = owners.split(":")[0]
+    for path, name in paths.items():
+        if name not in known:
+            raise Missing(
+                f"{path}: no Debian package has it, so its version and terms are unknown")
+    return {path: known[name] for path, name in paths.items()}
 
 
-def Terms(library):
-    """(Debian package, path of the terms that it comes under), or None where none are installed."""
-    owner = Owner(library)
-    path = f"/usr/share/doc/{owner}/copyright"
-    return (owner, path) if os.path.exists(path) else None
+def Terms(libraries):
+    """Debian package -> path of the terms that it comes under, where these are installed."""
+    terms = {owner: f"/usr/share/doc/{owner}/copyright" for owner in Owners(libraries).values()}
+    return {owner: path for owner, path in sorted(terms.items()) if os.path.exists(path)}

@@ -47,7 +47,7 @@ class Package:
     def __init__(self, root, prefix):
         self.root, self.prefix = root, prefix
         self.program = os.path.join(root, "experiments/pipelab")
-        self.version = Output(self.program, "--version").split()[1].rstrip(":")
+        self.version = re.match("pipelab ([^ :\n]+)", Output(self.program, "--version")).group(1)
         self.number = re.match(r"\d+\.\d+", self.version).group()
         library = os.path.join(root, "tools/package/libpipelab.so")
         # Until 1.0 each minor version may change the surface, so it has a library name of its own.
@@ -134,7 +134,7 @@ class Package:
 def DebianPackages(paths):
     """The packages that have these libraries, each with the version that is installed or a later one."""
     depends = []
-    for owner in sorted({libraries.Owner(path) for path in paths}):
+    for owner in sorted(set(libraries.Owners(paths).values())):
         version = Output("dpkg-query", "-W", "-f", "${Version}\n", owner).split()[0]
         upstream = re.sub(r"-[^-]*$", "", version)
         depends.append(f"{owner} (>= {upstream})")
@@ -196,13 +196,13 @@ def MakeTarball(root, out):
         name = f"pipelab-{package.version}-linux-{machine}"
         package.prefix = os.path.join(folder, name)
         package.AddAll()
-        for library, path in package.Libraries(all_of_them=True).items():
-            if libraries.SYSTEM.match(library) or library.startswith("libpipelab"):
-                continue
+        brought = {
+            library: path for library, path in package.Libraries(all_of_them=True).items()
+            if not libraries.SYSTEM.match(library) and not library.startswith("libpipelab")}
+        for library, path in brought.items():
             package.Add(path, "lib/pipelab/" + library)
-            terms = libraries.Terms(path)
-            if terms:
-                package.Add(terms[1], f"share/doc/pipelab/licenses/{terms[0]}")
+        for owner, path in libraries.Terms(brought.values()).items():
+            package.Add(path, "share/doc/pipelab/licenses/" + owner)
         path = os.path.join(out, name + ".tar.gz")
         with tarfile.open(path + ".part", "w:gz", compresslevel=1 if QUICK else 9) as tar:
             tar.add(package.prefix, name, filter=OfRoot)

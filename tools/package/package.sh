@@ -8,4 +8,6 @@ for folder in "$PWD" "${BASH_SOURCE[0]}.runfiles/pipelab" "$(dirname "${BASH_SOU
   if [[ -z $root && -f $folder/tools/package/package.py ]]; then root=$(cd "$folder" && pwd); fi
 done
 cd "${BUILD_WORKING_DIRECTORY:-.}"
+# `pipelab` prints its manual page here, and in a checkout it would have Bazel build the programs beside it first.
+unset BUILD_WORKSPACE_DIRECTORY
 exec /usr/bin/python3 "$root/tools/package/package.py" "$root" "$kind" "$@"

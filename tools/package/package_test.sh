@@ -16,7 +16,7 @@ fail() {
   echo "package_test: $*" >&2
   exit 1
 }
-version() { "$1" --version | cut -d ' ' -f 2; }
+version() { "$1" --version | sed 's/^pipelab \([^ :]*\).*/\1/'; }
 # The page's program, its makefile of CMake, and what it prints.
 block() { awk -v name="$1" '$0 == "```" { on = 0 } on { print } $0 ~ "^```[a-z]+ " name "$" { on = 1 }' docs/packages.md; }
 mkdir "$box/mine"
@@ -51,13 +51,13 @@ package install "--prefix=$box/installed"
 package install "--prefix=$box/installed" # again, over it
 try "$box/installed" "$box/installed/lib"
 if grep -rlF -e "$root" -e "$box" "$box/installed"; then fail "these name the build's folders"; fi
-# Each header alone.
+# Headers that a program begins with, each alone, and all of them together.
 (cd "$box/installed/include/pipelab" && find . -name '*.h' | sed 's/.*/#include "&"/' >"$box/all.cc")
 while read -r line; do
   echo "$line" >"$box/one.cc"
   # shellcheck disable=SC2046
   g++ -fsyntax-only $(pkg-config --cflags pipelab) "$box/one.cc" || fail "$line does not compile alone"
-done < <(grep -e step.h -e search.h -e simulate.h -e schedule.h -e catalog.h "$box/all.cc")
+done < <(grep -E '/(ir/schedule|schedules/catalog|search/search|sim/simulate|step/step)\.h"' "$box/all.cc")
 # shellcheck disable=SC2046
 g++ -fsyntax-only $(pkg-config --cflags pipelab) "$box/all.cc" || fail "the headers do not compile together"
 if command -v cmake >/dev/null; then
@@ -74,14 +74,14 @@ else
 fi
 
 # A release: each line is a file, and the checksums are those of the files.
-package release --out=dist >"$box/made"
-{ read -r deb && read -r tarball && read -r wheel && read -r sums; } <"$box/made" || fail "release printed: $(cat "$box/made")"
+package release --out=dist >"$box/release.txt"
+{ read -r deb && read -r tarball && read -r wheel && read -r sums; } <"$box/release.txt" || fail "release printed: $(cat "$box/release.txt")"
 (cd "$box/dist" && sha256sum --check --strict --quiet "$sums") || fail "the checksums"
 [[ $(awk '{ print $2 }' "$sums") == "$(basename -a "$deb" "$tarball" "$wheel")" ]] || fail "SHA256SUMS: $(cat "$sums")"
 [[ $(find "$box/dist" -type f | wc -l) == 4 ]] || fail "a release has $(ls "$box/dist")"
 number=$(version experiments/pipelab)
 [[ $deb == */pipelab_${number/-/"~"}_*.deb && $tarball == */pipelab-$number-linux-* && $wheel == */pipelab-${number/-/.}*-cp3*.whl ]] ||
-  fail "names without the version $number: $(cat "$box/made")"
+  fail "names without the version $number: $(cat "$box/release.txt")"
 
 # The .deb: what it says, and what is in it, unpacked and not installed.
 [[ $(dpkg-deb --field "$deb" Depends) == *libabsl*libc6*python3* ]] || fail "Depends: $(dpkg-deb --field "$deb" Depends)"

@@ -1,0 +1,79 @@
+#include "experiments/command_line/pipelab_main.h"
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "experiments/command_line/beside.h"
+#include "experiments/command_line/help.h"
+#include "experiments/flags/flags.h"
+#include "tools/base/launch_place.h"
+#include "tools/base/version.h"
+
+namespace pipelab {
+namespace {
+
+// What `--version`, `--help` and `COMMAND --help` print, whatever else there is; none without them.
+absl::optional<std::string> TextAskedFor(const std::vector<char*>& words) {
+  for (size_t i = 1; i < words.size(); ++i) {
+    const absl::string_view word = words[i];
+    if (word == "--version") {
+      return absl::StrCat("pipelab ", kVersion, ": no version has been released\n");
+    }
+    if (word != "--help" && word != "-h") continue;
+    const absl::StatusOr<const Command*> command = FindCommand(words[1]);
+    return command.ok() ? HelpOf(**command) : Overview();
+  }
+  return absl::nullopt;
+}
+
+absl::Status RunWords(const Words& words, absl::Span<const LinkedCommand> training) {
+  if (words.empty()) {
+    return absl::InvalidArgumentError("a command is missing; --help lists them with examples");
+  }
+  const absl::StatusOr<const Command*> command = FindCommand(words[0]);
+  if (!command.ok()) return command.status();
+  const absl::Status options = CheckOptions(**command);
+  if (!options.ok()) return options;
+  if ((*command)->run != nullptr) return (*command)->run(words);
+  for (const LinkedCommand& linked : training) {
+    if (linked.name == words[0]) return linked.run(words);
+  }
+  return absl::InternalError(absl::StrCat("'", words[0], "': this program does not have it"));
+}
+
+}  // namespace
+
+int PipelabMain(int argc, char** argv, absl::Span<const LinkedCommand> training) {
+  std::vector<char*> words(argv, argv + argc);
+  const absl::optional<OtherProgram> other =
+      ProgramOf(std::vector<std::string>(words.begin() + 1, words.end()));
+  if (other.has_value() && (training.empty() || other->name == "pipelab_study")) {
+    const absl::Status status = StartBeside(*other);
+    PrintError(status);
+    return ExitCode(status);
+  }
+  // `list --json` needs no file: stdout is meant.
+  std::string to_stdout = "--json=-";
+  for (int i = 2; i < argc; ++i) {
+    const bool prints = words[1] == std::string("list") || words[1] == std::string("search");
+    if (prints && words[i] == std::string("--json")) {
+      words[i] = &to_stdout[0];
+    }
+  }
+  const absl::optional<std::string> asked = TextAskedFor(words);
+  if (!asked.has_value()) {
+    return RunMain(argc, words.data(), "//experiments:pipelab", "",
+                   [&](const Words& rest) { return RunWords(rest, training); });
+  }
+  return RunMain(1, words.data(), "//experiments:pipelab", "", [&](const auto&) {
+    // Of several processes one speaks.
+    if (PlaceFromEnvironment().process == 0) std::fputs(asked->c_str(), stdout);
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace pipelab

@@ -1,0 +1,30 @@
+// Ctrl-C as a question that a loop asks between steps.
+//
+//   const InterruptGuard interrupt;
+//   while (!interrupt.raised()) Step();
+//
+// While a guard lives, the first SIGINT or SIGTERM is only noted; a second one ends the process as
+// usual. One guard at a time.
+#ifndef PIPELAB_EXPERIMENTS_FLAGS_INTERRUPT_H_
+#define PIPELAB_EXPERIMENTS_FLAGS_INTERRUPT_H_
+
+#include <csignal>
+
+namespace pipelab {
+
+class InterruptGuard {
+ public:
+  InterruptGuard();
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+  bool raised() const;
+
+ private:
+  struct sigaction before_int_, before_term_;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_FLAGS_INTERRUPT_H_
