@@ -1,13 +1,18 @@
 #include "experiments/command_line/pipelab_main.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "absl/flags/commandlineflag.h"
+#include "absl/flags/reflection.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "experiments/command_line/beside.h"
+#include "experiments/command_line/command_list.h"
 #include "experiments/command_line/help.h"
 #include "experiments/flags/flags.h"
 #include "tools/base/launch_place.h"
@@ -28,6 +33,22 @@ absl::optional<std::string> TextAskedFor(const std::vector<char*>& words) {
     return command.ok() ? HelpOf(**command) : Overview();
   }
   return absl::nullopt;
+}
+
+// An option of commands that this program has not linked, which ParseFlags would not know.
+absl::Status CheckForeignOptions(absl::string_view command, const Words& words) {
+  for (absl::string_view word : words) {
+    if (!absl::ConsumePrefix(&word, "--")) continue;
+    const absl::string_view name = word.substr(0, word.find('='));
+    if (absl::FindCommandLineFlag(name) != nullptr) continue;
+    for (const Command& c : Commands()) {
+      if (std::find(c.options.begin(), c.options.end(), name) == c.options.end()) continue;
+      return absl::InvalidArgumentError(absl::StrCat("--", word, ": ", command,
+                                                     " does not use it; `pipelab help ", command,
+                                                     "` lists what it uses"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RunWords(const Words& words, absl::Span<const LinkedCommand> training) {
@@ -66,6 +87,14 @@ int PipelabMain(int argc, char** argv, absl::Span<const LinkedCommand> training)
   }
   const absl::optional<std::string> asked = TextAskedFor(words);
   if (!asked.has_value()) {
+    const Words given(words.begin() + 1, words.end());
+    const absl::Status foreign = argc > 1 && FindCommand(given[0]).ok()
+                                     ? CheckForeignOptions(given[0], given)
+                                     : absl::OkStatus();
+    if (!foreign.ok()) {
+      PrintError(foreign);
+      return ExitCode(foreign);
+    }
     return RunMain(argc, words.data(), "//experiments:pipelab", "",
                    [&](const Words& rest) { return RunWords(rest, training); });
   }

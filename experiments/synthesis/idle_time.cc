@@ -97,6 +97,7 @@ absl::Status TakeSynthesis(const Placed& placed, const SynthesisStudySize& size,
   options.time_limit = absl::Seconds(size.idle_limit_s);
   options.rounds = size.idle_rounds;
   options.widest = size.widest;
+  options.moves = size.idle_moves;
   options.exact_nodes = 0;
   const absl::StatusOr<Synthesis> found = Synthesize(placed.problem, options);
   if (!found.ok()) {

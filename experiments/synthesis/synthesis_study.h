@@ -31,7 +31,8 @@ struct SynthesisStudySize {
   int slice_cases = 4;    // of problems with token slices
   int idle_devices = 16;  // of the grid of idle times: 4, 8 and 16 of them
   int idle_rounds = 12;
-  double idle_limit_s = 60;  // a problem of it
+  int64_t idle_moves = 20000;  // SynthesisOptions::moves
+  double idle_limit_s = 60;    // a problem of it
 };
 
 // A problem and what came out.

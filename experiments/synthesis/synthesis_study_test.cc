@@ -47,6 +47,7 @@ TEST(IdleTimes, AreThoseOfTheBestAtTheMost) {
   SynthesisStudySize size;
   size.idle_devices = 4;
   size.idle_rounds = 2;
+  size.idle_moves = 1000;
   size.widest = 8;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<IdleRow> rows, RunIdleTimes(size));
   ASSERT_EQ(rows.size(), 9u);

@@ -1,4 +1,4 @@
-// Entry point for libFuzzer (how to run it: tools/build_defs/fuzz.bzl), and for the seeded test
+// Entry point for libFuzzer (how to run it: tools/build_defs/package.bzl), and for the seeded test
 // beside it. The bytes as what a stranger sends to a process's port, and as what a rendezvous says.
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Entry point for libFuzzer (how to run it: tools/build_defs/fuzz.bzl), and for the seeded test
+// Entry point for libFuzzer (how to run it: tools/build_defs/package.bzl), and for the seeded test
 // beside it. The first byte says how many values are expected, the rest is a message. A sum that is
 // read writes the same bytes again, and can be merged and rounded; an 8-bit message has the bytes
 // of its closed form.

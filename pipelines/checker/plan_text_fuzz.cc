@@ -1,4 +1,4 @@
-// Entry point for libFuzzer (how to run it: tools/build_defs/fuzz.bzl), and for the seeded test
+// Entry point for libFuzzer (how to run it: tools/build_defs/package.bzl), and for the seeded test
 // beside it. Plans and configurations as users write them: a plan that is read can be checked and
 // written, a configuration and a layout are written and read again.
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Entry point for libFuzzer (how to run it: tools/build_defs/fuzz.bzl), and for the seeded test
+// Entry point for libFuzzer (how to run it: tools/build_defs/package.bzl), and for the seeded test
 // beside it. What is read must be written and read back the same.
 #include <cstddef>
 #include <cstdint>

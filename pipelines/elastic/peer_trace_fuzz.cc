@@ -1,4 +1,4 @@
-// Entry point for libFuzzer (how to run it: tools/build_defs/fuzz.bzl), and for the seeded test
+// Entry point for libFuzzer (how to run it: tools/build_defs/package.bzl), and for the seeded test
 // beside it.
 #include <cstddef>
 #include <cstdint>

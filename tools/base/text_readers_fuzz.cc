@@ -1,4 +1,4 @@
-// Entry point for libFuzzer (how to run it: tools/build_defs/fuzz.bzl), and for the seeded test
+// Entry point for libFuzzer (how to run it: tools/build_defs/package.bzl), and for the seeded test
 // beside it. What is JSON is written and read again, TOML is read, a CSV row has the header's
 // columns, and a quantity is a number from 0 on.
 #include <algorithm>
