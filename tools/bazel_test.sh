@@ -111,6 +111,21 @@ reset mpi_for_the_program_not_for_bazel bazel-bootstrap alpha beta
 launch -- run //x -- --config=mpi
 expect calls "$calls" ''
 
+reset some_packages_only_for_some_targets bazel-bootstrap alpha beta
+printf '%s\n' 'kappa kernels' 'rho rest' >>"$box/checkout/third_party/packages.txt"
+launch -- run //experiments:pipelab -- search //x
+expect calls "$calls" ''
+launch -- run //experiments:quickstart
+expect calls "$calls" $'apt-get update\n'"$install kappa"
+launch -- build //experiments:pipelab //experiments:quickstart
+expect calls "$calls" ''
+launch -- build //experiments:pipelab //x
+expect calls "$calls" $'apt-get update\n'"$install rho"
+reset all_packages_for_other_commands bazel-bootstrap alpha beta
+printf '%s\n' 'kappa kernels' 'rho rest' >>"$box/checkout/third_party/packages.txt"
+launch -- query //experiments:pipelab
+expect calls "$calls" $'apt-get update\n'"$install kappa rho"
+
 reset bazel_hears_of_packages_installed_meanwhile bazel-bootstrap alpha beta
 launch -- build //x
 expect packages "$(<"$box/packages")" 3

@@ -3,7 +3,7 @@
 //   TEST(Golden, Table) { ExpectGolden("experiments/report/testdata/table.md", text); }
 //   int main(int argc, char** argv) { return pipelab::GoldenMain(argc, argv); }
 //
-//   bazel run //PACKAGE:golden_test -- --update        # writes them
+//   bazel run //FOLDER:FOLDER_test -- --update        # writes them
 #ifndef PIPELAB_EXPERIMENTS_REPORT_GOLDEN_H_
 #define PIPELAB_EXPERIMENTS_REPORT_GOLDEN_H_
 

@@ -1,6 +1,6 @@
 // Small outputs against committed files, byte by byte.
 //
-//   bazel run //experiments/report:golden_test -- --update      writes testdata/
+//   bazel run //experiments/report:report_test -- --update      writes testdata/
 #include "experiments/report/golden.h"
 
 #include <string>

@@ -1,7 +1,7 @@
 // The tables of the GPipe studies against committed ones: what changes in the cost model, the
 // specifications or the planners shows here.
 //
-//   bazel run //experiments/scaling:golden_test -- --update
+//   bazel run //experiments/scaling:scaling_test -- --update
 #include "experiments/report/golden.h"
 
 #include <string>

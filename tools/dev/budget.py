@@ -4,7 +4,8 @@
 Counts, by top folder, lines of sources, words of Markdown pages and Bazel targets, prints them beside their budgets
 and exits with 1 where one is exceeded. PROFILE is what `bazel test --profile=FILE` wrote: the seconds that its
 actions and tests took are printed beside the recorded ones, and decide nothing, since machines differ. --update
-writes the counts (and, with PROFILEs, the seconds) of today as the budget: in a commit of its own that says what for.
+writes the counts of today as the budget, lines and words up to the next hundred, and with PROFILEs their seconds: in a
+commit of its own that says what for.
 """
 import collections
 import gzip
@@ -57,8 +58,8 @@ def Seconds(profiles):
         for event in events:
             if event.get("cat") != "action processing":
                 continue
-            place = re.search(r"(?://|bin/| |^)((?:\w[\w.+-]*/)+[\w.+:-]*)", event["name"].replace("//", " "))
-            folder = Top(place.group(1).replace(":", "/")) if place else "."
+            place = re.search(r" //(\w+)[/:]| (?:\S*/bin/)?(\w+)/", event["name"])
+            folder = next((group for group in place.groups() if group), ".") if place else "."
             kind = "test_s" if event["name"].startswith("Testing ") else "build_s"
             seconds[folder][kind] += event.get("dur", 0) / 1e6
     return seconds
@@ -93,6 +94,9 @@ def main():
     counts, seconds = Counts(), Seconds(profiles)
     comments, budget = Read()
     if "--update" in sys.argv:
+        for count in counts.values():
+            for what in ("lines", "words"):
+                count[what] = (count[what] + 99) // 100 * 100
         rows = {folder: {**{what: budget.get(folder, {}).get(what, 0) for what in TIMED}, **counts[folder],
                          **(seconds[folder] if profiles else {})} for folder in set(counts) | set(budget)}
         Write(comments, {folder: row for folder, row in rows.items() if any(row.values())})

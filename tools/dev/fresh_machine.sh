@@ -8,6 +8,7 @@
 #   refuse   as a plain user without sudo: the launcher must say what to install and stop with 1
 #   install  tools/bazel installs what is missing; one small target builds; prints what was installed
 #   run      tools/bazel run //experiments:quickstart
+#   search   tools/bazel run //experiments:pipelab -- search
 #   pages    every command of README.md, docs/README.md and both tutorials, its output compared
 #   users    README's lines for Python, the page in the browser, and a .deb; a second bare system (DIR.bare) installs a wheel and then the .deb
 #   configs  every --config of .bazelrc that Debian's Bazel knows, on a small target, and what cuda says without CUDA
@@ -30,7 +31,7 @@ if [[ ${1:-} == --root ]]; then
   shift 2
 fi
 stages=("$@")
-if ((${#stages[@]} == 0)); then stages=(prepare refuse install run pages users configs test); fi
+if ((${#stages[@]} == 0)); then stages=(prepare refuse install run search pages users configs test); fi
 [[ $(id -u) == 0 ]] || fail "needs root: chroot and mount"
 for program in debootstrap git unshare; do
   command -v "$program" >/dev/null || fail "$program is missing: apt-get install -y debootstrap git util-linux"
@@ -99,6 +100,7 @@ install() {
 }
 
 run() { inside 'time tools/bazel run //experiments:quickstart'; }
+search() { inside 'time tools/bazel run //experiments:pipelab -- search --model=gpt-52b --cluster=dgx-a100 --devices=64 --batch=64 --top=4'; }
 pages() { inside 'for page in README.md docs/README.md docs/tutorial.md docs/llama3_70b.md; do tests/doc_commands_test.sh --checkout $page; done'; }
 # A page's first answer, over the loopback of this machine; Debian's Python asks.
 # shellcheck disable=SC2016  # the shell inside expands it
@@ -134,7 +136,7 @@ configs() {
     tools/bazel build --config=lint $small_target
     tools/bazel run --config=fuzz //kernels/comm:wire_head_fuzzer -- -runs=10000
     tools/bazel test --config=mpi //kernels/comm:mpi_test
-    tools/bazel test --config=browser //experiments/report:page_test
+    tools/bazel test --config=browser //experiments/report:report_test
     if out=\$(tools/bazel build --config=cuda //kernels/cuda/... 2>&1); then exit 1; fi
     grep -F -e '--config=cuda needs the CUDA toolkit' <<<\"\$out\""
 }
@@ -142,8 +144,8 @@ test() { inside 'time tools/bazel test //...'; }
 
 for stage in "${stages[@]}"; do
   case $stage in
-    prepare | refuse | install | run | pages | users | configs | test) ;;
-    *) fail "unknown stage '$stage'; one of prepare, refuse, install, run, pages, users, configs, test" ;;
+    prepare | refuse | install | run | search | pages | users | configs | test) ;;
+    *) fail "unknown stage '$stage'; one of prepare, refuse, install, run, search, pages, users, configs, test" ;;
   esac
 done
 for stage in "${stages[@]}"; do
