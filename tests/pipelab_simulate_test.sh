@@ -157,7 +157,7 @@ renamed() {
   sed 's/, in [0-9.]* s$//' stdout >expected
   "$pipelab" "$@" "--$old=$value" >stdout 2>stderr || { cat stderr; return 1; }
   sed 's/, in [0-9.]* s$//' stdout | diff expected - || return 1
-  echo "warning: --$old is now --$new; the old name goes away in 0.5" | diff - stderr || return 1
+  echo "warning: --$old is now --$new; the old name goes away in 0.7" | diff - stderr || return 1
   refused 2 "--$new and --$old: two names of one option; give --$new alone" "$@" "--$new=$value" "--$old=$value"
 }
 

@@ -52,10 +52,16 @@ absl::Status Build(const std::string& checkout, const std::string& name) {
     std::fwrite(text.data(), 1, text.size(), stderr);
   };
   const std::string target = absl::StrCat("//experiments:", name);
-  PIPELAB_ASSIGN_OR_RETURN(
-      const ProcessResult built,
-      RunProcess({"tools/bazel", "build", "--ui_event_filters=-info", "--show_result=0", target},
-                 options));
+  std::vector<std::string> command = {"tools/bazel", "build"};
+  // As this program was built, so that both have the same devices.
+#ifdef PIPELAB_WITH_CUDA
+  command.push_back("--config=cuda");
+#endif
+#ifdef PIPELAB_WITH_MPI
+  command.push_back("--config=mpi");
+#endif
+  command.insert(command.end(), {"--ui_event_filters=-info", "--show_result=0", target});
+  PIPELAB_ASSIGN_OR_RETURN(const ProcessResult built, RunProcess(command, options));
   if (built.exit_code == 0) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("tools/bazel build ", target, " failed (exit code ",
                                              built.exit_code, "); its errors are above"));
@@ -94,7 +100,9 @@ absl::Status StartBeside(const OtherProgram& program) {
   if (errno != ENOENT) return absl::InternalError(absl::StrCat(path, ": ", std::strerror(errno)));
   return absl::NotFoundError(absl::StrCat(
       path, ": no such program, and ", program.name == kStudy ? "studies" : "trainings",
-      " need it; build it beside this one: tools/bazel build //experiments:", program.name));
+      " need it; the .deb and the tarball of a release have it, and so does tools/bazel build "
+      "//experiments:",
+      program.name));
 }
 
 }  // namespace pipelab

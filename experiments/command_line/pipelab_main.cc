@@ -26,7 +26,7 @@ absl::optional<std::string> TextAskedFor(const std::vector<char*>& words) {
   for (size_t i = 1; i < words.size(); ++i) {
     const absl::string_view word = words[i];
     if (word == "--version") {
-      return absl::StrCat("pipelab ", kVersion, ": no version has been released\n");
+      return absl::StrCat("pipelab ", kVersion, "\n");
     }
     if (word != "--help" && word != "-h") continue;
     const absl::StatusOr<const Command*> command = FindCommand(words[1]);

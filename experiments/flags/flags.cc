@@ -65,7 +65,7 @@ absl::Status NoteGiven(const absl::CommandLineFlag& flag, absl::string_view by_n
                                                    flag.Name(), " alone"));
   }
   if (first && by_name != flag.Name() && PlaceFromEnvironment().process == 0) {
-    std::fprintf(stderr, "warning: --%s is now --%s; the old name goes away in 0.5\n",
+    std::fprintf(stderr, "warning: --%s is now --%s; the old name goes away in 0.7\n",
                  std::string(by_name).c_str(), std::string(flag.Name()).c_str());
   }
   return absl::OkStatus();

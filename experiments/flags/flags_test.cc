@@ -61,7 +61,7 @@ TEST(Flags, FormerNamesAreTakenWithAWarning) {
   };
   EXPECT_THAT(
       parse({"--chunks=3"}),
-      Pair(0, "warning: --chunks is now --virtual_stages; the old name goes away in 0.5\n"));
+      Pair(0, "warning: --chunks is now --virtual_stages; the old name goes away in 0.7\n"));
   EXPECT_EQ(absl::GetFlag(FLAGS_virtual_stages), 3);
   EXPECT_TRUE(FlagWasSet("virtual_stages"));
   EXPECT_THAT(parse({"--chunks=3", "--chunks", "4"}), Pair(0, testing::StartsWith("warning: ")));
