@@ -29,6 +29,8 @@ fi
 source tests/shell_checks.sh
 source tools/mpi_options.sh
 pipelab=$PWD/$1
+# What pipelab becomes: the program beside it that trains.
+trainer=$(readlink -f "$pipelab")_train
 work=$TEST_TMPDIR/mpi_hosts
 mkdir -p "$work"
 cd "$work"
@@ -85,7 +87,7 @@ same_losses() {
 # The process ids of rank $1 on whichever host.
 rank_pid() {
   local pid
-  for pid in $(processes_of "$pipelab"); do
+  for pid in $(processes_of "$trainer"); do
     if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$1"; then echo "$pid"; fi
   done
 }
@@ -111,10 +113,10 @@ killed_after() {
   grep -qE '^rank 3 of 4 is gone \(killed or crashed\): device 3 is ' stderr || { cat stderr; return 1; }
   ((took < 5000)) || { echo "$took ms"; return 1; }
   for ((tries = 0; tries < 50; ++tries)); do
-    [[ -n $(processes_of "$pipelab") ]] || return 0
+    [[ -n $(processes_of "$trainer") ]] || return 0
     sleep 0.1
   done
-  echo "still there: $(processes_of "$pipelab")"
+  echo "still there: $(processes_of "$trainer")"
   return 1
 }
 

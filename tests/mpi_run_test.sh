@@ -5,6 +5,8 @@ set -euo pipefail
 source tests/shell_checks.sh
 
 pipelab=$PWD/$1
+# What pipelab becomes: the program beside it that trains.
+trainer=$(readlink -f "$pipelab")_train
 quickstart=$PWD/$2
 work=$TEST_TMPDIR/mpi_run
 mkdir -p "$work"
@@ -92,7 +94,7 @@ patiently() {
 rank_of() {
   local tries pid
   for ((tries = 0; tries < 300; ++tries)); do
-    for pid in $(processes_of "$pipelab"); do
+    for pid in $(processes_of "$trainer"); do
       if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$1"; then
         sleep "$pause"  # it has met the others, and trains
         echo "$pid"
@@ -108,10 +110,10 @@ rank_of() {
 nobody_left() {
   local tries
   for ((tries = 0; tries < 50; ++tries)); do
-    [[ -n $(processes_of "$pipelab") ]] || return 0
+    [[ -n $(processes_of "$trainer") ]] || return 0
     sleep 0.1
   done
-  echo "still there:" "$(processes_of "$pipelab")"
+  echo "still there:" "$(processes_of "$trainer")"
   return 1
 }
 
