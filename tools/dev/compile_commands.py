@@ -23,8 +23,9 @@ def Bazel(*args):
                           text=True).stdout
 
 
-def Clean(arguments):
-    arguments = iter(arguments)
+def Clean(arguments, base):
+    # The links to other repositories are those of the last build; the repositories themselves stay.
+    arguments = iter([os.path.join(base, a) if a.startswith("external/") else a for a in arguments])
     for argument in arguments:
         if argument in DROPPED_WITH_VALUE:
             next(arguments)
@@ -52,6 +53,7 @@ def main():
     # Headers that a rule makes are read, too, and chunks say which sources they are of.
     Bazel("build", *flags, *Bazel("query", 'kind("genrule|_chunks", //...)').split())
     root = Bazel("info", *flags, "execution_root").strip()
+    base = Bazel("info", *flags, "output_base").strip()
     actions = json.loads(Bazel("aquery", *flags, "--output=jsonproto", "--include_artifacts=false",
                                "--include_aspects=false", 'mnemonic("CppCompile", //...)'))
     entries = {}
@@ -62,7 +64,7 @@ def main():
         for source in Sources(root, compiled) if compiled else ():
             entries.setdefault(source, {
                 "directory": root, "file": source,
-                "arguments": [source if a == compiled else a for a in Clean(arguments)]})
+                "arguments": [source if a == compiled else a for a in Clean(arguments, base)]})
     # Sources are read where they are edited, not through the execution root's links.
     for entry in entries.values():
         entry["arguments"] = [
