@@ -31,10 +31,10 @@ absl::StatusOr<std::string> DataRoot() {
     const std::string root = JoinPath(tests, "pipelab");
     if (PathExists(JoinPath(root, kAnyReference))) return root;
   }
-  std::error_code error;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  std::string beside = absl::StrCat(self, ".runfiles/pipelab");
-  if (!error && PathExists(JoinPath(beside, kAnyReference))) return beside;
+  if (const absl::StatusOr<std::string> self = OwnProgram(); self.ok()) {
+    std::string beside = absl::StrCat(*self, ".runfiles/pipelab");
+    if (PathExists(JoinPath(beside, kAnyReference))) return beside;
+  }
   return absl::NotFoundError(absl::StrCat(
       kAnyReference, ": not found; start the program with tools/bazel run //experiments:all"));
 }
@@ -49,13 +49,12 @@ std::filesystem::file_time_type WrittenAt(const std::string& folder) {
 }  // namespace
 
 absl::StatusOr<std::vector<StudyProgram>> StudyPrograms(const std::vector<std::string>& names) {
-  std::error_code error;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  if (error) return absl::InternalError(absl::StrCat("/proc/self/exe: ", error.message()));
+  PIPELAB_ASSIGN_OR_RETURN(const std::string self, OwnProgram());
+  PIPELAB_ASSIGN_OR_RETURN(const std::string own_program, BesideOwnProgram(kOwnProgram));
   std::vector<StudyProgram> programs;
   for (const std::string& name : names) {
     if (name == kOwnProgram) {
-      programs.push_back({name, {JoinPath(self.substr(0, self.rfind('/')), name)}});
+      programs.push_back({name, {own_program}});
     } else {
       programs.push_back({name, {self, name}});
     }

@@ -7,8 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -84,12 +82,9 @@ absl::optional<OtherProgram> ProgramOf(absl::Span<const std::string> words) {
 }
 
 absl::Status StartBeside(const OtherProgram& program) {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return absl::InternalError(absl::StrCat("/proc/self/exe: ", error.message()));
+  PIPELAB_ASSIGN_OR_RETURN(const std::string path, BesideOwnProgram(program.name));
   const std::string checkout = Checkout();
   if (!checkout.empty()) PIPELAB_RETURN_IF_ERROR(Build(checkout, program.name));
-  const std::string path = self.parent_path() / program.name;
   std::vector<std::string> words = program.words;
   words.insert(words.begin(), path);
   std::vector<char*> arguments;

@@ -2,8 +2,6 @@
 //
 // A real swarm on this machine: processes that are killed with SIGKILL while a GPT learns the
 // novels, compared to the bit with the undisturbed run.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -31,6 +29,7 @@
 #include "pipelines/elastic/swarm.h"
 #include "pipelines/runtime/swarm/job.h"
 #include "tools/base/file.h"
+#include "tools/base/process.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
 
@@ -46,14 +45,6 @@ STUDY_FLAG(bool, variants, true,
            "messages, delayed updates");
 STUDY_FLAG(bool, paced, true,
            "also peers of set paces: unequal ones, and a run that the simulator replays");
-
-// Beside this program, in Bazel's folder.
-std::string PipelabProgram() {
-  char path[4096] = {};
-  const ssize_t size = readlink("/proc/self/exe", path, sizeof(path) - 1);
-  const std::string own(path, size > 0 ? static_cast<size_t>(size) : 0);
-  return absl::StrCat(own.substr(0, own.rfind('/')), "/pipelab");
-}
 
 absl::StatusOr<std::string> TextFile(const std::string& folder) {
   if (absl::GetFlag(FLAGS_synthetic)) return std::string();
@@ -72,7 +63,7 @@ class Study {
 
   SurvivalOptions Options() const {
     SurvivalOptions options;
-    options.pipelab = PipelabProgram();
+    options.pipelab = BesideOwnProgram("pipelab").value_or("/pipelab");
     options.text = text_;
     options.steps = absl::GetFlag(FLAGS_steps);
     options.job = {"--micro_batch_size=4"};

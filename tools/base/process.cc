@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -151,6 +153,18 @@ absl::StatusOr<ProcessResult> RunProcess(const std::vector<std::string>& argumen
   result.exit_code =
       WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
   return result;
+}
+
+absl::StatusOr<std::string> OwnProgram() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return absl::InternalError(absl::StrCat("/proc/self/exe: ", error.message()));
+  return self.string();
+}
+
+absl::StatusOr<std::string> BesideOwnProgram(absl::string_view name) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::string self, OwnProgram());
+  return absl::StrCat(self.substr(0, self.rfind('/') + 1), name);
 }
 
 std::string LastLine(absl::string_view text) {

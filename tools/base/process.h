@@ -44,6 +44,10 @@ struct ProcessResult {
 absl::StatusOr<ProcessResult> RunProcess(const std::vector<std::string>& arguments,
                                          const ProcessOptions& options = {});
 
+// This program's own file, through links; and a file of that name in its folder.
+absl::StatusOr<std::string> OwnProgram();
+absl::StatusOr<std::string> BesideOwnProgram(absl::string_view name);
+
 // The last line of `text` that is not blank: where programs put their reason.
 std::string LastLine(absl::string_view text);
 

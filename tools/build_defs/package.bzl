@@ -74,7 +74,7 @@ def _copts(copts, quick):
     folder = native.package_name().split("/")[0]
     return _COPTS + (_QUICK if quick or folder in ["experiments", "python", "tests"] else []) + copts
 
-def _chunk_sources(name, srcs, tags = []):
+def _chunk_sources(name, srcs):
     """The srcs and textual_hdrs of a target that compiles srcs in chunks."""
     if not srcs:
         return [], []
