@@ -67,7 +67,7 @@ absl::Status Build(const std::string& checkout, const std::string& name) {
 
 }  // namespace
 
-absl::optional<OtherProgram> ProgramOf(absl::Span<const std::string> words) {
+absl::optional<OtherProgram> ProgramOf(absl::Span<const std::string> words, bool trains) {
   const auto first = std::find_if(words.begin(), words.end(),
                                   [](const std::string& w) { return !absl::StartsWith(w, "-"); });
   if (first == words.end()) return absl::nullopt;
@@ -77,6 +77,7 @@ absl::optional<OtherProgram> ProgramOf(absl::Span<const std::string> words) {
     all.erase(all.begin() + static_cast<std::ptrdiff_t>(command));
     return OtherProgram{kStudy, all};
   }
+  if (trains) return absl::nullopt;
   if (Trains(*first) || IsAboutTraining(words, command)) return OtherProgram{kTrain, all};
   return absl::nullopt;
 }

@@ -2,7 +2,7 @@
 // pipelab_train has the commands that train, pipelab_study the studies. Users see one command, which
 // starts the others from where they lie beside it.
 //
-//   if (absl::optional<OtherProgram> other = ProgramOf(words)) return StartBeside(*other);
+//   if (absl::optional<OtherProgram> other = ProgramOf(words, false)) return StartBeside(*other);
 #ifndef PIPELAB_EXPERIMENTS_COMMAND_LINE_BESIDE_H_
 #define PIPELAB_EXPERIMENTS_COMMAND_LINE_BESIDE_H_
 
@@ -20,8 +20,9 @@ struct OtherProgram {
   std::vector<std::string> words;  // its command line without its name
 };
 
-// The program that a command line is for, `words` being without the program's own name; none: `pipelab` itself.
-absl::optional<OtherProgram> ProgramOf(absl::Span<const std::string> words);
+// The other program that a command line is for, `words` being without the program's own name; none: this one. With
+// `trains` this one has the commands that train.
+absl::optional<OtherProgram> ProgramOf(absl::Span<const std::string> words, bool trains);
 
 // Becomes the program, and returns only where that fails: NotFound says where it was looked for and how it is built.
 // Started by `bazel run`, it has Bazel build the program first, since it may be missing or old.

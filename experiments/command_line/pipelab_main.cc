@@ -43,9 +43,7 @@ absl::Status CheckForeignOptions(absl::string_view command, const Words& words) 
     if (absl::FindCommandLineFlag(name) != nullptr) continue;
     for (const Command& c : Commands()) {
       if (std::find(c.options.begin(), c.options.end(), name) == c.options.end()) continue;
-      return absl::InvalidArgumentError(absl::StrCat("--", word, ": ", command,
-                                                     " does not use it; `pipelab help ", command,
-                                                     "` lists what it uses"));
+      return DoesNotUse(command, word);
     }
   }
   return absl::OkStatus();
@@ -71,8 +69,8 @@ absl::Status RunWords(const Words& words, absl::Span<const LinkedCommand> traini
 int PipelabMain(int argc, char** argv, absl::Span<const LinkedCommand> training) {
   std::vector<char*> words(argv, argv + argc);
   const absl::optional<OtherProgram> other =
-      ProgramOf(std::vector<std::string>(words.begin() + 1, words.end()));
-  if (other.has_value() && (training.empty() || other->name == "pipelab_study")) {
+      ProgramOf(std::vector<std::string>(words.begin() + 1, words.end()), !training.empty());
+  if (other.has_value()) {
     const absl::Status status = StartBeside(*other);
     PrintError(status);
     return ExitCode(status);

@@ -38,6 +38,8 @@ absl::Status CheckOptionsAlone(const Words& words, absl::string_view command,
 
 // InvalidArgument naming a flag that is set and that `command` does not read.
 absl::Status CheckOptions(const Command& command);
+// That error, for an option "steps=3" of a command of this name.
+absl::Status DoesNotUse(absl::string_view command, absl::string_view option);
 
 // One a file, NAME_command.cc.
 absl::Status ScheduleCommand(const Words& words);

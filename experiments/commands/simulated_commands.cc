@@ -104,11 +104,15 @@ absl::Status CheckOptions(const Command& command) {
     if (std::find(command.options.begin(), command.options.end(), name) != command.options.end()) {
       continue;
     }
-    return absl::InvalidArgumentError(absl::StrCat("--", name, "=", value, ": ", command.name,
-                                                   " does not use it; `pipelab help ", command.name,
-                                                   "` lists what it uses"));
+    return DoesNotUse(command.name, absl::StrCat(name, "=", value));
   }
   return absl::OkStatus();
+}
+
+absl::Status DoesNotUse(absl::string_view command, absl::string_view option) {
+  return absl::InvalidArgumentError(absl::StrCat("--", option, ": ", command,
+                                                 " does not use it; `pipelab help ", command,
+                                                 "` lists what it uses"));
 }
 
 }  // namespace pipelab
