@@ -27,8 +27,9 @@ _COPTS = [
     "-Wno-subobject-linkage",
 ])
 
-# What sets up, prints or tests need not be fast, and compiles in half the time.
+# What sets up, reads small files, prints or tests need not be fast, and compiles in less time.
 _QUICK = ["-O1"]
+_QUICK_FOLDERS = ["experiments", "python", "tests", "models/files", "models/specs", "models/zoo", "pipelines/recipes"]
 
 # Files at which a chunk is foreseen. Their number is known before their lines are: chunks that are left over are
 # empty, and where too few are foreseen, chunks.sh says so.
@@ -71,8 +72,9 @@ def _name_of_folder():
     return native.package_name().split("/")[-1]
 
 def _copts(copts, quick):
-    folder = native.package_name().split("/")[0]
-    return _COPTS + (_QUICK if quick or folder in ["experiments", "python", "tests"] else []) + copts
+    package = native.package_name()
+    quick = quick or package in _QUICK_FOLDERS or package.split("/")[0] in _QUICK_FOLDERS
+    return _COPTS + (_QUICK if quick else []) + copts
 
 def _chunk_sources(name, srcs):
     """The srcs and textual_hdrs of a target that compiles srcs in chunks."""
