@@ -253,7 +253,7 @@ class MegatronReader {
                  : fsdp && strategy == "optim_grads"                 ? Sharding::kGradients
                  : optimizer || (fsdp && strategy == "optim")        ? Sharding::kOptimizer
                                                                      : Sharding::kReplicated;
-    if (c.data == 1) c.sharding = Sharding::kReplicated;
+    if (c.copies() == 1) c.sharding = Sharding::kReplicated;
     const bool gathers = o_.Has("overlap-param-gather"), reduces = o_.Has("overlap-grad-reduce");
     if (gathers && !optimizer && !fsdp) {
       return o_.Error("overlap-param-gather", "requires --use-distributed-optimizer");

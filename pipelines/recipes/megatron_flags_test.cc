@@ -181,6 +181,33 @@ TEST(ReadMegatronFlags, ContextParallelism) {
   EXPECT_THAT(heads.assumptions, ElementsAre(HasSubstr("--cp-comm-type a2a: keys and values are")));
 }
 
+// Ranks that divide a sample's tokens have the same weights, and divide the optimizer's state.
+TEST(ReadMegatronFlags, ShardsOverAllThatHaveTheSameWeights) {
+  const auto sharding = [](absl::string_view more, int64_t devices) {
+    const auto r = ReadWithFlags(more, devices);
+    return r.ok() ? std::string(ShardingName(r->config.sharding)) : "";
+  };
+  const std::string optimizer = "--use-distributed-optimizer ";
+  EXPECT_EQ(sharding(optimizer + "--context-parallel-size 8", 8), "optimizer");
+  EXPECT_EQ(sharding(optimizer + "--context-parallel-size 2 --pipeline-model-parallel-size 4", 8),
+            "optimizer");
+  EXPECT_EQ(sharding(optimizer + "--context-parallel-size 2 --tensor-model-parallel-size 4", 8),
+            "optimizer");
+  EXPECT_EQ(sharding(optimizer + "--context-parallel-size 2", 8), "optimizer");
+  EXPECT_EQ(sharding(optimizer + "--tensor-model-parallel-size 8", 8), "replicated");
+  EXPECT_EQ(sharding("--use-torch-fsdp2 --context-parallel-size 8", 8), "fully");
+  EXPECT_EQ(sharding("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads "
+                     "--context-parallel-size 8",
+                     8),
+            "gradients");
+  EXPECT_EQ(sharding("--context-parallel-size 8", 8), "replicated");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r,
+                               ReadWithFlags(optimizer + "--context-parallel-size 8", 8));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe again,
+                               ReadMegatronFlags(MegatronSettings(r)->Text(), "f", 8));
+  EXPECT_EQ(again.config, r.config);
+}
+
 TEST(ReadMegatronFlags, RecomputationDependsOnTheAttention) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe fused, ReadWithFlags("--recompute-activations"));
   EXPECT_EQ(fused.config.recompute, Recompute::kNone);
