@@ -1,4 +1,5 @@
 // pipelab evaluate: what another system's command line or file costs, and what near it is better.
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -22,6 +23,7 @@
 #include "pipelines/recipes/settings.h"
 #include "pipelines/search/breakdown.h"
 #include "pipelines/search/neighbours.h"
+#include "pipelines/step/expert_exchange.h"
 #include "pipelines/step/step.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
@@ -60,11 +62,22 @@ double TokensPerSecond(const Evaluation& e, const StepPrediction& p) {
          static_cast<double>(p.step.config.devices());
 }
 
+// The search knows neither: a neighbour has what the recipe has, where it can.
+void TakeExchangesAndShards(const StepConfig& from, const GroupedModel& model, StepConfig* to) {
+  StepConfig with = *to;
+  with.exchanges = from.exchanges;
+  if (CheckExchanges(model.graph, with).ok()) to->exchanges = from.exchanges;
+  if (CheckShards(to->sharding, from.shards, to->copies(), to->split().expert_copies()).ok()) {
+    to->shards = from.shards;
+  }
+}
+
 // The recipe with another configuration, and the layers of its stages as they are cut.
 absl::StatusOr<Recipe> WithConfig(const Recipe& recipe, StepConfig config, StepCache* cache) {
   Recipe other = recipe;
   if (config.tensor == 1 || config.sequence_parallel) config.whole_messages = false;
   other.config = config;
+  TakeExchangesAndShards(recipe.config, *cache->model().model, &other.config);
   if (config.pipeline == 1) {
     PIPELAB_RETURN_IF_ERROR(SetStages(StagesOfTransformers({recipe.model.layers}), &other));
     PIPELAB_RETURN_IF_ERROR(GatherByBlock(&other));
@@ -104,6 +117,10 @@ absl::StatusOr<std::vector<Neighbour>> FindNeighbours(const Evaluation& e, StepC
     PIPELAB_ASSIGN_OR_RETURN(n.prediction, PredictStep(cache, other.config));
     neighbours.push_back(std::move(n));
   }
+  std::stable_sort(neighbours.begin(), neighbours.end(),
+                   [](const Neighbour& a, const Neighbour& b) {
+                     return a.prediction.step_time < b.prediction.step_time;
+                   });
   return neighbours;
 }
 
@@ -125,6 +142,15 @@ std::vector<std::string> Assumptions(const Recipe& r) {
   return all;
 }
 
+// Whose collectives are within layers.
+std::string LayerCollectives(const StepConfig& c) {
+  std::vector<std::string> whose;
+  if (c.tensor > 1) whose.emplace_back("tensor-parallel");
+  if (c.context > 1) whose.emplace_back("context");
+  if (c.experts > 1) whose.emplace_back("experts");
+  return whose.empty() ? "tensor-parallel" : absl::StrJoin(whose, "+");
+}
+
 // torchtitan's lists of modules take pages; JSON has them.
 std::string WithoutLists(const std::string& changes) {
   const size_t begin = changes.find("[["), end = changes.find("]]");
@@ -144,12 +170,12 @@ std::string EvaluationText(const Evaluation& e, const std::string& note) {
   absl::StrAppendFormat(
       &text,
       "step %.2f ms: %.3f samples/s, %.1f tokens/s per device, %.2f Tflop/s per device\n"
-      "bubble %.1f %%, exposed communication %.1f %%: tensor-parallel %.1f, pipeline %.1f, "
+      "bubble %.1f %%, exposed communication %.1f %%: %s %.1f, pipeline %.1f, "
       "data-parallel %.1f\n"
       "memory %.2f GiB of %.2f on the fullest device\n",
       ToMs(p.step_time), p.samples_per_second(), TokensPerSecond(e, p), p.tflops_per_device,
-      ToPercent(p.bubble), ToPercent(b.tensor + b.pipeline + b.data), ToPercent(b.tensor),
-      ToPercent(b.pipeline), ToPercent(b.data), ToGiB(p.largest_device),
+      ToPercent(p.bubble), ToPercent(b.tensor + b.pipeline + b.data), LayerCollectives(c),
+      ToPercent(b.tensor), ToPercent(b.pipeline), ToPercent(b.data), ToGiB(p.largest_device),
       ToGiB(p.step.device_memory));
   absl::StrAppend(&text, "\nAssumed:\n  ", absl::StrJoin(Assumptions(e.recipe()), "\n  "), "\n");
   if (e.recipe().passed_over > 0) {

@@ -54,6 +54,7 @@ SearchRequest SpaceOf(const Recipe& r) {
   if (HasExperts(r.model)) space.max_expert = 2 * r.config.experts;
   space.whole_experts = r.config.whole_experts;
   space.exchange = r.config.context_exchange;
+  space.dispatch = {r.config.dispatch};
   return space;
 }
 

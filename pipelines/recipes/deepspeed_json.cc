@@ -53,7 +53,8 @@ absl::Status CheckPipeline(const Recipe& r) {
 
 absl::StatusOr<DeepSpeedConfig> DeepSpeedJson(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kDeepSpeedName, {"E", "whole_experts", "state"}));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckExportable(c, kDeepSpeedName, {"E", "whole_experts", "shards", "state"}));
   PIPELAB_RETURN_IF_ERROR(CheckPipeline(r));
   if (c.recompute == Recompute::kSelective) {
     return RecipeError("recompute=selective: ", kDeepSpeedName,
@@ -97,6 +98,15 @@ absl::StatusOr<DeepSpeedConfig> DeepSpeedJson(const Recipe& r) {
     d.notes.push_back(absl::StrCat(
         "the model's layers must be deepspeed.moe.layer.MoE(num_experts=", r.model.experts.experts,
         ", ep_size=", c.experts, ", k=", r.model.experts.chosen, ")"));
+  }
+  if (c.shards > 0) {
+    // MiCS divides all of ZeRO-3 within a set; zero_hpz_partition_size only keeps weights there.
+    if (c.sharding != Sharding::kFully) {
+      return RecipeError("shards=", c.shards, ": ", kDeepSpeedName,
+                         " has sets of copies with ZeRO-3 (MiCS) alone; sharding=fully would do");
+    }
+    d.json["zero_optimization"]["mics_shard_size"] = c.shards;
+    d.notes.emplace_back("the model must be made in deepspeed.zero.MiCS_Init");
   }
   if (c.tensor > 1) d.json["tensor_parallel"] = {{"autotp_size", c.tensor}};
   return d;

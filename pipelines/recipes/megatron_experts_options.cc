@@ -35,8 +35,10 @@ class ExpertReader {
     PIPELAB_RETURN_IF_ERROR(TakeLayers());
     PIPELAB_RETURN_IF_ERROR(TakeScores());
     PIPELAB_RETURN_IF_ERROR(TakeGroups());
-    PIPELAB_RETURN_IF_ERROR(TakeBalance());
-    return TakeDispatch();
+    if (!o_.Has("moe-grouped-gemm")) {
+      Assume("without --moe-grouped-gemm: experts' products are grouped all the same");
+    }
+    return TakeBalance();
   }
 
  private:
@@ -141,27 +143,71 @@ class ExpertReader {
     return absl::OkStatus();
   }
 
-  absl::Status TakeDispatch() {
-    PIPELAB_ASSIGN_OR_RETURN(
-        const std::string dispatcher,
-        o_.Word("moe-token-dispatcher-type", {"allgather", "alltoall", "flex"}, "allgather"));
-    if (dispatcher != "alltoall") {
-      Assume(absl::StrCat("--moe-token-dispatcher-type ", dispatcher,
-                          ": rows of experts are exchanged by all-to-all"));
-    }
-    if (!o_.Has("moe-grouped-gemm")) {
-      Assume("without --moe-grouped-gemm: experts' products are grouped all the same");
-    }
-    return absl::OkStatus();
-  }
-
   const MegatronOptions& o_;
   Recipe& r_;
   GptConfig& m_;
   ExpertChoice& e_;
 };
 
+// The flexible dispatcher sends a token once to a node, whichever library it calls.
+absl::Status TakeDispatch(const MegatronOptions& o, Recipe* r) {
+  constexpr char kType[] = "moe-token-dispatcher-type";
+  PIPELAB_ASSIGN_OR_RETURN(const std::string dispatcher,
+                           o.Word(kType, {"allgather", "alltoall", "flex"}, "allgather"));
+  PIPELAB_ASSIGN_OR_RETURN(const std::string library,
+                           o.Word("moe-flex-dispatcher-backend", {"deepep", "hybridep"}, "deepep"));
+  if (dispatcher == "flex") {
+    if (o.Has("moe-enable-deepep") && library != "deepep") {
+      return o.Error("moe-enable-deepep",
+                     "not with --moe-flex-dispatcher-backend hybridep; give one of them");
+    }
+    if (r->config.experts > 1) r->config.dispatch = Dispatch::kOncePerNode;
+    return absl::OkStatus();
+  }
+  for (const char* of_flex : {"moe-enable-deepep", "moe-flex-dispatcher-backend"}) {
+    if (o.Has(of_flex)) return o.Error(of_flex, "requires --", kType, " flex");
+  }
+  if (dispatcher == "allgather" && r->config.experts > 1) {
+    r->assumptions.push_back(absl::StrCat(o.Has(kType) ? "" : "without ", "--", kType,
+                                          o.Has(kType) ? " allgather" : "",
+                                          ": rows of experts are exchanged by all-to-all"));
+  }
+  return absl::OkStatus();
+}
+
+// What Megatron-Core asks of a step whose micro-batches run beside each other's exchanges.
+absl::Status CheckOverlap(const MegatronOptions& o, const Recipe& r, absl::string_view overlap) {
+  const StepConfig& c = r.config;
+  if (c.experts == 1) {
+    return o.Error(overlap, "requires experts over several devices; nearest: without it, or ",
+                   "--expert-model-parallel-size 2");
+  }
+  if (c.pipeline > 1 && c.scheme != "interleaved") {
+    return o.Error(overlap, "with a pipeline requires virtual stages; nearest: ",
+                   "--num-virtual-stages-per-pipeline-rank 2");
+  }
+  if (c.recompute == Recompute::kBlocks) {
+    return o.Error(overlap, "not with --recompute-granularity full; nearest: selective");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::Status TakeMegatronExchanges(const MegatronOptions& o, Recipe* r) {
+  constexpr char kOverlap[] = "overlap-moe-expert-parallel-comm", kDelay[] = "delay-wgrad-compute";
+  if (HasExperts(r->model)) PIPELAB_RETURN_IF_ERROR(TakeDispatch(o, r));
+  if (!o.Has(kOverlap)) {
+    if (o.Has(kDelay)) {
+      r->assumptions.push_back(
+          absl::StrCat("--", kDelay, ": without --", kOverlap, " no weight gradient is delayed"));
+    }
+    return absl::OkStatus();
+  }
+  PIPELAB_RETURN_IF_ERROR(CheckOverlap(o, *r, kOverlap));
+  r->config.exchanges = o.Has(kDelay) ? Exchanges::kBesideDelayed : Exchanges::kBeside;
+  return absl::OkStatus();
+}
 
 absl::Status TakeMegatronExperts(const MegatronOptions& o, Recipe* r) {
   return ExpertReader(o, r).Take();

@@ -82,15 +82,81 @@ TEST(ReadMegatronFlags, ExpertsAreThePublishedOnes) {
 TEST(ReadMegatronFlags, AssumesByName) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(
       const Recipe r, ReadExperts(kMixtral,
-                                  "--moe-token-dispatcher-type allgather --moe-aux-loss-coeff "
+                                  "--moe-token-dispatcher-type alltoall --moe-aux-loss-coeff "
                                   "0.01 --moe-expert-capacity-factor 1.5 --qk-layernorm "
                                   "--moe-shared-expert-overlap"));
   EXPECT_THAT(r.assumptions,
               ElementsAre(HasSubstr("aux_loss: the balancing loss is one for each sample"),
                           HasSubstr("rows are those of an even load"),
-                          HasSubstr("allgather: rows of experts are exchanged by all-to-all"),
                           HasSubstr("--moe-shared-expert-overlap: exchanges")));
   EXPECT_TRUE(r.model.query_key_norms);
+}
+
+// How rows go to experts, and what runs beside that, is priced as the engine prices it.
+TEST(ReadMegatronFlags, ExchangesOfExperts) {
+  const std::string eight = "--expert-model-parallel-size 8 ";
+  const std::string stages =
+      eight + "--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 ";
+  const std::string overlap = "--overlap-moe-expert-parallel-comm ";
+  const auto exchanges = [&](absl::string_view more, absl::string_view model = kMixtral) {
+    const auto r = ReadExperts(model, more);
+    if (!r.ok()) return std::string(r.status().message());
+    const StepConfig& c = r->config;
+    return absl::StrCat(DispatchName(c.dispatch), " ", ExchangesName(c.exchanges), " ",
+                        absl::StrJoin(r->assumptions, "; "));
+  };
+  EXPECT_EQ(exchanges(eight), "rows waited ");
+  for (const char* flex :
+       {"--moe-token-dispatcher-type flex", "--moe-token-dispatcher-type flex --moe-enable-deepep",
+        "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep",
+        "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep"}) {
+    EXPECT_EQ(exchanges(eight + flex), "once_per_node waited ") << flex;
+    EXPECT_EQ(exchanges(flex), "rows waited ") << flex;  // all experts are on each device
+  }
+  EXPECT_THAT(exchanges(eight + "--moe-token-dispatcher-type flex --moe-enable-deepep "
+                                "--moe-flex-dispatcher-backend hybridep"),
+              HasSubstr("give one of them"));
+  EXPECT_EQ(exchanges(eight + "--moe-token-dispatcher-type allgather"),
+            "rows waited --moe-token-dispatcher-type allgather: rows of experts are exchanged by "
+            "all-to-all");
+  EXPECT_THAT(exchanges(eight + "--moe-enable-deepep"),
+              HasSubstr("requires --moe-token-dispatcher-type flex"));
+  EXPECT_EQ(exchanges(eight + overlap), "rows beside ");
+  EXPECT_EQ(exchanges(stages + overlap), "rows beside ");
+  EXPECT_EQ(exchanges(stages + overlap + "--delay-wgrad-compute"), "rows beside_delayed ");
+  EXPECT_EQ(exchanges(eight + "--delay-wgrad-compute"),
+            "rows waited --delay-wgrad-compute: without --overlap-moe-expert-parallel-comm no "
+            "weight gradient is delayed");
+  EXPECT_THAT(exchanges(overlap), HasSubstr("requires experts over several devices"));
+  EXPECT_THAT(exchanges(eight + "--pipeline-model-parallel-size 2 " + overlap),
+              HasSubstr("nearest: --num-virtual-stages-per-pipeline-rank 2"));
+  EXPECT_THAT(exchanges(eight + overlap +
+                        "--recompute-granularity full --recompute-method uniform "
+                        "--recompute-num-layers 1"),
+              HasSubstr("nearest: selective"));
+}
+
+TEST(ReadMegatronFlags, SetsOfCopiesDivideTheOptimizer) {
+  const auto shards = [](absl::string_view more, absl::string_view model = kMixtral) {
+    const auto r = ReadExperts(model, absl::StrCat("--num-distributed-optimizer-instances ", more));
+    if (!r.ok()) return std::string(r.status().message());
+    return absl::StrCat(ShardingName(r->config.sharding), " ", r->config.shards);
+  };
+  EXPECT_EQ(shards("4 --use-distributed-optimizer"), "optimizer 16");
+  EXPECT_EQ(shards("2 --use-distributed-optimizer --context-parallel-size 2 "
+                   "--pipeline-model-parallel-size 4"),
+            "optimizer 8");
+  EXPECT_EQ(shards("8 --use-distributed-optimizer --expert-model-parallel-size 8"), "optimizer 8");
+  EXPECT_EQ(shards("1 --use-distributed-optimizer"), "optimizer 0");
+  EXPECT_EQ(shards("64 --use-distributed-optimizer"), "replicated 0");
+  EXPECT_EQ(shards("4 --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params"),
+            "fully 16");
+  EXPECT_THAT(shards("4"), HasSubstr("requires --use-distributed-optimizer"));
+  EXPECT_THAT(shards("3 --use-distributed-optimizer"),
+              HasSubstr("must divide the 64 ranks with the same weights; nearest: "
+                        "--num-distributed-optimizer-instances 4"));
+  EXPECT_THAT(shards("16 --use-distributed-optimizer --expert-model-parallel-size 8"),
+              HasSubstr("the 8 ranks with the same weights of experts"));
 }
 
 TEST(ReadMegatronFlags, ExpertsOfAGroupAreSplitOrWhole) {
@@ -134,7 +200,9 @@ TEST(MegatronSettings, ModelsWithExpertsReadBackOverAGrid) {
             "--moe-router-group-topk 2 --moe-router-topk-scaling-factor 1.5",
             "--moe-shared-expert-intermediate-size 28672 --moe-ffn-hidden-size 14336",
             "--moe-router-load-balancing-type seq_aux_loss --moe-aux-loss-coeff 0.001 "
-            "--moe-expert-capacity-factor 1.25"}) {
+            "--moe-expert-capacity-factor 1.25",
+            "--moe-token-dispatcher-type flex --moe-enable-deepep --use-distributed-optimizer "
+            "--num-distributed-optimizer-instances 2"}) {
         for (const char* attention :
              {"", "--qk-layernorm", "--window-size 511,0",
               "--window-size 511,0 --window-attn-skip-freq 4", "--position-embedding-type none"}) {
@@ -161,7 +229,23 @@ TEST(MegatronSettings, ModelsWithExpertsReadBackOverAGrid) {
       }
     }
   }
-  EXPECT_EQ(read, 200);
+  EXPECT_EQ(read, 240);
+}
+
+TEST(MegatronSettings, ExchangesReadBack) {
+  for (const char* more :
+       {"--overlap-moe-expert-parallel-comm",
+        "--overlap-moe-expert-parallel-comm --delay-wgrad-compute",
+        "--moe-token-dispatcher-type flex --overlap-moe-expert-parallel-comm "
+        "--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2"}) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(
+        const Recipe r,
+        ReadExperts(kMixtral, absl::StrCat("--expert-model-parallel-size 8 ", more)));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe again,
+                                 ReadMegatronFlags(MegatronSettings(r)->Text(), "f", 64));
+    EXPECT_EQ(again.config, r.config);
+    EXPECT_NE(again.config.exchanges, Exchanges::kWaited);
+  }
 }
 
 TEST(MegatronSettings, RefusesOfExpertsByName) {
@@ -271,9 +355,15 @@ TEST(TorchtitanSettings, RefusesExpertsByName) {
   r.config.scheme = "1f1b";
   PIPELAB_ASSERT_OK_AND_ASSIGN(const DeepSpeedConfig d, DeepSpeedJson(r));
   EXPECT_THAT(d.notes, testing::Contains(HasSubstr("MoE(num_experts=64, ep_size=8, k=6)")));
+  r.config.shards = 8;
+  EXPECT_THAT(DeepSpeedJson(r), StatusIs(absl::StatusCode::kInvalidArgument,
+                                         HasSubstr("shards=8: DeepSpeed has sets of copies")));
   r.config.sharding = Sharding::kFully;
   EXPECT_THAT(DeepSpeedJson(r), StatusIs(absl::StatusCode::kInvalidArgument,
                                          HasSubstr("takes ZeRO-2 at most with experts")));
+  r.model.experts = ExpertChoice();
+  r.config.experts = 1;
+  EXPECT_EQ(DeepSpeedJson(r)->json["zero_optimization"]["mics_shard_size"], 8);
 }
 
 TEST(ReadMegatronFlags, SaysTheNearestOfExperts) {

@@ -33,6 +33,7 @@ class MegatronReader {
     PIPELAB_RETURN_IF_ERROR(TakeBatch());
     PIPELAB_RETURN_IF_ERROR(TakeTypes());
     PIPELAB_RETURN_IF_ERROR(TakeRecomputation());
+    PIPELAB_RETURN_IF_ERROR(TakeMegatronExchanges(o_, &r_));
     PIPELAB_RETURN_IF_ERROR(TakeSharding());
     r_.assumptions.insert(r_.assumptions.end(), o_.without().begin(), o_.without().end());
     r_.passed_over = o_.passed_over();
@@ -262,10 +263,34 @@ class MegatronReader {
       return o_.Error("overlap-param-gather", "requires --overlap-grad-reduce");
     }
     c.overlap_data = reduces || torch;
+    PIPELAB_RETURN_IF_ERROR(TakeInstances());
     if (gathers && c.sharding == Sharding::kOptimizer) {
       Assume("--overlap-param-gather: gathers of new weights end the step, and are not hidden");
     }
     return GatherByBlock(&r_);
+  }
+
+  // Sets of copies, each of which divides what is sharded among its own.
+  absl::Status TakeInstances() {
+    constexpr char kInstances[] = "num-distributed-optimizer-instances";
+    StepConfig& c = r_.config;
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t sets, o_.Integer(kInstances, 1, kMostDegree, 1));
+    if (sets == 1) return absl::OkStatus();
+    // Copies with the same experts are the fewest.
+    const int64_t copies = c.copies() / std::max<int64_t>(1, c.split().expert_copies());
+    if (copies % sets != 0) {
+      return o_.Error(kInstances, "must divide the ", copies, " ranks with the same weights",
+                      c.experts > 1 ? " of experts" : "", "; nearest: --", kInstances, " ",
+                      NearestDivisor(sets, copies));
+    }
+    if (c.sharding == Sharding::kReplicated) {
+      return o_.Error(kInstances, "requires --use-distributed-optimizer");
+    }
+    c.shards = static_cast<int>(c.copies() / sets);
+    if (c.shards > 1) return absl::OkStatus();
+    c.shards = 0;  // each has all
+    c.sharding = Sharding::kReplicated;
+    return absl::OkStatus();
   }
 
   const MegatronOptions& o_;

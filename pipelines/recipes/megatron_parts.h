@@ -22,6 +22,8 @@ absl::Status TakeMegatronExperts(const MegatronOptions& options, Recipe* recipe)
 absl::Status TakeMegatronVocabulary(const MegatronOptions& options, Recipe* recipe);
 // Behind all other degrees: of expert parallelism.
 absl::Status TakeMegatronExpertDegrees(const MegatronOptions& options, Recipe* recipe);
+// Behind stages and recomputation: how experts' rows are exchanged, and what runs beside that.
+absl::Status TakeMegatronExchanges(const MegatronOptions& options, Recipe* recipe);
 // Layers of stages, and their schedule.
 absl::Status TakeMegatronStages(const MegatronOptions& options, Recipe* recipe);
 

@@ -69,7 +69,16 @@ absl::Status AddWindows(const GptConfig& m, Settings* s) {
   return absl::OkStatus();
 }
 
-void AddMegatronExperts(const GptConfig& m, Settings* s) {
+void AddExchanges(const StepConfig& c, Settings* s) {
+  const bool flex = c.dispatch == Dispatch::kOncePerNode;
+  s->Add("--moe-token-dispatcher-type", flex ? "flex" : "alltoall");
+  s->AddIf(flex, "--moe-enable-deepep");
+  s->AddIf(c.exchanges != Exchanges::kWaited, "--overlap-moe-expert-parallel-comm");
+  s->AddIf(c.exchanges == Exchanges::kBesideDelayed, "--delay-wgrad-compute");
+}
+
+void AddMegatronExperts(const Recipe& r, Settings* s) {
+  const GptConfig& m = r.model;
   const ExpertChoice& e = m.experts;
   const int64_t width = ExpertWidth(m);
   s->Add("--num-experts", e.experts);
@@ -94,7 +103,7 @@ void AddMegatronExperts(const GptConfig& m, Settings* s) {
     s->Add("--moe-expert-capacity-factor", e.capacity_factor);
     s->Add("--moe-token-drop-policy", "position");
   }
-  s->Add("--moe-token-dispatcher-type", "alltoall");
+  AddExchanges(r.config, s);
   s->Add("--moe-grouped-gemm");
 }
 
@@ -136,7 +145,7 @@ absl::Status AddMegatronModel(const Recipe& r, Settings* s) {
   if (m.positions == Positions::kSinusoidal) {
     s->Note("positions: Megatron-LM has no sinusoidal ones; it has none here");
   }
-  if (HasExperts(m)) AddMegatronExperts(m, s);
+  if (HasExperts(m)) AddMegatronExperts(r, s);
   return absl::OkStatus();
 }
 
@@ -210,6 +219,7 @@ absl::Status AddSharding(const StepConfig& c, Settings* s) {
            c.sharding == Sharding::kFully ? "optim_grads_params" : "optim_grads");
   }
   s->AddIf(c.sharding == Sharding::kOptimizer, "--use-distributed-optimizer");
+  if (c.shards > 0) s->Add("--num-distributed-optimizer-instances", c.copies() / c.shards);
   if (!c.overlap_data) return absl::OkStatus();
   s->Add("--overlap-grad-reduce");
   s->AddIf(c.sharding != Sharding::kReplicated, "--overlap-param-gather");
@@ -248,9 +258,10 @@ void AddTypes(const Recipe& r, Settings* s) {
 
 absl::StatusOr<Settings> MegatronSettings(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(CheckExportable(
-      c, kMegatronName,
-      {"C", "context_exchange", "E", "whole_experts", "rebuilt", "tensor_overlap", "state"}));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckExportable(c, kMegatronName,
+                      {"C", "context_exchange", "E", "whole_experts", "dispatch", "exchanges",
+                       "shards", "rebuilt", "tensor_overlap", "state"}));
   Settings s(SettingsForm::kFlags);
   PIPELAB_RETURN_IF_ERROR(AddMegatronModel(r, &s));
   PIPELAB_RETURN_IF_ERROR(AddParallelism(r, &s));
