@@ -46,7 +46,7 @@ TEST(MemoryPrediction, EverySchemeWithinTwoPercentOfTheArena) {
       options.micro_batch_size = kSmallSamples;
       if (c.blocks && (scheme.options & kTokenSlices) == 0) {  // not with token slices
         options.block_of_layer = RebuiltBlocks(graph, GroupByName(graph).group_of_layer);
-        options.rebuilt_blocks = c.devices == 2 ? 1 : 0;
+        options.rebuilt.first = c.devices == 2 ? 1 : 0;
       }
       if (!MakeSchedule(options.scheme, options.sizes).ok()) continue;
       PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,

@@ -139,7 +139,7 @@ absl::StatusOr<Trained> TrainUnderScheme(const RunInput& study, Transport* trans
   options.micro_batch_size = study.micro_batch_size;
   options.stage_of_layer = study.stage_of_layer;
   options.block_of_layer = study.block_of_layer;
-  options.rebuilt_blocks = study.rebuilt_blocks;
+  options.rebuilt = study.rebuilt;
   options.sequential = study.sequential;
   options.devices = study.devices;
   options.tensor_parallel = study.tensor_parallel;

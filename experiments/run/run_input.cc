@@ -297,7 +297,7 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
   }
   PIPELAB_RETURN_IF_ERROR(CheckRebuiltBlocks(config));
   if (config.recompute == Recompute::kBlocks) {
-    study.rebuilt_blocks = config.rebuilt_blocks;
+    study.rebuilt = config.rebuilt();
     study.block_of_layer = RebuiltBlocks(study.graph, GroupByName(study.graph).group_of_layer);
   }
   return study;

@@ -30,7 +30,7 @@ struct RunInput {
   Schedule schedule;
   std::vector<int> stage_of_layer;  // of a plan; empty: ranges of about as many flops
   std::vector<int> block_of_layer;  // TrainingOptions::block_of_layer
-  int rebuilt_blocks = 0;           // TrainingOptions::rebuilt_blocks
+  RebuiltPart rebuilt;              // TrainingOptions::rebuilt
   bool sequential = false;          // TrainingOptions::sequential
   int64_t micro_batch_size = 1;
   std::unique_ptr<BatchSource> data;

@@ -14,6 +14,7 @@
 #include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_latent_attention_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
+#include "models/specs/unfused_attention_spec.h"
 
 namespace pipelab {
 namespace {
@@ -28,11 +29,21 @@ struct Part {
   std::function<bool(const TensorCollective&)> exchanges;
 };
 
-bool IsAttention(const LayerSpec& layer) {
-  return layer.kind == kGptAttention || layer.kind == kGptLatentAttention;
+bool IsExperts(const LayerSpec& layer) { return layer.kind == kGptExperts; }
+bool IsMlp(const LayerSpec& layer) { return layer.kind == kGptMlp; }
+bool IsLatent(const LayerSpec& layer) { return layer.kind == kGptLatentAttention; }
+bool IsFusedAttention(const LayerSpec& layer) {
+  return layer.kind == kGptAttention || IsLatent(layer);
 }
-bool IsFeedForward(const LayerSpec& layer) {
-  return layer.kind == kGptMlp || layer.kind == kGptExperts;
+bool IsBranch(const LayerSpec& layer) {
+  return IsFusedAttention(layer) || layer.kind == kUnfusedAttention || IsMlp(layer) ||
+         IsExperts(layer);
+}
+bool HasSharedExperts(const LayerSpec& layer) {
+  return IsExperts(layer) && WholeAttribute(layer, "shared") > 0;
+}
+bool HasSavedProducts(const LayerSpec& layer) {
+  return IsBranch(layer) && layer.kind != kUnfusedAttention;
 }
 
 bool IsOf(OperationKind kind, const Operation& o) { return o.kind == kind && !o.own; }
@@ -43,7 +54,7 @@ absl::optional<Operation> If(bool again, const Operation& o) {
 
 int64_t None(const SplitRows&, TensorParallel) { return 0; }
 
-Part CoreAttention() {
+Part CoreAttention(const LayerSpec&) {
   Part part;
   part.again = [](const Operation& o) { return If(IsOf(OperationKind::kAttention, o), o); };
   part.numbers = part.inputs = None;
@@ -95,16 +106,85 @@ Part LatentUpProjection(const LayerSpec& layer) {
 }
 
 // Without numbers: all that the layer keeps.
-Part WholeBranch() {
+Part WholeBranch(const LayerSpec&) {
   Part part;
   part.again = [](const Operation& o) { return If(!o.own, o); };
   part.exchanges = [](const TensorCollective&) { return true; };
   return part;
 }
 
+// Its products come behind those of the router and of routed experts.
+Part SharedExperts(const LayerSpec& layer) {
+  const int64_t inner = WholeAttribute(layer, "shared") * WholeAttribute(layer, "inner");
+  constexpr int kBefore = 3;
+  Part part;
+  part.again = [products = 0](const Operation& o) mutable {
+    const bool product = IsOf(OperationKind::kMatmul, o);
+    products += product;
+    return If(products > kBefore && (product || IsOf(OperationKind::kGelu, o)), o);
+  };
+  part.numbers = [inner](const SplitRows& rows, TensorParallel split) {
+    return rows.all * (2 * inner / split.degree);  // gate and up
+  };
+  part.inputs = [inner](const SplitRows& rows, TensorParallel split) {
+    return rows.all * (inner / split.degree);
+  };
+  // Its gather is the layer's first collective.
+  part.exchanges = [first = true](const TensorCollective& c) mutable {
+    return std::exchange(first, false) && c.kind == Collective::kAllGather;
+  };
+  return part;
+}
+
+bool IsGather(const TensorCollective& c) { return c.kind == Collective::kAllGather; }
+
+// Products are counted in their order there: a narrow one before its wide one.
+Part EverySecondOfLatent(const LayerSpec& layer) {
+  const int64_t heads = WholeAttribute(layer, "heads"), rope = WholeAttribute(layer, "rope_size");
+  const int64_t rank = WholeAttribute(layer, "rank"), of_q = WholeAttribute(layer, "query_rank");
+  const int64_t hidden = layer.output_shape[1];
+  const auto wide = LatentUpProjection(layer).numbers;
+  Part part;
+  // Here the narrow ones come first.
+  part.again = [of_q, products = 0](const Operation& o) mutable -> absl::optional<Operation> {
+    if (!IsOf(OperationKind::kMatmul, o))
+      return If(!o.own && o.kind != OperationKind::kAttention, o);
+    ++products;
+    return If(of_q > 0 ? products == 3 || products == 4 : products == 1 || products == 4, o);
+  };
+  part.numbers = [=](const SplitRows& rows, TensorParallel split) {
+    if (of_q > 0) return wide(rows, split);
+    return rows.all * (heads / split.degree) * rope + rows.own * (rank + rope);
+  };
+  part.inputs = [=](const SplitRows& rows, TensorParallel) {
+    return rows.own * (hidden + of_q + rank);
+  };
+  part.exchanges = IsGather;
+  return part;
+}
+
+Part EverySecondOfExperts(const LayerSpec& layer) {
+  const int64_t inner = WholeAttribute(layer, "inner"), hidden = layer.output_shape[1];
+  const int64_t chosen = WholeAttribute(layer, "chosen"), shared = WholeAttribute(layer, "shared");
+  Part part;
+  part.again = [](const Operation& o) { return If(!o.own, o); };
+  // Of shared experts the gate's input is kept.
+  part.numbers = [=](const SplitRows& rows, TensorParallel split) {
+    return rows.all * (2 * chosen + shared) * (inner / split.degree);
+  };
+  part.inputs = [=](const SplitRows& rows, TensorParallel split) {
+    const int64_t taken = split.experts > 1 ? 0 : chosen * hidden;
+    return rows.own * hidden + rows.all * ((chosen + shared) * (inner / split.degree) + taken);
+  };
+  part.exchanges = IsGather;
+  return part;
+}
+
 // One of our products has q, k and v, and one gate and up.
 Part EverySecondProduct(const LayerSpec& layer) {
-  const bool attention = IsAttention(layer);
+  if (IsLatent(layer)) return EverySecondOfLatent(layer);
+  if (IsExperts(layer)) return EverySecondOfExperts(layer);
+  const bool attention = IsFusedAttention(layer);
   const int64_t hidden = layer.output_shape[1];
   // Columns: of keys; of a gate's other half.
   const int64_t columns =
@@ -130,7 +210,7 @@ Part EverySecondProduct(const LayerSpec& layer) {
   part.inputs = [=](const SplitRows& rows, TensorParallel split) {
     return rows.own * hidden + (attention ? 0 : rows.all * (columns / split.degree));
   };
-  part.exchanges = [](const TensorCollective& c) { return c.kind == Collective::kAllGather; };
+  part.exchanges = IsGather;
   return part;
 }
 
@@ -179,40 +259,57 @@ void Recompute(const Part& part, ProductInputs inputs, LayerSpec* layer) {
   };
 }
 
+struct Module {
+  absl::string_view name;
+  bool (*is_in)(const LayerSpec& layer);
+  Part (*part)(const LayerSpec& layer);
+};
+constexpr Module kModules[] = {
+    {"core_attn", IsFusedAttention, CoreAttention},
+    {"layernorm", IsBranch, BranchNorm},
+    {"mla_up_proj", IsLatent, LatentUpProjection},
+    {"mlp", IsMlp, WholeBranch},
+    {"moe", IsExperts, WholeBranch},
+    {"moe_act", IsExperts, ExpertActivation},
+    {"shared_experts", HasSharedExperts, SharedExperts},
+    {"every_second_product", HasSavedProducts, EverySecondProduct},
+};
+
+// Of the layer's modules, without parts of what is rebuilt as a whole.
+std::vector<const Module*> ModulesIn(const LayerSpec& layer,
+                                     const std::vector<std::string>& names) {
+  std::vector<const Module*> in;
+  for (const Module& module : kModules) {
+    if (std::count(names.begin(), names.end(), module.name) == 0 || !module.is_in(layer)) continue;
+    if (module.part == WholeBranch) return {&module};
+    in.push_back(&module);
+  }
+  return in;
+}
+
 }  // namespace
+
+std::vector<absl::string_view> RecomputedModuleNames() {
+  std::vector<absl::string_view> names;
+  for (const Module& module : kModules) names.push_back(module.name);
+  return names;
+}
 
 absl::StatusOr<ModelGraph> WithRecomputedModules(ModelGraph graph,
                                                  const std::vector<std::string>& modules,
                                                  ProductInputs inputs) {
-  for (const std::string& module : modules) {
-    for (LayerSpec& layer : graph.layers) {
-      const bool experts = layer.kind == kGptExperts;
-      if (module == "core_attn") {
-        if (IsAttention(layer)) Recompute(CoreAttention(), inputs, &layer);
-      } else if (module == "layernorm") {
-        if (IsAttention(layer) || IsFeedForward(layer)) {
-          Recompute(BranchNorm(layer), inputs, &layer);
-        }
-      } else if (module == "mla_up_proj") {
-        if (layer.kind == kGptLatentAttention) {
-          Recompute(LatentUpProjection(layer), inputs, &layer);
-        }
-      } else if (module == "every_second_product") {
-        if (layer.kind == kGptAttention || layer.kind == kGptMlp) {
-          Recompute(EverySecondProduct(layer), inputs, &layer);
-        }
-      } else if (module == "mlp") {
-        if (layer.kind == kGptMlp) Recompute(WholeBranch(), inputs, &layer);
-      } else if (module == "moe") {
-        if (experts) Recompute(WholeBranch(), inputs, &layer);
-      } else if (module == "moe_act") {
-        if (experts) Recompute(ExpertActivation(layer), inputs, &layer);
-      } else {
-        return absl::InvalidArgumentError(absl::StrCat("recomputation of \"", module, "\""));
-      }
+  const std::vector<absl::string_view> known = RecomputedModuleNames();
+  for (const std::string& name : modules) {
+    if (std::count(known.begin(), known.end(), name) > 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat("recomputation of \"", name, "\""));
+  }
+  for (LayerSpec& layer : graph.layers) {
+    for (const Module* module : ModulesIn(layer, modules)) {
+      Recompute(module->part(layer), inputs, &layer);
     }
   }
-  return graph;
+  const bool core = std::count(modules.begin(), modules.end(), "core_attn") > 0;
+  return core ? WithSelectiveRecompute(std::move(graph)) : std::move(graph);
 }
 
 }  // namespace pipelab

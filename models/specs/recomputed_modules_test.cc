@@ -153,6 +153,53 @@ TEST(RecomputedModulesTest, EverySecondProduct) {
             exchanges(WithKept(Dense())) + 1);
 }
 
+// Narrow products of q and of keys and values; or, without the first, that and the output's.
+TEST(RecomputedModulesTest, EverySecondProductOfLatentAttention) {
+  const std::vector<std::string> op = {"every_second_product"};
+  const Change wide = ChangeOf(Latent(), op, 1);
+  EXPECT_EQ(wide.flops, ChangeOf(Latent(), {"mla_up_proj"}, 1).flops);
+  EXPECT_EQ(wide.kept, Bytes(4 * kRows * (4 * (2 * 24 + 16) + kModuleHidden + 64 + 32)));
+  GptConfig one = Latent();
+  one.latent.query_rank = 0;
+  const Change narrow = ChangeOf(one, op, 1);
+  EXPECT_EQ(narrow.flops, 2.0 * kRows * kModuleHidden * ((32 + 8) + 4 * 16));
+  EXPECT_EQ(narrow.kept, Bytes(4 * kRows * (4 * 8 + 32 + 8 + kModuleHidden + 32)));
+}
+
+// Grouped products come again; rows that came from other devices are kept.
+TEST(RecomputedModulesTest, EverySecondProductOfExperts) {
+  const Change change = ChangeOf(WithExperts(), {"every_second_product"}, 2);
+  const ModelGraph before = WithKept(WithExperts());
+  EXPECT_EQ(change.flops, before.layers[2].costs(kModuleSamples).forward.value());
+  EXPECT_EQ(change.kept,
+            Bytes(4 * kRows * (2 * 3 * kModuleInner + kModuleHidden + 2 * kModuleHidden)));
+  EXPECT_LT(change.kept, before.layers[2].costs(kModuleSamples).kept);
+}
+
+TEST(RecomputedModulesTest, SharedExperts) {
+  GptConfig c = WithExperts();
+  EXPECT_EQ(ChangeOf(c, {"shared_experts"}, 2).kernels, 0);
+  c.experts.shared = 1;
+  const Change change = ChangeOf(c, {"shared_experts"}, 2);
+  EXPECT_EQ(change.kept, Bytes(4 * kRows * 3 * kModuleInner));
+  EXPECT_EQ(change.flops, 2.0 * kRows * kModuleHidden * 3 * kModuleInner);
+  EXPECT_EQ(change.kernels, 3);
+  // What is rebuilt as a whole has no parts that are rebuilt once more.
+  const Change whole = ChangeOf(c, {"moe"}, 2), both = ChangeOf(c, {"shared_experts", "moe"}, 2);
+  EXPECT_EQ(both.kept, whole.kept);
+  EXPECT_EQ(both.flops, whole.flops);
+}
+
+TEST(RecomputedModulesTest, OfUnfusedAttentionNormAndScores) {
+  const auto kept = [](const std::vector<std::string>& modules) {
+    ModelGraph graph = WithMegatronActivations(WithMegatronKernels(*BuildGpt(Dense())));
+    return WithRecomputedModules(std::move(graph), modules)->layers[1].costs(kModuleSamples).kept;
+  };
+  const Bytes scores = kept({}) - kept({"core_attn"});
+  EXPECT_EQ(scores, Bytes(4 * kModuleSamples * 4 * kModuleTokens * kModuleTokens));
+  EXPECT_EQ(kept({}) - kept({"core_attn", "layernorm"}), scores + Bytes(4 * kRows * kModuleHidden));
+}
+
 TEST(RecomputedModulesTest, OtherNames) {
   EXPECT_THAT(WithRecomputedModules(WithKept(Dense()), {"mhc"}).status().message(),
               HasSubstr("recomputation of \"mhc\""));

@@ -140,14 +140,22 @@ std::vector<int> RebuiltBlocks(const ModelGraph& graph, std::vector<int> block_o
   return block_of_layer;
 }
 
-void RebuildFirst(int blocks, ModelPartition* partition) {
-  if (blocks == 0 || partition->block_of_layer.empty()) return;
-  for (const std::vector<int>& layers : partition->layers) {
-    std::set<int> rebuilt;
-    for (int layer : layers) {
+void RebuildPart(const RebuiltPart& part, int devices, ModelPartition* partition) {
+  if (partition->block_of_layer.empty()) return;
+  std::vector<int> seen(devices);  // blocks of a device
+  for (int stage = 0; stage < partition->num_stages(); ++stage) {
+    int rebuilt = 0, before = -1, group = -1;
+    bool taken = false;
+    for (int layer : partition->layers[stage]) {
       int& block = partition->block_of_layer[layer];
-      if (static_cast<int>(rebuilt.size()) == blocks && rebuilt.count(block) == 0) block = -1;
-      if (block >= 0) rebuilt.insert(block);
+      if (block < 0) continue;
+      if (block != before) {
+        before = block;
+        taken =
+            ++seen[stage % devices] % part.every == 0 && (part.first == 0 || rebuilt < part.first);
+        if (taken && rebuilt++ % part.together == 0) group = block;
+      }
+      block = taken ? group : -1;
     }
   }
 }

@@ -18,6 +18,7 @@
 #define PIPELAB_PIPELINES_COST_MODEL_PARTITION_H_
 
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -60,9 +61,22 @@ absl::StatusOr<ModelPartition> MakeStageOfRange(const ModelGraph& graph, int beg
 // embedding) or with the loss are -1, as frameworks recompute what is between the two alone.
 std::vector<int> RebuiltBlocks(const ModelGraph& graph, std::vector<int> block_of_layer);
 
-// Of each stage's blocks the first `blocks` alone are rebuilt (Megatron-LM's --recompute-method
-// block); 0: all.
-void RebuildFirst(int blocks, ModelPartition* partition);
+// Which blocks are rebuilt: every `every`-th one of a device, of which stage s + `devices` is where
+// stage s is (torchtitan); of each stage's the `first` (Megatron-LM's --recompute-method block; 0:
+// all); and as many of a stage as `together` at a time, of which the first one's inputs alone are
+// kept (its --recompute-method uniform).
+struct RebuiltPart {
+  int first = 0, every = 1, together = 1;
+
+  bool all() const { return first == 0 && every == 1; }
+  bool operator==(const RebuiltPart& other) const {
+    return std::tie(first, every, together) == std::tie(other.first, other.every, other.together);
+  }
+  bool operator<(const RebuiltPart& other) const {
+    return std::tie(first, every, together) < std::tie(other.first, other.every, other.together);
+  }
+};
+void RebuildPart(const RebuiltPart& part, int devices, ModelPartition* partition);
 
 // A tie within one stage is that stage's own affair and not listed.
 std::vector<Tie> StageTies(const ModelGraph& graph, const ModelPartition& partition);

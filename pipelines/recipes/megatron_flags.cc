@@ -7,6 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "models/specs/recomputed_modules.h"
 #include "models/zoo/size_check.h"
 #include "pipelines/recipes/megatron_options.h"
 #include "pipelines/recipes/megatron_parts.h"
@@ -16,6 +18,7 @@
 namespace pipelab {
 namespace {
 
+constexpr absl::string_view kOfTorchtitan = "every_second_product";
 constexpr int64_t kMostDegree = kMostMegatronDegree, kMostBatch = kMostMegatronBatch;
 
 class MegatronReader {
@@ -187,30 +190,43 @@ class MegatronReader {
   }
 
   absl::Status TakeRecomputation() {
-    PIPELAB_ASSIGN_OR_RETURN(std::string kind,
+    PIPELAB_ASSIGN_OR_RETURN(const std::string kind,
                              o_.Word("recompute-granularity", {"full", "selective"}, ""));
-    if (o_.Has("recompute-activations")) kind = "selective";
-    if (kind == "selective") {
-      if (o_.Has("recompute-method")) {
-        return o_.Error("recompute-method",
-                        "not with selective recomputation; nearest: without it");
-      }
-      if (o_.Has("recompute-modules")) {
-        const absl::StatusOr<std::string> modules = o_.Text("recompute-modules");
-        if (!modules.ok() || *modules != "core_attn") {
-          return o_.Error("recompute-modules",
-                          "of these only core_attn has a counterpart here; "
-                          "nearest: --recompute-modules core_attn, or "
-                          "--recompute-granularity full");
-        }
-      }
-      if (r_.attention == AttentionImplementation::kUnfused) {
-        r_.config.recompute = Recompute::kSelective;
-      } else {
-        Assume("--recompute-granularity selective: fused attention keeps no scores to rebuild");
-      }
+    const bool experts = o_.Has("moe-layer-recompute");  // the old name of the module moe
+    if (kind == "full" && experts) {
+      return o_.Error("moe-layer-recompute", "not with --recompute-granularity full");
+    }
+    if (kind == "selective" || o_.Has("recompute-activations") || experts) {
+      return TakeModules(experts);
     }
     return kind == "full" ? TakeFullRecomputation() : absl::OkStatus();
+  }
+
+  absl::Status TakeModules(bool experts) {
+    constexpr char kModules[] = "recompute-modules";
+    if (o_.Has("recompute-method")) {
+      return o_.Error("recompute-method", "not with selective recomputation; nearest: without it");
+    }
+    std::vector<std::string> wanted = {"core_attn"};
+    if (o_.Has(kModules)) wanted = o_.Values(kModules);
+    if (experts) wanted.emplace_back("moe");
+    std::vector<std::string> modules;
+    for (absl::string_view name : RecomputedModuleNames()) {
+      if (name == kOfTorchtitan || std::count(wanted.begin(), wanted.end(), name) == 0) continue;
+      modules.emplace_back(name);
+      wanted.erase(std::remove(wanted.begin(), wanted.end(), name), wanted.end());
+    }
+    for (const std::string& name : wanted) {
+      Assume(absl::StrCat("--", kModules, " ", name, ": is kept, and not rebuilt"));
+    }
+    if (modules.empty()) return absl::OkStatus();
+    StepConfig& c = r_.config;
+    c.recompute = Recompute::kSelective;
+    c.modules = absl::StrJoin(modules, "+");
+    if (r_.attention == AttentionImplementation::kUnfused && c.modules == "core_attn") {
+      c.modules.clear();
+    }
+    return absl::OkStatus();
   }
 
   absl::Status TakeFullRecomputation() {
@@ -228,12 +244,10 @@ class MegatronReader {
                              o_.Integer("recompute-num-layers", 1, kMostLayers));
     int64_t most = 1;
     for (const MegatronStage& s : r_.stages) most = std::max(most, s.transformers);
-    if (method == "uniform" && layers != 1) {
-      return o_.Error("recompute-num-layers",
-                      "here each layer keeps its own input; nearest: --recompute-num-layers 1");
-    }
-    if (method == "block" && layers < most) r_.config.rebuilt_blocks = static_cast<int>(layers);
-    r_.config.recompute = Recompute::kBlocks;
+    StepConfig& c = r_.config;
+    if (method == "uniform") c.rebuilt_together = static_cast<int>(std::min(layers, most));
+    if (method == "block" && layers < most) c.rebuilt_blocks = static_cast<int>(layers);
+    c.recompute = Recompute::kBlocks;
     return absl::OkStatus();
   }
 
@@ -266,6 +280,11 @@ class MegatronReader {
     PIPELAB_RETURN_IF_ERROR(TakeInstances());
     if (gathers && c.sharding == Sharding::kOptimizer) {
       Assume("--overlap-param-gather: gathers of new weights end the step, and are not hidden");
+    }
+    if (c.pipeline == 1 && c.sharding == Sharding::kFully && !(c.rebuilt() == RebuiltPart())) {
+      c.rebuilt_blocks = 0;
+      c.rebuilt_together = 1;
+      Assume("--recompute-num-layers: beside FSDP each layer keeps its input and is rebuilt");
     }
     return GatherByBlock(&r_);
   }

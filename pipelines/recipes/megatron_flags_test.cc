@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/base/status_matchers.h"
@@ -210,10 +211,12 @@ TEST(ReadMegatronFlags, ShardsOverAllThatHaveTheSameWeights) {
 
 TEST(ReadMegatronFlags, RecomputationDependsOnTheAttention) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe fused, ReadWithFlags("--recompute-activations"));
-  EXPECT_EQ(fused.config.recompute, Recompute::kNone);
+  EXPECT_EQ(fused.config.recompute, Recompute::kSelective);  // it takes time, and saves nothing
+  EXPECT_EQ(fused.config.modules, "core_attn");
   PIPELAB_ASSERT_OK_AND_ASSIGN(
       const Recipe scores, ReadWithFlags("--recompute-activations --attention-backend unfused"));
   EXPECT_EQ(scores.config.recompute, Recompute::kSelective);
+  EXPECT_EQ(scores.config.modules, "");
   const std::string block =
       "--recompute-granularity full --recompute-method block "
       "--pipeline-model-parallel-size 4 --recompute-num-layers ";
@@ -222,6 +225,45 @@ TEST(ReadMegatronFlags, RecomputationDependsOnTheAttention) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe some, ReadWithFlags(block + "3"));
   EXPECT_EQ(some.config.recompute, Recompute::kBlocks);
   EXPECT_EQ(some.config.rebuilt_blocks, 3);
+}
+
+TEST(ReadMegatronFlags, RecomputesModules) {
+  const auto modules = [](absl::string_view more) {
+    const auto r = ReadWithFlags(absl::StrCat("--recompute-granularity selective ", more));
+    if (!r.ok()) return std::string(r.status().message());
+    return absl::StrCat(RecomputeName(r->config.recompute), " ", r->config.modules, " ",
+                        absl::StrJoin(r->assumptions, "; "));
+  };
+  EXPECT_EQ(modules(""), "selective core_attn ");
+  EXPECT_EQ(modules("--recompute-modules mlp"), "selective mlp ");
+  EXPECT_EQ(modules("--recompute-modules mlp core_attn layernorm"),
+            "selective core_attn+layernorm+mlp ");
+  EXPECT_EQ(modules("--recompute-modules moe moe_act shared_experts mla_up_proj"),
+            "selective mla_up_proj+moe+moe_act+shared_experts ");
+  EXPECT_EQ(modules("--attention-backend unfused --recompute-modules core_attn layernorm"),
+            "selective core_attn+layernorm ");
+  EXPECT_EQ(modules("--moe-layer-recompute"), "selective core_attn+moe ");
+  // One that is not known, and the name of another system's way.
+  EXPECT_EQ(modules("--recompute-modules mhc layernorm"),
+            "selective layernorm --recompute-modules mhc: is kept, and not rebuilt");
+  EXPECT_EQ(modules("--recompute-modules every_second_product"),
+            "none  --recompute-modules every_second_product: is kept, and not rebuilt");
+  EXPECT_THAT(modules("--recompute-method uniform"), HasSubstr("not with selective"));
+}
+
+// A group of layers keeps its first one's input; a stage has no more than it has.
+TEST(ReadMegatronFlags, RebuildsGroupsOfLayers) {
+  const std::string uniform =
+      "--recompute-granularity full --recompute-method uniform --recompute-num-layers ";
+  const auto together = [&](absl::string_view more) {
+    const auto r = ReadWithFlags(absl::StrCat(uniform, more));
+    return r.ok() ? r->config.rebuilt_together : -1;
+  };
+  EXPECT_EQ(together("1"), 1);
+  EXPECT_EQ(together("5"), 5);
+  EXPECT_EQ(together("4 --pipeline-model-parallel-size 4"), 4);
+  EXPECT_EQ(together("32 --pipeline-model-parallel-size 4"), 8);
+  EXPECT_EQ(together("5000"), -1);
 }
 
 // Unfused, it is a pass over the logits for each line of its code.
@@ -303,6 +345,8 @@ TEST(MegatronSettings, ReadBackOverAGrid) {
               "--recompute-granularity full --recompute-method uniform "
               "--recompute-num-layers 1 --fp8-format hybrid",
               "--recompute-activations --attention-backend unfused --add-qkv-bias",
+              "--recompute-granularity selective --recompute-modules mlp layernorm core_attn",
+              "--recompute-granularity full --recompute-method uniform --recompute-num-layers 2",
               "--optimizer sgd --micro-batch-size 2 --normalization LayerNorm --kv-channels 64 "
               "--grad-reduce-in-bf16 --cross-entropy-loss-fusion"}) {
           const std::string text = absl::StrCat(parallelism, " ", stages, " ", sharding, " ", rest,
@@ -325,7 +369,7 @@ TEST(MegatronSettings, ReadBackOverAGrid) {
       }
     }
   }
-  EXPECT_EQ(read, 576);
+  EXPECT_EQ(read, 864);
 }
 
 TEST(MegatronSettings, RefusesByName) {
@@ -345,6 +389,21 @@ TEST(MegatronSettings, RefusesByName) {
   EXPECT_THAT(refusal([](StepConfig* c) { c->ranks = RankOrder::kTensorDataMirrored; }),
               HasSubstr("ranks=tp-dp-mirror"));
   EXPECT_THAT(refusal([](StepConfig* c) { c->slices = 4; }), HasSubstr("slices=4"));
+  EXPECT_THAT(refusal([](StepConfig* c) {
+                c->recompute = Recompute::kSelective;
+                c->modules = "every_second_product";
+              }),
+              HasSubstr("Megatron-LM rebuilds no single products"));
+  EXPECT_THAT(refusal([](StepConfig* c) {
+                c->recompute = Recompute::kBlocks;
+                c->rebuilt_every = 2;
+              }),
+              HasSubstr("rebuilt_every=2: Megatron-LM is not told of it"));
+  EXPECT_THAT(refusal([](StepConfig* c) {
+                c->recompute = Recompute::kBlocks;
+                c->rebuilt_blocks = c->rebuilt_together = 2;
+              }),
+              HasSubstr("or all in groups"));
 }
 
 TEST(ChangesBetween, NamesWhatIsNewAndWhatGoes) {

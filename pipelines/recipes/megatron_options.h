@@ -36,6 +36,10 @@ class MegatronOptions {
   absl::StatusOr<std::string> Word(absl::string_view name,
                                    const std::vector<absl::string_view>& known,
                                    absl::string_view if_absent) const;
+  // All its words, of one that is given.
+  const std::vector<std::string>& Values(absl::string_view name) const {
+    return given_.find(name)->second;
+  }
   // Any one word.
   absl::StatusOr<std::string> Text(absl::string_view name) const;
 

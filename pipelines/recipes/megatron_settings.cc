@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "pipelines/recipes/layer_pattern.h"
 #include "pipelines/recipes/megatron_flags.h"
 #include "tools/base/status_macros.h"
@@ -226,13 +228,27 @@ absl::Status AddSharding(const StepConfig& c, Settings* s) {
   return absl::OkStatus();
 }
 
-void AddRecomputation(const Recipe& r, Settings* s) {
-  if (r.config.recompute == Recompute::kSelective) s->Add("--recompute-activations");
-  if (r.config.recompute != Recompute::kBlocks) return;
+absl::Status AddRecomputation(const StepConfig& c, Settings* s) {
+  if (c.recompute == Recompute::kSelective) {
+    if (absl::StrContains(c.modules, "every_second_product")) {
+      return RecipeError("modules=", c.modules, ": ", kMegatronName,
+                         " rebuilds no single products; recompute=blocks would do");
+    }
+    s->AddIf(c.modules.empty(), "--recompute-activations");
+    if (c.modules.empty()) return absl::OkStatus();
+    s->Add("--recompute-granularity", "selective");
+    s->AddWords("--recompute-modules", absl::StrSplit(c.modules, '+'));
+  }
+  if (c.recompute != Recompute::kBlocks) return absl::OkStatus();
+  const int blocks = c.rebuilt_blocks;
+  if (blocks > 0 && c.rebuilt_together > 1) {
+    return RecipeError("rebuilt_together=", c.rebuilt_together, ": ", kMegatronName,
+                       " rebuilds some blocks one by one, or all in groups; leave out one of both");
+  }
   s->Add("--recompute-granularity", "full");
-  const int blocks = r.config.rebuilt_blocks;
   s->Add("--recompute-method", blocks > 0 ? "block" : "uniform");
-  s->Add("--recompute-num-layers", blocks > 0 ? blocks : 1);
+  s->Add("--recompute-num-layers", blocks > 0 ? blocks : c.rebuilt_together);
+  return absl::OkStatus();
 }
 
 // Of narrow numbers. Weights have 2 bytes there; what has 4 here moves as 2.
@@ -258,15 +274,15 @@ void AddTypes(const Recipe& r, Settings* s) {
 
 absl::StatusOr<Settings> MegatronSettings(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(
-      CheckExportable(c, kMegatronName,
-                      {"C", "context_exchange", "E", "whole_experts", "dispatch", "exchanges",
-                       "shards", "rebuilt", "tensor_overlap", "state"}));
+  PIPELAB_RETURN_IF_ERROR(CheckExportable(
+      c, kMegatronName,
+      {"C", "context_exchange", "E", "whole_experts", "dispatch", "exchanges", "shards", "modules",
+       "rebuilt", "rebuilt_together", "tensor_overlap", "state"}));
   Settings s(SettingsForm::kFlags);
   PIPELAB_RETURN_IF_ERROR(AddMegatronModel(r, &s));
   PIPELAB_RETURN_IF_ERROR(AddParallelism(r, &s));
   PIPELAB_RETURN_IF_ERROR(AddSharding(c, &s));
-  AddRecomputation(r, &s);
+  PIPELAB_RETURN_IF_ERROR(AddRecomputation(c, &s));
   s.Add("--micro-batch-size", c.micro_batch_size);
   s.Add("--global-batch-size", c.batch());
   AddTypes(r, &s);

@@ -95,12 +95,27 @@ absl::Status CheckExportable(const StepConfig& config, absl::string_view system,
   const auto is_in = [](const auto& keys, absl::string_view key) {
     return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
   };
-  constexpr absl::string_view kSome[] = {"batch_norm",       "local_heads", "C",
-                                         "context_exchange", "E",           "shards",
-                                         "rebuilt",          "replicas",    "whole_experts",
-                                         "slices",           "update",      "execution",
-                                         "concatenation",    "dispatch",    "exchanges",
-                                         "tensor_overlap",   "state",       "vocabulary_barriers"};
+  constexpr absl::string_view kSome[] = {"batch_norm",
+                                         "local_heads",
+                                         "C",
+                                         "context_exchange",
+                                         "E",
+                                         "shards",
+                                         "modules",
+                                         "rebuilt_every",
+                                         "rebuilt_together",
+                                         "rebuilt",
+                                         "replicas",
+                                         "whole_experts",
+                                         "slices",
+                                         "update",
+                                         "execution",
+                                         "concatenation",
+                                         "dispatch",
+                                         "exchanges",
+                                         "tensor_overlap",
+                                         "state",
+                                         "vocabulary_barriers"};
   const StepConfig defaults;
   for (const StepField& f : StepFields()) {
     if (!is_in(kSome, f.key) || is_in(writes, f.key)) continue;

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 namespace pipelab {
 namespace {
@@ -15,7 +16,12 @@ std::string ShellQuoted(absl::string_view value) {
 
 std::string Line(SettingsForm form, absl::string_view key, absl::string_view value) {
   if (form == SettingsForm::kToml) return absl::StrCat(key, " = ", value);
-  return value.empty() ? std::string(key) : absl::StrCat(key, " ", ShellQuoted(value));
+  if (value.empty()) return std::string(key);
+  const std::vector<absl::string_view> words = absl::StrSplit(value, '\n');  // AddWords
+  return absl::StrCat(key, " ",
+                      absl::StrJoin(words, " ", [](std::string* text, absl::string_view word) {
+                        absl::StrAppend(text, ShellQuoted(word));
+                      }));
 }
 
 }  // namespace

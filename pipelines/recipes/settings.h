@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 
 namespace pipelab {
@@ -31,6 +32,10 @@ class Settings {
     settings_.emplace_back(std::string(key), absl::StrCat(value));
   }
   void Add(absl::string_view key) { Add(key, ""); }
+  // An option with several words behind it.
+  void AddWords(absl::string_view key, const std::vector<std::string>& words) {
+    Add(key, absl::StrJoin(words, "\n"));
+  }
   void AddIf(bool given, absl::string_view key) {
     if (given) Add(key);
   }

@@ -151,11 +151,14 @@ std::vector<std::string> TorchtitanSchemes() {
 
 absl::StatusOr<Settings> TorchtitanSettings(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(CheckExportable(
-      c, kTorchtitanName, {"C", "context_exchange", "E", "whole_experts", "shards", "state"}));
-  if (c.recompute == Recompute::kSelective) {
+  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kTorchtitanName,
+                                          {"C", "context_exchange", "E", "whole_experts", "shards",
+                                           "modules", "rebuilt_every", "state"}));
+  const bool op = c.recompute == Recompute::kSelective;
+  if (op && c.modules != "every_second_product") {
     return RecipeError("recompute=selective: ", kTorchtitanName,
-                       " rebuilds other parts under that name; recompute=blocks would do");
+                       " rebuilds other parts under that name; modules=every_second_product or "
+                       "recompute=blocks would do");
   }
   if (c.tensor > 1 && !c.sequence_parallel) {
     return RecipeError("T=", c.tensor, ": ", kTorchtitanName,
@@ -181,8 +184,14 @@ absl::StatusOr<Settings> TorchtitanSettings(const Recipe& r) {
   s.Add("parallelism.tensor_parallel_degree", c.tensor);
   PIPELAB_RETURN_IF_ERROR(AddTorchtitanExperts(c, &s));
   PIPELAB_RETURN_IF_ERROR(AddPipeline(r, &s));
-  s.Add("activation_checkpoint.mode",
-        TomlString(c.recompute == Recompute::kBlocks ? "full" : "none"));
+  const bool some = c.rebuilt_every > 1;
+  s.Add("activation_checkpoint.mode", TomlString(op || some                          ? "selective"
+                                                 : c.recompute == Recompute::kBlocks ? "full"
+                                                                                     : "none"));
+  if (op || some) {
+    s.Add("activation_checkpoint.selective_ac_option",
+          TomlString(op ? "op" : absl::StrCat(c.rebuilt_every)));
+  }
   return s;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "models/zoo/size_check.h"
 #include "pipelines/recipes/torchtitan_keys.h"
@@ -250,12 +251,29 @@ class TorchtitanReader {
         const std::string mode,
         keys_.Word("activation_checkpoint", "mode", {"none", "selective", "full", "memory_budget"},
                    "selective"));
-    if (mode == "full") r_.config.recompute = Recompute::kBlocks;
+    StepConfig& c = r_.config;
+    if (mode == "full") c.recompute = Recompute::kBlocks;
     if (mode == "full" || mode == "none") return absl::OkStatus();
-    return Error("activation_checkpoint.mode", "\"", mode, "\"",
-                 keys_.Find("activation_checkpoint", "mode") == nullptr ? ", the default" : "",
-                 ": every second layer or product has no counterpart here; nearest: \"full\" or "
-                 "\"none\"");
+    const nlohmann::json* option = keys_.Find("activation_checkpoint", "selective_ac_option");
+    const std::string wanted = option == nullptr     ? "2"
+                               : option->is_string() ? option->get<std::string>()
+                                                     : option->dump();
+    if (mode == "memory_budget") {
+      r_.assumptions.emplace_back(
+          "activation_checkpoint.mode = \"memory_budget\": is priced as \"selective\" with "
+          "selective_ac_option = \"op\"");
+    }
+    if (mode == "memory_budget" || wanted == "op") {
+      c.recompute = Recompute::kSelective;
+      c.modules = "every_second_product";
+      return absl::OkStatus();
+    }
+    if (!absl::SimpleAtoi(wanted, &c.rebuilt_every) || c.rebuilt_every < 1) {
+      return Error("activation_checkpoint.selective_ac_option", "\"", wanted,
+                   "\": must be \"op\" or a whole number of at least 1, such as \"2\"");
+    }
+    c.recompute = Recompute::kBlocks;
+    return absl::OkStatus();
   }
 
   TorchtitanKeys keys_;

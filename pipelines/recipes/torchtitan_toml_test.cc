@@ -43,6 +43,30 @@ Toml WithParallelism(std::string text) {
   return toml;
 }
 
+TEST(ReadTorchtitanToml, RecomputesOperationsOrEveryFewthLayer) {
+  const auto recompute = [](absl::string_view mode) {
+    Toml toml;
+    toml.checkpoint = std::string(mode);
+    const auto r = ReadTomlText(toml);
+    if (!r.ok()) return std::string(r.status().message());
+    EXPECT_TRUE(TorchtitanSettings(*r).ok());
+    const auto again = ReadTorchtitanToml(TorchtitanSettings(*r)->Text(), "t", 64);
+    EXPECT_EQ(again->config, r->config) << mode;
+    return absl::StrCat(RecomputeName(r->config.recompute), " ", r->config.modules, " ",
+                        r->config.rebuilt_every, " ", r->assumptions.size());
+  };
+  const std::string selective = "mode = \"selective\"\nselective_ac_option = ";
+  EXPECT_EQ(recompute("mode = \"none\""), "none  1 0");
+  EXPECT_EQ(recompute("mode = \"full\""), "blocks  1 0");
+  EXPECT_EQ(recompute(""), "blocks  2 0");  // the defaults
+  EXPECT_EQ(recompute(selective + "\"op\""), "selective every_second_product 1 0");
+  EXPECT_EQ(recompute(selective + "\"3\""), "blocks  3 0");
+  EXPECT_EQ(recompute(selective + "4"), "blocks  4 0");
+  EXPECT_EQ(recompute(selective + "1"), "blocks  1 0");
+  EXPECT_EQ(recompute("mode = \"memory_budget\""), "selective every_second_product 1 1");
+  EXPECT_THAT(recompute(selective + "0"), HasSubstr("must be \"op\" or a whole number"));
+}
+
 TEST(ReadTorchtitanToml, FsdpOfABlockAtATimeIsTheDefault) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, ReadTomlText({}));
   EXPECT_EQ(r.config.scheme, "interleaved");
@@ -111,8 +135,8 @@ TEST(ReadTorchtitanToml, SaysTheNearestThatWouldDo) {
   EXPECT_THAT(TomlRefusal(WithParallelism("pipeline_parallel_degree = 64")),
               HasSubstr("64 stages are too many for 32 layers; nearest: 34"));
   Toml toml;
-  toml.checkpoint = "";
-  EXPECT_THAT(TomlRefusal(toml), HasSubstr("\"selective\", the default: every second layer"));
+  toml.checkpoint = "mode = \"selective\"\nselective_ac_option = \"ops\"";
+  EXPECT_THAT(TomlRefusal(toml), HasSubstr("\"ops\": must be \"op\" or a whole number"));
   toml = WithParallelism("pipeline_parallel_degree = 4");
   toml.training = "local_batch_size = 8\nglobal_batch_size = 256";
   EXPECT_THAT(TomlRefusal(toml),

@@ -81,7 +81,7 @@ struct TrainingOptions {
   std::vector<int> stage_of_layer;  // in the place of layout, where not empty
   // ModelPartition::block_of_layer: backwards rebuild activations a block at a time. Empty: none.
   std::vector<int> block_of_layer;
-  int rebuilt_blocks = 0;  // of each stage, the first ones (RebuildFirst); 0: all
+  RebuiltPart rebuilt;
   // Each stage also waits for the one before it, whether it takes something from it or not, as
   // sequential pipelines have it.
   bool sequential = false;

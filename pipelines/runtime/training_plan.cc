@@ -104,7 +104,7 @@ absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
   PIPELAB_ASSIGN_OR_RETURN(ModelPartition partition,
                            PartitionOf(graph, parts.schedule.num_stages(), options, learning));
   partition.block_of_layer = options.block_of_layer;
-  RebuildFirst(options.rebuilt_blocks, &partition);
+  RebuildPart(options.rebuilt, parts.schedule.num_devices(), &partition);
   absl::optional<LocalStages> stages;
   if (local) {
     PIPELAB_ASSIGN_OR_RETURN(stages, LocalStagesOf({graph, {}}, partition, *learning.heads));

@@ -6,13 +6,17 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "models/specs/kept_activations.h"
+#include "models/specs/megatron_kernels.h"
+#include "models/specs/recomputed_modules.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/chain_partition.h"
 #include "pipelines/cost/megatron_layout.h"
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/guided_order.h"
+#include "pipelines/step/megatron_graph.h"
 #include "pipelines/step/order_memory.h"
 #include "pipelines/step/schedule_file.h"
 #include "pipelines/step/stage_cut.h"
@@ -45,7 +49,8 @@ std::string ScheduleKey(const StepConfig& c, bool timed) {
   absl::StrAppend(&key, "/", c.tensor, "/", c.context, "/", ContextExchangeName(c.context_exchange),
                   "/", c.experts, c.whole_experts ? "w/" : "/", c.data, "/", c.sequence_parallel,
                   "/", c.micro_batch_size, "/", CutRuleName(c.cut), "/", c.layout, "/",
-                  RecomputeName(c.recompute), "/", c.rebuilt_blocks, "/", c.whole_messages, "/",
+                  RecomputeName(c.recompute), "/", c.modules, "/", c.rebuilt_blocks, "/",
+                  c.rebuilt_every, "/", c.rebuilt_together, "/", c.whole_messages, "/",
                   RankOrderName(c.ranks), "/", DispatchName(c.dispatch), "/",
                   ExchangesName(c.exchanges), "/", c.overlap_tensor);
   return key;
@@ -136,17 +141,33 @@ absl::StatusOr<std::vector<int>> StepCache::StagesOfLayout(const StepConfig& c) 
 
 absl::StatusOr<const StepModel*> StepCache::ModelOf(const StepConfig& c) {
   if (c.recompute != Recompute::kSelective) return &model_;
-  if (selective_.model != nullptr) return &selective_;
-  const GroupedModel& model = *model_.model;
-  if (!AllowsSelectiveRecompute(model.graph)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("recompute=selective: no layer of ", model.graph.name,
-                     " keeps attention's scores; give none, full or blocks"));
+  if (const auto found = selective_.find(c.modules); found != selective_.end()) {
+    return &found->second.model;
   }
-  selective_graph_ = {WithSelectiveRecompute(model.graph), model.group_of_layer};
-  selective_ = model_;
-  selective_.model = &selective_graph_;
-  return &selective_;
+  const GroupedModel& model = *model_.model;
+  ModelGraph graph;
+  if (c.modules.empty()) {
+    if (!AllowsSelectiveRecompute(model.graph)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("recompute=selective: no layer of ", model.graph.name,
+                       " keeps attention's scores; give none, full or blocks"));
+    }
+    graph = WithSelectiveRecompute(model.graph);
+  } else {
+    if (!LossImplementationOf(whole_ == nullptr ? model.graph : *whole_).has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("modules=", c.modules, ": ", model.graph.name,
+                       " has kernels of its own; give --kernels=megatron, or recompute=blocks"));
+    }
+    PIPELAB_ASSIGN_OR_RETURN(graph,
+                             WithRecomputedModules(model.graph, absl::StrSplit(c.modules, '+'),
+                                                   ProductInputsUnder(model_.type)));
+  }
+  Selective& made = selective_[c.modules];
+  made.graph = {std::move(graph), model.group_of_layer};
+  made.model = model_;
+  made.model.model = &made.graph;
+  return &made.model;
 }
 
 absl::StatusOr<const std::vector<StageCost>*> StepCache::UnitTimesOf(const StepConfig& c) {
@@ -184,7 +205,7 @@ absl::StatusOr<StageLearning> StepCache::LearningOf(const StepConfig& c) {
 absl::StatusOr<const std::vector<int>*> StepCache::UnitsOf(const StepConfig& c, int stages) {
   const int micro_batches = c.cut == CutRule::kMemory ? c.micro_batches : 0;
   PIPELAB_ASSIGN_OR_RETURN(const StageLearning learning, LearningOf(c));
-  const auto key = std::make_tuple(SizeOf(c), c.recompute, c.rebuilt_blocks > 0, micro_batches,
+  const auto key = std::make_tuple(SizeOf(c), c.recompute, c.recomputes_forwards(), micro_batches,
                                    stages, learning);
   auto found = units_.find(key);
   if (found == units_.end()) {
@@ -208,7 +229,7 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
   PIPELAB_ASSIGN_OR_RETURN(const StageLearning learning, LearningOf(c));
   const absl::optional<LocalHead>& heads = learning.heads;
   const auto key =
-      std::make_tuple(stage_of_layer, std::get<Recompute>(SizeOf(c)), c.rebuilt_blocks, heads);
+      std::make_tuple(stage_of_layer, std::get<Recompute>(SizeOf(c)), c.rebuilt(), heads);
   auto found = cuts_.find(key);
   if (found == cuts_.end()) {
     Cut cut;
@@ -221,7 +242,7 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
     cut.ties = StageTies(model.graph, cut.partition);
     if (c.recompute == Recompute::kBlocks) {
       cut.partition.block_of_layer = RebuiltBlocksOf(model_);
-      RebuildFirst(c.rebuilt_blocks, &cut.partition);
+      RebuildPart(c.rebuilt(), c.pipeline, &cut.partition);
     }
     if (heads.has_value()) {
       PIPELAB_ASSIGN_OR_RETURN(const StepModel* computed, ModelOf(c));

@@ -57,9 +57,9 @@ class StepCache {
   using StateKey = std::tuple<int64_t, int64_t, bool>;
   // What costs of a unit depend on: tensor-parallel degree, sequence parallelism and overlap,
   // context-parallel degree and exchange, experts, samples, rule of the cut, state of a parameter,
-  // and recomputation where stages cost something else.
+  // recomputation where stages cost something else, and its modules.
   using SizeKey = std::tuple<int, bool, bool, int, ContextExchange, ExpertKey, int64_t, CutRule,
-                             StateKey, Recompute>;
+                             StateKey, Recompute, std::string>;
   static SizeKey SizeOf(const StepConfig& c) {
     ExpertKey experts = {1, false, 1, RankOrder(), Dispatch(), Exchanges(), 0};
     if (c.experts > 1) {
@@ -75,7 +75,8 @@ class StepCache {
             c.micro_batch_size,
             c.cut,
             StateKey(c.state.weights, c.state.gradients, c.state.cast),
-            c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute};
+            c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute,
+            c.modules};
   }
 
   const StepModel& model() const { return model_; }
@@ -83,8 +84,9 @@ class StepCache {
   // vocabulary divided, which has the functions below for such configurations. InvalidArgument:
   // CheckVocabularyParts, DivideVocabulary.
   absl::StatusOr<StepCache*> CacheOf(const StepConfig& config);
-  // With the graph that the configuration computes: attention's core recomputed or not.
-  // InvalidArgument where no layer keeps attention's scores.
+  // With the graph that the configuration computes: attention's core, or modules, recomputed or
+  // not. InvalidArgument where no layer keeps attention's scores, or for modules of other kernels
+  // than Megatron-LM's.
   absl::StatusOr<const StepModel*> ModelOf(const StepConfig& config);
 
   // [unit] UnitTimes of stage_cut.h.
@@ -156,14 +158,18 @@ class StepCache {
   const DividedVocabulary* divided_ = nullptr;
   const ModelGraph* whole_ = nullptr;
   std::map<std::pair<int, int>, Divided> divided_by_;  // by parts, barriers
-  GroupedModel selective_graph_;                       // made when it is asked for
-  StepModel selective_;
+  struct Selective {
+    GroupedModel graph;
+    StepModel model;
+  };
+  std::map<std::string, Selective> selective_;  // by modules, made when they are asked for
   std::map<SizeKey, std::vector<StageCost>> unit_times_;
-  // By size, recompute, whether of some blocks alone, micro-batches where the rule looks at memory,
+  // By size, recompute, whether of all blocks, micro-batches where the rule looks at memory,
   // stages, heads.
   std::map<std::tuple<SizeKey, Recompute, bool, int, int, StageLearning>, std::vector<int>> units_;
   // By the stage of each layer, what backwards rebuild, and heads.
-  std::map<std::tuple<std::vector<int>, Recompute, int, absl::optional<LocalHead>>, Cut> cuts_;
+  std::map<std::tuple<std::vector<int>, Recompute, RebuiltPart, absl::optional<LocalHead>>, Cut>
+      cuts_;
   // By size, the cut (they stay where they are), tokens of slices.
   std::map<std::tuple<SizeKey, const Cut*, std::vector<int64_t>>, CostTable> costs_;
   std::map<std::string, Made> schedules_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -167,10 +168,23 @@ absl::StatusOr<StepConfig> ParseStepConfig(absl::string_view option, absl::strin
 }
 
 absl::Status CheckRebuiltBlocks(const StepConfig& c) {
-  if (c.rebuilt_blocks == 0 || c.recompute == Recompute::kBlocks) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("rebuilt=", c.rebuilt_blocks,
-                   ": requires recompute=blocks, not recompute=", RecomputeName(c.recompute)));
+  const auto requires = [&](absl::string_view key, const auto& value, Recompute recompute) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(key, "=", value, ": requires recompute=", RecomputeName(recompute),
+                     ", not recompute=", RecomputeName(c.recompute)));
+  };
+  if (!c.modules.empty() && c.recompute != Recompute::kSelective) {
+    return requires("modules", c.modules, Recompute::kSelective);
+  }
+  for (const auto& [key, value, all] :
+       {std::make_tuple("rebuilt", c.rebuilt_blocks, 0),
+        std::make_tuple("rebuilt_every", c.rebuilt_every, 1),
+        std::make_tuple("rebuilt_together", c.rebuilt_together, 1)}) {
+    if (value != all && c.recompute != Recompute::kBlocks) {
+      return requires(key, value, Recompute::kBlocks);
+    }
+  }
+  return absl::OkStatus();
 }
 
 SchemeParams SchemeSizes(const StepConfig& c, int members) {

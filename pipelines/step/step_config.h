@@ -31,8 +31,15 @@
 //                   their parts between sets (0: all)
 //   state           bytes of a weight and of a gradient: 4+4 (default), 2+4, 2+2, 1+2, ..., the
 //                   narrow ones with +cast where sharded parts have 4 (cost/state_numbers.h)
-//   recompute       none, selective (attention's core), full, blocks
+//   recompute       none, selective (attention's core, or modules), full, blocks
+//   modules         of recompute=selective on Megatron-LM's kernels: parts of each block that are
+//                   rebuilt, with + between them (models/specs/recomputed_modules.h):
+//                   core_attn+layernorm
 //   rebuilt         how many first blocks of each stage recompute=blocks rebuilds (0: all)
+//   rebuilt_every   it rebuilds every so many-th block of a device (1)
+//   rebuilt_together
+//                   it rebuilds so many blocks at a time, of which the first one's input alone is
+//                   kept (1)
 //   early_recompute of recompute=full: stages are rebuilt where a device would wait, at most so many
 //                   before their turn (Mario, PPoPP 2025; recompute_gaps.h) (0)
 //   sequence        sequence parallelism within tensor-parallel groups
@@ -87,6 +94,7 @@
 #include "models/graph/tensor_parallel.h"
 #include "models/zoo/local_heads.h"
 #include "pipelines/cluster/rank_network.h"
+#include "pipelines/cost/model_partition.h"
 #include "pipelines/cost/state_numbers.h"
 #include "pipelines/ir/sharding.h"
 #include "pipelines/schedules/catalog.h"
@@ -134,7 +142,8 @@ struct StepConfig {
   int shards = 0;
   StateNumbers state;
   Recompute recompute = Recompute::kNone;
-  int rebuilt_blocks = 0, early_recompute = 0;
+  std::string modules;
+  int rebuilt_blocks = 0, rebuilt_every = 1, rebuilt_together = 1, early_recompute = 0;
   bool sequence_parallel = false, whole_experts = false;
   ContextExchange context_exchange = ContextExchange::kGather;
   Dispatch dispatch = Dispatch::kRows;
@@ -178,9 +187,9 @@ struct StepConfig {
   bool has_schedule_file() const;
   // Whether forwards are computed again: all of them, or all between embedding and loss.
   bool recomputes_forwards() const {
-    return recompute == Recompute::kFull ||
-           (recompute == Recompute::kBlocks && rebuilt_blocks == 0);
+    return recompute == Recompute::kFull || (recompute == Recompute::kBlocks && rebuilt().all());
   }
+  RebuiltPart rebuilt() const { return {rebuilt_blocks, rebuilt_every, rebuilt_together}; }
 
   // The scheme, P, T, D, V, b and M, and what is not its default.
   std::string ToString() const;
@@ -188,7 +197,7 @@ struct StepConfig {
 
 bool operator==(const StepConfig& a, const StepConfig& b);
 
-// InvalidArgument where blocks are counted that are not rebuilt.
+// InvalidArgument where blocks are counted, or modules named, that are not rebuilt.
 absl::Status CheckRebuiltBlocks(const StepConfig& config);
 
 // InvalidArgument naming option, word and what would be right.

@@ -29,6 +29,7 @@ StepConfig Everything() {
   c.micro_batches = 16;
   c.sharding = Sharding::kFully;
   c.recompute = Recompute::kSelective;
+  c.modules = "core_attn+layernorm+mlp";
   c.state = {2, 4, /*cast=*/true};
   c.sequence_parallel = true;
   c.cut = CutRule::kMemory;
@@ -51,11 +52,14 @@ StepConfig Everything() {
 TEST(StepConfig, TextAndJsonReadBackToTheSameValue) {
   StepConfig file;
   file.scheme = "/tmp/a:b/mine.csv";
-  StepConfig steady, divided;
+  StepConfig steady, divided, rebuilt;
+  rebuilt.recompute = Recompute::kBlocks;
+  rebuilt.rebuilt_every = 3;
+  rebuilt.rebuilt_together = 2;
   steady.steady_overlap = true;
   divided.vocabulary_barriers = 2;
   divided.vocabulary_exchange = VocabularyExchange::kCollectives;
-  for (const StepConfig& c : {StepConfig(), Everything(), file, steady, divided}) {
+  for (const StepConfig& c : {StepConfig(), Everything(), file, steady, divided, rebuilt}) {
     SCOPED_TRACE(c.ToString());
     PIPELAB_ASSERT_OK_AND_ASSIGN(const StepConfig of_text, ParseStepConfig("config", c.ToString()));
     EXPECT_EQ(of_text, c);
@@ -129,6 +133,25 @@ TEST(StepConfig, ExecutionSaysWhatItDoesNotSuit) {
               HasSubstr("\"execution=fast\": must be plain, megatron2022, or parts of it"));
 }
 
+TEST(StepConfig, WhatIsRebuiltFitsTheKindOfRecomputation) {
+  const auto message = [](const char* text) {
+    return std::string(CheckRebuiltBlocks(ParseStepConfig("config", text).value()).message());
+  };
+  for (const char* right : {"1f1b", "1f1b:recompute=selective", "1f1b:recompute=blocks,rebuilt=2",
+                            "1f1b:recompute=blocks,rebuilt_every=2,rebuilt_together=3",
+                            "1f1b:recompute=selective,modules=mlp"}) {
+    EXPECT_EQ(message(right), "") << right;
+  }
+  EXPECT_EQ(message("1f1b:rebuilt=2"), "rebuilt=2: requires recompute=blocks, not recompute=none");
+  EXPECT_EQ(message("1f1b:recompute=full,rebuilt_every=2"),
+            "rebuilt_every=2: requires recompute=blocks, not recompute=full");
+  EXPECT_EQ(message("1f1b:recompute=selective,rebuilt_together=2"),
+            "rebuilt_together=2: requires recompute=blocks, not recompute=selective");
+  EXPECT_EQ(message("1f1b:recompute=blocks,modules=mlp"),
+            "modules=mlp: requires recompute=selective, not recompute=blocks");
+  EXPECT_EQ(ParseStepConfig("config", "1f1b:modules=mlp+core_attn+mlp")->modules, "core_attn+mlp");
+}
+
 TEST(StepConfig, AScheduleFileIsAScheme) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const StepConfig c, ParseStepConfig("config", "a/mine.txt:D=2,b=4"));
   EXPECT_TRUE(c.has_schedule_file());
@@ -155,6 +178,8 @@ TEST(StepConfig, FaultsNameOptionAndWord) {
   EXPECT_THAT(message("1f1b:sequence=1"), HasSubstr("is a word without a value"));
   EXPECT_THAT(message("1f1b:sharding=all"), HasSubstr("sharding"));
   EXPECT_THAT(message("1f1b:recompute=some"), HasSubstr("there are none, selective, full, blocks"));
+  EXPECT_THAT(message("1f1b:modules=mpl"), HasSubstr("\"mpl\" is unknown; did you mean mlp?"));
+  EXPECT_THAT(message("1f1b:rebuilt_every=0"), HasSubstr("must be a whole number of at least 1"));
   EXPECT_THAT(message(":P=2"), HasSubstr("a scheme's name is missing"));
   const auto json = [](const char* text) {
     return std::string(

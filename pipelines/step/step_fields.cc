@@ -1,12 +1,17 @@
 #include "pipelines/step/step_fields.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "models/specs/recomputed_modules.h"
 #include "pipelines/step/execution.h"
+#include "tools/base/did_you_mean.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -83,6 +88,22 @@ StepField ExecutionField() {
   return field;
 }
 
+// In the order of the table, each once.
+absl::StatusOr<std::string> FindModules(absl::string_view text) {
+  const std::vector<absl::string_view> wanted = absl::StrSplit(text, '+');
+  const std::vector<absl::string_view> known = RecomputedModuleNames();
+  for (const absl::string_view name : wanted) {
+    if (std::count(known.begin(), known.end(), name) > 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", name, "\" is unknown", NearestOrAll(name, known)));
+  }
+  std::vector<absl::string_view> modules;
+  for (const absl::string_view name : known) {
+    if (std::count(wanted.begin(), wanted.end(), name) > 0) modules.push_back(name);
+  }
+  return absl::StrJoin(modules, "+");
+}
+
 std::vector<StepField> MakeFields() {
   return {
       IntegerField("P", "pipeline", &StepConfig::pipeline, 1, true),
@@ -102,7 +123,12 @@ std::vector<StepField> MakeFields() {
       IntegerField("shards", "shards", &StepConfig::shards, 0),
       NamedField<StateNumbers>("state", &StepConfig::state, StateNumbersName, FindStateNumbers),
       NamedField<Recompute>("recompute", &StepConfig::recompute, RecomputeName, FindRecompute),
+      NamedField<std::string>(
+          "modules", &StepConfig::modules, [](std::string modules) { return modules; },
+          FindModules),
       IntegerField("rebuilt", "rebuilt_blocks", &StepConfig::rebuilt_blocks, 0),
+      IntegerField("rebuilt_every", "rebuilt_every", &StepConfig::rebuilt_every, 1),
+      IntegerField("rebuilt_together", "rebuilt_together", &StepConfig::rebuilt_together, 1),
       IntegerField("early_recompute", "early_recompute", &StepConfig::early_recompute, 0),
       SwitchField("sequence", &StepConfig::sequence_parallel, true, false),
       NamedField<BatchNormCopies>("batch_norm", &StepConfig::batch_norm, BatchNormName,
