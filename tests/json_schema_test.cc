@@ -152,12 +152,16 @@ TEST(JsonSchema, EvaluateFollowsIt) {
        // NOLINTNEXTLINE(bugprone-suspicious-missing-comma)
        "--flags=--num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 512 "
        "--max-position-embeddings 512 --vocab-size 1000 --micro-batch-size 1 --bf16 --lr 1 "
+       "--sft --new-thing 3 "
        "--global-batch-size 32 --pipeline-model-parallel-size 4 --grad-reduce-in-bf16"});
   EXPECT_EQ(Schema().Check(evaluated, "evaluated"), "");
   EXPECT_EQ(evaluated["neighbours"].size(), 2);
   EXPECT_GT(evaluated["neighbours"][0]["gain"], 0);
   EXPECT_EQ(evaluated["assumptions"].size(), 3);
-  EXPECT_EQ(evaluated["passed_over"], 1);
+  EXPECT_EQ(evaluated["passed_over"], json({"--lr"}));
+  EXPECT_EQ(evaluated["not_priced"],
+            json({"--sft: samples are as long as --seq-length, each of one text"}));
+  EXPECT_EQ(evaluated["unknown"], json({"--new-thing 3: unknown"}));
 }
 
 // What evaluate prints has one price: configurations, their neighbours', and what schedule writes.

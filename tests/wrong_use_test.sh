@@ -95,6 +95,20 @@ while read -r kind expression && IFS= read -r line; do
 done <"$recipes"
 check "fifty-five kinds" test "$count" -ge 55
 
+# Options that are unknown are listed together, or refused together.
+lists_unknown() {
+  cp flags.right flags.file
+  echo "--brand-new 3 --qk-layernormm --sft" >>flags.file
+  with flags >stdout && grep -qx "  --brand-new 3: unknown" stdout &&
+    grep -qx "  --qk-layernormm: unknown; did you mean --qk-layernorm?" stdout && grep -q "^  --sft: samples" stdout
+}
+refuses_unknown() {
+  one_line_error 1 "" "$pipelab" evaluate --flags=flags.file --cluster=dgx-h100 --devices=64 --top=0 --strict || return 1
+  grep -qx -- "--flags=flags.file: --brand-new 3: unknown; --qk-layernormm: unknown; did you mean --qk-layernorm?" stderr
+}
+check "unknown options are listed" lists_unknown
+check "--strict refuses them" refuses_unknown
+
 # The first file has only a name. Its message has an example of each thing that is missing; with the numbers of the
 # data sheet in them that is the machine.
 prices_4090s() {

@@ -49,6 +49,7 @@ struct Evaluation {
   RecipeInput input;
   StepPrediction prediction;
   StepBreakdown breakdown;
+  bool searched = false;  // for neighbours
   std::vector<Neighbour> neighbours;
 
   const Recipe& recipe() const { return input.recipe; }
@@ -158,6 +159,21 @@ std::string WithoutLists(const std::string& changes) {
   return absl::StrCat(changes.substr(0, begin), "[[...", changes.substr(end));
 }
 
+// In lines of at most 120 columns.
+std::string WrappedNames(const std::vector<std::string>& names) {
+  constexpr size_t kColumns = 120;
+  std::string text, line = " ";
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string word = absl::StrCat(" ", names[i], i + 1 < names.size() ? "," : "");
+    if (line.size() + word.size() > kColumns && line != " ") {
+      absl::StrAppend(&text, line, "\n");
+      line = " ";
+    }
+    absl::StrAppend(&line, word);
+  }
+  return absl::StrCat(text, line, "\n");
+}
+
 std::string EvaluationText(const Evaluation& e, const std::string& note) {
   const StepPrediction& p = e.prediction;
   const StepBreakdown& b = e.breakdown;
@@ -178,11 +194,17 @@ std::string EvaluationText(const Evaluation& e, const std::string& note) {
       ToPercent(b.tensor), ToPercent(b.pipeline), ToPercent(b.data), ToGiB(p.largest_device),
       ToGiB(p.step.device_memory));
   absl::StrAppend(&text, "\nAssumed:\n  ", absl::StrJoin(Assumptions(e.recipe()), "\n  "), "\n");
-  if (e.recipe().passed_over > 0) {
-    absl::StrAppend(&text, e.recipe().passed_over,
-                    " options without influence were passed over.\n");
+  std::vector<std::string> not_priced = e.recipe().not_priced;
+  not_priced.insert(not_priced.end(), e.recipe().unknown.begin(), e.recipe().unknown.end());
+  if (!not_priced.empty()) {
+    absl::StrAppend(&text, "Not priced:\n  ", absl::StrJoin(not_priced, "\n  "), "\n");
   }
-  if (e.neighbours.empty()) return absl::StrCat(text, "\nNo neighbour fits into memory.\n");
+  if (!e.recipe().passed_over.empty()) {
+    absl::StrAppend(&text, "Without influence:\n", WrappedNames(e.recipe().passed_over));
+  }
+  if (e.neighbours.empty()) {
+    return absl::StrCat(text, e.searched ? "\nNo neighbour fits into memory.\n" : "");
+  }
   absl::StrAppendFormat(&text, "\n%10s %9s %10s  one or two values changed\n", "step [ms]",
                         "gain [%]", "mem. [GiB]");
   for (const Neighbour& n : e.neighbours) {
@@ -205,6 +227,8 @@ nlohmann::json EvaluationJson(const Evaluation& e, const std::string& note) {
                   {"pipeline messages, not hidden", b.pipeline},
                   {"data-parallel collectives, not hidden", b.data}};
   all["assumptions"] = Assumptions(e.recipe());
+  all["not_priced"] = e.recipe().not_priced;
+  all["unknown"] = e.recipe().unknown;
   all["passed_over"] = e.recipe().passed_over;
   all["neighbours"] = nlohmann::json::array();
   for (const Neighbour& n : e.neighbours) {
@@ -235,7 +259,8 @@ absl::Status EvaluateCommand(const Words& words) {
   }
   e.prediction = *predicted;
   PIPELAB_ASSIGN_OR_RETURN(e.breakdown, BreakDown(model, e.prediction));
-  if (top > 0) {
+  e.searched = top > 0;
+  if (e.searched) {
     PIPELAB_ASSIGN_OR_RETURN(e.neighbours, FindNeighbours(e, &cache, top));
   }
   PIPELAB_ASSIGN_OR_RETURN(

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "experiments/commands/step_input.h"
 #include "experiments/flags/flags.h"
 #include "experiments/flags/option_checks.h"
@@ -24,6 +25,7 @@ ABSL_FLAG(std::string, flags, "",
           "Megatron-LM's command line: a file (a script, too), the options themselves in quotes, "
           "or -, stdin");
 ABSL_FLAG(std::string, toml, "", "torchtitan's configuration; -: stdin");
+ABSL_FLAG(bool, strict, false, "refuses a recipe with options that are unknown here");
 
 namespace pipelab {
 namespace {
@@ -163,6 +165,9 @@ absl::StatusOr<RecipeInput> ReadRecipeInput() {
     PIPELAB_RETURN_IF_ERROR(CheckRange("--devices", devices, 1, 1 << 20));
   }
   absl::StatusOr<Recipe> recipe = input.system->read(text, input.what, devices);
+  if (recipe.ok() && absl::GetFlag(FLAGS_strict) && !recipe->unknown.empty()) {
+    recipe = RecipeError(input.what, ": ", absl::StrJoin(recipe->unknown, "; "));
+  }
   // What is missing on the command line is no fault of the file.
   if (!recipe.ok() && !is_text && !absl::StartsWith(recipe.status().message(), "--devices")) {
     return FaultOfFile(recipe.status());

@@ -168,9 +168,9 @@ absl::Status TakeDispatch(const MegatronOptions& o, Recipe* r) {
     if (o.Has(of_flex)) return o.Error(of_flex, "requires --", kType, " flex");
   }
   if (dispatcher == "allgather" && r->config.experts > 1) {
-    r->assumptions.push_back(absl::StrCat(o.Has(kType) ? "" : "without ", "--", kType,
-                                          o.Has(kType) ? " allgather" : "",
-                                          ": rows of experts are exchanged by all-to-all"));
+    r->not_priced.push_back(absl::StrCat(o.Has(kType) ? "" : "without ", "--", kType,
+                                         o.Has(kType) ? " allgather" : "",
+                                         ": rows of experts are exchanged by all-to-all"));
   }
   return absl::OkStatus();
 }
@@ -199,7 +199,7 @@ absl::Status TakeMegatronExchanges(const MegatronOptions& o, Recipe* r) {
   if (HasExperts(r->model)) PIPELAB_RETURN_IF_ERROR(TakeDispatch(o, r));
   if (!o.Has(kOverlap)) {
     if (o.Has(kDelay)) {
-      r->assumptions.push_back(
+      r->not_priced.push_back(
           absl::StrCat("--", kDelay, ": without --", kOverlap, " no weight gradient is delayed"));
     }
     return absl::OkStatus();

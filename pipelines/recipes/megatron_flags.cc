@@ -38,13 +38,14 @@ class MegatronReader {
     PIPELAB_RETURN_IF_ERROR(TakeRecomputation());
     PIPELAB_RETURN_IF_ERROR(TakeMegatronExchanges(o_, &r_));
     PIPELAB_RETURN_IF_ERROR(TakeSharding());
-    r_.assumptions.insert(r_.assumptions.end(), o_.without().begin(), o_.without().end());
+    r_.not_priced.insert(r_.not_priced.end(), o_.not_priced().begin(), o_.not_priced().end());
+    r_.unknown = o_.unknown();
     r_.passed_over = o_.passed_over();
     return std::move(r_);
   }
 
  private:
-  void Assume(std::string what) { r_.assumptions.push_back(std::move(what)); }
+  void NotPriced(std::string what) { r_.not_priced.push_back(std::move(what)); }
 
   absl::Status TakeKernels() {
     PIPELAB_ASSIGN_OR_RETURN(
@@ -102,8 +103,8 @@ class MegatronReader {
     }
     if (context > 1 && comm == "p2p") r_.config.context_exchange = ContextExchange::kRing;
     if (context > 1 && comm != "p2p" && comm != "all_gather") {
-      Assume(absl::StrCat("--cp-comm-type ", comm,
-                          ": keys and values are gathered in front of attention (all_gather)"));
+      NotPriced(absl::StrCat("--cp-comm-type ", comm,
+                             ": keys and values are gathered in front of attention (all_gather)"));
     }
     r_.config.context = static_cast<int>(context);
     return absl::OkStatus();
@@ -163,7 +164,7 @@ class MegatronReader {
           const std::string recipe,
           o_.Word("fp8-recipe", {"tensorwise", "delayed", "blockwise", "mxfp8"}, "delayed"));
       if (recipe == "mxfp8") {
-        return o_.Error("fp8-recipe", "blocks of 32 have no counterpart here; nearest: tensorwise");
+        NotPriced("--fp8-recipe mxfp8: products and casts are those of tensorwise");
       }
       r_.type = NumberType::kFp8;
     }
@@ -217,7 +218,7 @@ class MegatronReader {
       wanted.erase(std::remove(wanted.begin(), wanted.end(), name), wanted.end());
     }
     for (const std::string& name : wanted) {
-      Assume(absl::StrCat("--", kModules, " ", name, ": is kept, and not rebuilt"));
+      NotPriced(absl::StrCat("--", kModules, " ", name, ": is kept, and not rebuilt"));
     }
     if (modules.empty()) return absl::OkStatus();
     StepConfig& c = r_.config;
@@ -264,10 +265,11 @@ class MegatronReader {
         const std::string strategy,
         o_.Word("data-parallel-sharding-strategy",
                 {"no_shard", "optim", "optim_grads", "optim_grads_params"}, "no_shard"));
-    c.sharding = torch || (fsdp && strategy == "optim_grads_params") ? Sharding::kFully
-                 : fsdp && strategy == "optim_grads"                 ? Sharding::kGradients
-                 : optimizer || (fsdp && strategy == "optim")        ? Sharding::kOptimizer
-                                                                     : Sharding::kReplicated;
+    const bool kept = o_.Has("torch-fsdp2-no-reshard-after-forward");
+    c.sharding = (torch && !kept) || (fsdp && strategy == "optim_grads_params") ? Sharding::kFully
+                 : torch || (fsdp && strategy == "optim_grads") ? Sharding::kGradients
+                 : optimizer || (fsdp && strategy == "optim")   ? Sharding::kOptimizer
+                                                                : Sharding::kReplicated;
     if (c.copies() == 1) c.sharding = Sharding::kReplicated;
     const bool gathers = o_.Has("overlap-param-gather"), reduces = o_.Has("overlap-grad-reduce");
     if (gathers && !optimizer && !fsdp) {
@@ -279,12 +281,12 @@ class MegatronReader {
     c.overlap_data = reduces || torch;
     PIPELAB_RETURN_IF_ERROR(TakeInstances());
     if (gathers && c.sharding == Sharding::kOptimizer) {
-      Assume("--overlap-param-gather: gathers of new weights end the step, and are not hidden");
+      NotPriced("--overlap-param-gather: gathers of new weights end the step, and are not hidden");
     }
     if (c.pipeline == 1 && c.sharding == Sharding::kFully && !(c.rebuilt() == RebuiltPart())) {
       c.rebuilt_blocks = 0;
       c.rebuilt_together = 1;
-      Assume("--recompute-num-layers: beside FSDP each layer keeps its input and is rebuilt");
+      NotPriced("--recompute-num-layers: beside FSDP each layer keeps its input and is rebuilt");
     }
     return GatherByBlock(&r_);
   }
@@ -322,7 +324,7 @@ class MegatronReader {
 absl::StatusOr<Recipe> ReadMegatronFlags(absl::string_view text, absl::string_view what,
                                          int64_t devices) {
   PIPELAB_ASSIGN_OR_RETURN(const MegatronOptions options, MegatronOptions::Parse(text, what));
-  return MegatronReader(options, devices).Read();
+  return WithUnknown(options.unknown(), MegatronReader(options, devices).Read());
 }
 
 }  // namespace pipelab

@@ -78,8 +78,10 @@ RUN=(--micro-batch-size 1 --global-batch-size 1536 --rampup-batch-size 16 16 585
   EXPECT_EQ(r.model.positions, Positions::kLearned);
   EXPECT_EQ(r.model.biases, Biases::kAll);
   EXPECT_EQ(r.type, NumberType::kFp16);
-  EXPECT_THAT(r.assumptions, ElementsAre(HasSubstr("--rampup-batch-size")));
-  EXPECT_EQ(r.passed_over, 4);  // lr, vocab-file, merge-file, master-addr
+  EXPECT_THAT(r.not_priced,
+              ElementsAre("--rampup-batch-size 16 16 5859375: the step is one of the full batch"));
+  EXPECT_THAT(r.passed_over, ElementsAre("--lr", "--master-addr", "--merge-file", "--vocab-file"));
+  EXPECT_THAT(r.unknown, ElementsAre());
 }
 
 TEST(ReadMegatronFlags, SwiGlusDefaultWidthIsInUnitsOf64) {
@@ -160,7 +162,7 @@ TEST(ReadMegatronFlags, Parallelism) {
       "interleaved:P=2,T=4,D=8,V=4,b=1,M=16,sharding=optimizer,state=2+4,recompute=blocks,sequence,"
       "layout=9+8+8+8+8+8+8+9,steady_overlap,ranks=tp-pp-dp");
   EXPECT_EQ(r.type, NumberType::kFp8);
-  EXPECT_THAT(r.assumptions, ElementsAre(HasSubstr("--overlap-param-gather: gathers")));
+  EXPECT_THAT(r.not_priced, ElementsAre(HasSubstr("--overlap-param-gather: gathers")));
 }
 
 TEST(ReadMegatronFlags, ContextParallelism) {
@@ -179,7 +181,7 @@ TEST(ReadMegatronFlags, ContextParallelism) {
   EXPECT_THAT(MegatronSettings(all)->Text(), HasSubstr("--cp-comm-type all_gather"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe heads,
                                ReadWithFlags("--context-parallel-size 4 --cp-comm-type a2a"));
-  EXPECT_THAT(heads.assumptions, ElementsAre(HasSubstr("--cp-comm-type a2a: keys and values are")));
+  EXPECT_THAT(heads.not_priced, ElementsAre(HasSubstr("--cp-comm-type a2a: keys and values are")));
 }
 
 // Ranks that divide a sample's tokens have the same weights, and divide the optimizer's state.
@@ -232,7 +234,7 @@ TEST(ReadMegatronFlags, RecomputesModules) {
     const auto r = ReadWithFlags(absl::StrCat("--recompute-granularity selective ", more));
     if (!r.ok()) return std::string(r.status().message());
     return absl::StrCat(RecomputeName(r->config.recompute), " ", r->config.modules, " ",
-                        absl::StrJoin(r->assumptions, "; "));
+                        absl::StrJoin(r->not_priced, "; "));
   };
   EXPECT_EQ(modules(""), "selective core_attn ");
   EXPECT_EQ(modules("--recompute-modules mlp"), "selective mlp ");
@@ -274,11 +276,34 @@ TEST(ReadMegatronFlags, LossIsFusedWhereAskedFor) {
       ReadWithFlags("--cross-entropy-loss-fusion --cross-entropy-fusion-impl te"));
   EXPECT_EQ(lines.loss, LossImplementation::kUnfused);
   EXPECT_EQ(fused.loss, LossImplementation::kFused);
-  EXPECT_THAT(fused.assumptions, ElementsAre(HasSubstr("--cross-entropy-fusion-impl")));
+  EXPECT_THAT(fused.not_priced, ElementsAre(HasSubstr("--cross-entropy-fusion-impl")));
   const auto launches = [](const Recipe& r) {
     return RecipeGraph(r)->layers.back().operations(1, TokenSlice()).forward.size();
   };
   EXPECT_GT(launches(lines), launches(fused));
+}
+
+// All options that are not known are listed at once, with the nearest that is; the step is priced.
+TEST(ReadMegatronFlags, ListsWhatItDoesNotKnow) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Recipe r, ReadWithFlags("--brand-new-thing 3 --tensor-model-parallel 8 --fast --lr 1 "
+                                    "--fast --optimizer-cpu-offload --fp8-recipe mxfp8 "
+                                    "--fp8-format e4m3 --main-grads-dtype fp32 "
+                                    "--exp-avg-dtype bf16 --cpu-offloading-num-layers 0"));
+  EXPECT_THAT(r.unknown, ElementsAre("--brand-new-thing 3: unknown", "--fast: unknown",
+                                     "--tensor-model-parallel 8: unknown; did you mean "
+                                     "--tensor-model-parallel-size?"));
+  EXPECT_THAT(r.not_priced,
+              ElementsAre("--fp8-recipe mxfp8: products and casts are those of tensorwise",
+                          "--exp-avg-dtype bf16: the optimizer's values have 4 bytes",
+                          "--optimizer-cpu-offload: the optimizer's values stay on the device"));
+  EXPECT_THAT(r.passed_over,  // the harmless values, too
+              ElementsAre("--cpu-offloading-num-layers", "--lr", "--main-grads-dtype"));
+  // Where the recipe cannot be read, that may be why.
+  EXPECT_EQ(
+      std::string(ReadMegatronFlags("--num-layer 32 --hidden-size 64", "f", 8).status().message()),
+      "f: --num-layers: missing; besides, --num-layer 32: unknown; did you mean "
+      "--num-layers?");
 }
 
 TEST(ReadMegatronFlags, FsdpGathersBlockByBlock) {
@@ -305,8 +330,6 @@ TEST(ReadMegatronFlags, SaysTheNearestThatWouldDo) {
                         "--tensor-model-parallel-size 8"));
   EXPECT_THAT(FlagsRefusal("--context-parallel-size 3"),
               HasSubstr("equal parts; nearest: --seq-length"));
-  EXPECT_THAT(FlagsRefusal("--num-layer 32"), HasSubstr("did you mean --num-layers?"));
-  EXPECT_THAT(FlagsRefusal("--tensor-parallel-size 2"), HasSubstr("no option of Megatron-LM"));
   EXPECT_THAT(FlagsRefusal("--num-layers $LAYERS"),
               HasSubstr("a variable that the text does not set"));
   EXPECT_THAT(FlagsRefusal("", 0), HasSubstr("--devices: missing"));

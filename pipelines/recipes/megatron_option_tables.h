@@ -96,6 +96,7 @@ inline constexpr absl::string_view kRead[] = {
     "swiglu",
     "tensor-model-parallel-size",
     "tokenizer-type",
+    "torch-fsdp2-no-reshard-after-forward",
     "tp-comm-overlap",
     "untie-embeddings-and-output-weights",
     "use-distributed-optimizer",
@@ -110,9 +111,9 @@ inline constexpr absl::string_view kRead[] = {
     "window-size",
 };
 
-// Priced without them.
+// Priced without them, unless their value is the harmless one; how, a line.
 struct Without {
-  absl::string_view name, how;
+  absl::string_view name, how, harmless = "";
 };
 inline constexpr Without kWithout[] = {
     {"apply-residual-connection-post-layernorm", "residuals are added as in GPT-2"},
@@ -122,6 +123,43 @@ inline constexpr Without kWithout[] = {
     {"enable-cuda-graph", "kernels are launched one by one, or give --launches=graphs"},
     {"external-cuda-graph", "kernels are launched one by one, or give --launches=graphs"},
     {"ddp-reduce-scatter-with-fp32-accumulation", "sums between copies are rings"},
+    {"cpu-offloading-num-layers", "all activations stay on the device", "0"},
+    {"fine-grained-activation-offloading", "all activations stay on the device"},
+    {"offload-modules", "all activations stay on the device"},
+    {"optimizer-cpu-offload", "the optimizer's values stay on the device"},
+    {"distribute-saved-activations", "what is kept for recomputation is whole on each device"},
+    {"enable-full-sharding-in-hsdp", "all sets of copies have the same optimizer's state"},
+    {"outer-dp-sharding-strategy", "all sets of copies have the same optimizer's state",
+     "no_shard"},
+    {"hierarchical-context-parallel-sizes", "context parallelism has one level", "1"},
+    {"use-precision-aware-optimizer", "the optimizer's values have 4 bytes"},
+    {"main-grads-dtype", "gradients are those of the other options", "fp32"},
+    {"main-params-dtype", "the optimizer's values have 4 bytes", "fp32"},
+    {"exp-avg-dtype", "the optimizer's values have 4 bytes", "fp32"},
+    {"exp-avg-sq-dtype", "the optimizer's values have 4 bytes", "fp32"},
+    {"fp4-format", "products have the numbers of the other options"},
+    {"fp32-residual-connection", "residuals have the other activations' type"},
+    {"qk-l2-norm", "queries and keys have no such norms"},
+    {"moe-use-upcycling", "a dense model's weights are not read"},
+    {"keep-fp8-transpose-cache", "weights in fp8 have no second copy"},
+    {"fp16-lm-cross-entropy", "the loss is computed in 4 bytes a number"},
+    {"transformer-impl", "kernels are those of Transformer Engine", "transformer_engine"},
+    {"no-masked-softmax-fusion", "kernels are fused"},
+    {"no-bias-gelu-fusion", "kernels are fused"},
+    {"no-bias-swiglu-fusion", "kernels are fused"},
+    {"no-bias-dropout-fusion", "kernels are fused"},
+    {"no-rope-fusion", "kernels are fused"},
+    {"disable-tp-comm-bulk-dgrad", "all that --tp-comm-overlap can hide is hidden"},
+    {"disable-tp-comm-bulk-wgrad", "all that --tp-comm-overlap can hide is hidden"},
+    {"disable-tp-comm-overlap-ag", "all that --tp-comm-overlap can hide is hidden"},
+    {"disable-tp-comm-overlap-rs", "all that --tp-comm-overlap can hide is hidden"},
+    {"disable-tp-comm-split-ag", "all that --tp-comm-overlap can hide is hidden"},
+    {"disable-tp-comm-split-rs", "all that --tp-comm-overlap can hide is hidden"},
+    {"use-nccl-ub", "collectives are rings without registered buffers"},
+    {"use-sharp", "sums are rings, not made within switches"},
+    {"symmetric-ar-type", "sums are rings"},
+    {"reuse-grad-buf-for-mxfp8-param-ag", "gathered parameters have memory of their own"},
+    {"sft", "samples are as long as --seq-length, each of one text"},
     {"defer-embedding-wgrad-compute", "no weight gradient is deferred"},
     {"moe-router-enable-expert-bias", "experts have no biases of choice"},
     {"moe-shared-expert-overlap", "exchanges of experts' rows are not hidden"},
@@ -145,8 +183,6 @@ inline constexpr Without kWithout[] = {
 struct Refused {
   absl::string_view name, harmless, why;
 };
-inline constexpr absl::string_view kNoOffload =
-    "nothing is kept on the host here; nearest: without it, or --recompute-granularity full";
 inline constexpr absl::string_view kHybrid =
     "models of unlike layers have no counterpart here; nearest: without it, all layers alike";
 inline constexpr Refused kRefused[] = {
@@ -156,13 +192,9 @@ inline constexpr Refused kRefused[] = {
     {"model-parallel-size", "",
      "is no longer valid in Megatron-LM; nearest: --tensor-model-parallel-size"},
     {"warmup", "", "is no longer valid in Megatron-LM; nearest: --lr-warmup-fraction"},
-    {"hierarchical-context-parallel-sizes", "1",
-     "context parallelism in two levels has no counterpart here; nearest: without it"},
     {"mtp-num-layers", "0",
      "heads for further tokens have no counterpart here; nearest: without it"},
     {"moe-extended-tp", "", "is deprecated in Megatron-LM; nearest: --expert-tensor-parallel-size"},
-    {"moe-use-upcycling", "", "reads a dense model's weights; nearest: without it"},
-    {"qk-l2-norm", "", "norms of queries and keys have no counterpart here; nearest: without it"},
     {"softmax-type", "vanilla", "has no counterpart here; nearest: vanilla"},
     {"mrope-section", "", "has no counterpart here; nearest: --position-embedding-type rope"},
     {"no-position-embedding", "",
@@ -181,21 +213,6 @@ inline constexpr Refused kRefused[] = {
     {"retro-add-retriever", "", "retrieval has no counterpart here; nearest: without it"},
     {"vision-pretraining", "", "reads command lines of GPTs; nearest: --model=vit-s-4"},
     {"perform-rl-step", "", "reads command lines of pre-training; nearest: without it"},
-    {"fp4-format", "", "4-bit numbers have no counterpart here; nearest: --fp8-format hybrid"},
-    {"fp32-residual-connection", "",
-     "residuals have the other activations' type here; nearest: without it"},
-    {"cpu-offloading-num-layers", "0", kNoOffload},
-    {"optimizer-cpu-offload", "", kNoOffload},
-    {"distribute-saved-activations", "",
-     "what is kept for recomputation is whole here; nearest: --sequence-parallel"},
-    {"enable-full-sharding-in-hsdp", "",
-     "shards over a part of the copies have no counterpart here; nearest: without it"},
-    {"use-precision-aware-optimizer", "",
-     "the optimizer's values have 4 bytes here; nearest: without it"},
-    {"main-grads-dtype", "fp32", "gradients have 4 bytes here; nearest: fp32"},
-    {"main-params-dtype", "fp32", "the optimizer's values have 4 bytes here; nearest: fp32"},
-    {"exp-avg-dtype", "fp32", "the optimizer's values have 4 bytes here; nearest: fp32"},
-    {"exp-avg-sq-dtype", "fp32", "the optimizer's values have 4 bytes here; nearest: fp32"},
     {"yaml-cfg", "", "a YAML file is not read; nearest: its values as options"},
 };
 

@@ -47,6 +47,14 @@ bool IsRead(absl::string_view name) {
   return std::find(std::begin(kRead), std::end(kRead), name) != std::end(kRead);
 }
 
+std::vector<absl::string_view> KnownNames() {
+  std::vector<absl::string_view> known(std::begin(kRead), std::end(kRead));
+  for (const Without& w : kWithout) known.push_back(w.name);
+  for (const Refused& r : kRefused) known.push_back(r.name);
+  for (const absl::string_view passed : PassedOver()) known.push_back(passed);
+  return known;
+}
+
 }  // namespace
 
 absl::StatusOr<MegatronOptions> MegatronOptions::Parse(absl::string_view text,
@@ -63,7 +71,6 @@ absl::StatusOr<MegatronOptions> MegatronOptions::Parse(absl::string_view text,
     // torchrun takes both.
     const std::string dashed = absl::StrReplaceAll(name, {{"_", "-"}});
     if (dashed == "nproc-per-node" || (IsPassedOver(dashed) && !IsPassedOver(name))) name = dashed;
-    PIPELAB_RETURN_IF_ERROR(options.CheckName(name));
     // Behind torchrun's own options comes the program.
     const bool of_torchrun = name == "nnodes" || name == "nproc-per-node";
     if (of_torchrun && o.values.size() > 1) o.values.resize(1);
@@ -73,29 +80,23 @@ absl::StatusOr<MegatronOptions> MegatronOptions::Parse(absl::string_view text,
   return options;
 }
 
-absl::Status MegatronOptions::CheckName(const std::string& name) const {
-  if (IsRead(name) || IsPassedOver(name) || FindIn(kWithout, name) != nullptr ||
-      FindIn(kRefused, name) != nullptr) {
-    return absl::OkStatus();
-  }
-  std::vector<absl::string_view> known(std::begin(kRead), std::end(kRead));
-  for (const Without& w : kWithout) known.push_back(w.name);
-  for (const Refused& r : kRefused) known.push_back(r.name);
-  for (const absl::string_view passed : PassedOver()) known.push_back(passed);
-  return absl::InvalidArgumentError(absl::StrCat(what_, ": --", name, ": no option of Megatron-LM",
-                                                 DidYouMean(name, known, "--")));
-}
-
 absl::Status MegatronOptions::Sort() {
   for (const auto& [name, values] : given_) {
-    if (IsPassedOver(name)) ++passed_over_;
-    if (const Without* w = FindIn(kWithout, name); w != nullptr) {
-      without_.push_back(absl::StrCat("--", name, ": ", w->how));
+    const std::string option = absl::StrCat("--", name), value = absl::StrJoin(values, " ");
+    const Without* const without = FindIn(kWithout, name);
+    const Refused* const refused = FindIn(kRefused, name);
+    if (IsRead(name)) continue;
+    if (without != nullptr && (without->harmless.empty() || value != without->harmless)) {
+      not_priced_.push_back(
+          absl::StrCat(option, value.empty() ? "" : " ", value, ": ", without->how));
+    } else if (refused != nullptr && (refused->harmless.empty() || value != refused->harmless)) {
+      return Error(name, refused->why);
+    } else if (without != nullptr || refused != nullptr || IsPassedOver(name)) {
+      passed_over_.push_back(option);
+    } else {
+      unknown_.push_back(absl::StrCat(option, value.empty() ? "" : " ", value, ": unknown",
+                                      DidYouMean(name, KnownNames(), "--")));
     }
-    const Refused* r = FindIn(kRefused, name);
-    const std::string value = absl::StrJoin(values, " ");
-    if (r == nullptr || (!r->harmless.empty() && value == r->harmless)) continue;
-    return Error(name, r->why);
   }
   return absl::OkStatus();
 }

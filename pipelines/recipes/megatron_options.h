@@ -25,7 +25,7 @@ namespace pipelab {
 
 class MegatronOptions {
  public:
-  // Every option is known, and none of those that no step here has is in use.
+  // None of the options that no model here has is in use.
   static absl::StatusOr<MegatronOptions> Parse(absl::string_view text, absl::string_view what);
 
   bool Has(absl::string_view name) const { return given_.find(name) != given_.end(); }
@@ -43,9 +43,10 @@ class MegatronOptions {
   // Any one word.
   absl::StatusOr<std::string> Text(absl::string_view name) const;
 
-  // Those that are priced without, and how many have no influence.
-  const std::vector<std::string>& without() const { return without_; }
-  int passed_over() const { return passed_over_; }
+  // Recipe's lists.
+  const std::vector<std::string>& not_priced() const { return not_priced_; }
+  const std::vector<std::string>& unknown() const { return unknown_; }
+  const std::vector<std::string>& passed_over() const { return passed_over_; }
 
   // "WHAT: --name VALUE: REASON".
   template <typename... Parts>
@@ -57,13 +58,11 @@ class MegatronOptions {
   }
 
  private:
-  absl::Status CheckName(const std::string& name) const;
   absl::Status Sort();
 
   std::string what_;
   std::map<std::string, std::vector<std::string>, std::less<>> given_;
-  std::vector<std::string> without_;
-  int passed_over_ = 0;
+  std::vector<std::string> not_priced_, unknown_, passed_over_;
 };
 
 }  // namespace pipelab

@@ -15,6 +15,13 @@
 
 namespace pipelab {
 
+absl::StatusOr<Recipe> WithUnknown(const std::vector<std::string>& unknown,
+                                   absl::StatusOr<Recipe> recipe) {
+  if (recipe.ok() || unknown.empty()) return recipe;
+  return absl::Status(recipe.status().code(), absl::StrCat(recipe.status().message(), "; besides, ",
+                                                           absl::StrJoin(unknown, "; ")));
+}
+
 absl::Status SetStages(std::vector<MegatronStage> stages, Recipe* recipe) {
   // Of our layers a block has two.
   std::vector<int64_t> layers;

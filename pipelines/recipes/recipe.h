@@ -6,8 +6,9 @@
 //   PIPELAB_ASSIGN_OR_RETURN(Settings s, MegatronSettings(r));    // and back
 //   s.Text();
 //
-// What a system has and no step here is refused by name, with the nearest that would do. What is
-// priced otherwise is in `assumptions`, a line each.
+// What a system has and no model here is refused by name, with the nearest that would do. What is
+// priced otherwise is in `assumptions`, a line each; what the step is priced without, in
+// `not_priced`.
 #ifndef PIPELAB_PIPELINES_RECIPES_RECIPE_H_
 #define PIPELAB_PIPELINES_RECIPES_RECIPE_H_
 
@@ -40,7 +41,10 @@ struct Recipe {
   NumberType type = NumberType::kBf16;
   int optimizer_tensors = 2;
   std::vector<std::string> assumptions;
-  int passed_over = 0;  // options that change neither shapes nor times nor memory
+  // Options that would change times or memory, "--name: what is priced in its place", and those
+  // that nobody knows here, "--name: unknown; did you mean --other?".
+  std::vector<std::string> not_priced, unknown;
+  std::vector<std::string> passed_over;  // names of those that change neither
 };
 
 // What is in a recipe and the other system lacks.
@@ -48,6 +52,10 @@ template <typename... Parts>
 absl::Status RecipeError(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
+
+// The recipe; where it cannot be read, its error with what is unknown behind it, which may be why.
+absl::StatusOr<Recipe> WithUnknown(const std::vector<std::string>& unknown,
+                                   absl::StatusOr<Recipe> recipe);
 
 // Takes the stages, and the layout for them. InvalidArgument for empty ones.
 absl::Status SetStages(std::vector<MegatronStage> stages, Recipe* recipe);

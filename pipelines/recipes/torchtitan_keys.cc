@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_join.h"
 #include "tools/base/did_you_mean.h"
-#include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
@@ -13,6 +12,19 @@ constexpr absl::string_view kOtherSections[] = {
     "job",        "profiling",       "metrics",    "optimizer", "lr_scheduler",
     "checkpoint", "fault_tolerance", "validation", "comm",      "memory_estimation",
     "mx",         "quantize",        "compile",    "debug",     "experimental"};
+
+// Priced without them, unless their value is the harmless one; "": all keys of the section.
+struct WithoutKey {
+  absl::string_view section, key, harmless, how;
+};
+constexpr WithoutKey kWithoutKeys[] = {
+    {"parallelism", "disable_loss_parallel", "false", "the loss is that of parts of the words"},
+    {"float8", "recipe_name", "\"tensorwise\"", "casts have one scale a tensor"},
+    {"optimizer", "name", "\"AdamW\"", "the optimizer is Adam"},
+    {"optimizer", "early_step_in_backward", "false", "the step follows all backwards"},
+    {"mx", "", "", "numbers are those of model.converters"},
+    {"quantize", "", "", "numbers are those of model.converters"},
+};
 
 }  // namespace
 
@@ -61,33 +73,43 @@ absl::Status TorchtitanKeys::Check() {
                                       [&key = name](const Section& s) { return s.name == key; });
     if (!value.is_object()) return Error(name, "must be in a section; such as [training]");
     if (section != Sections().end()) {
-      PIPELAB_RETURN_IF_ERROR(CheckKeysOf(*section, value));
+      SortKeysOf(*section, value);
     } else if (std::find(sections.begin(), sections.end(), name) == sections.end()) {
-      return Error(absl::StrCat("[", name, "]"), "no section of torchtitan",
-                   DidYouMean(name, sections));
+      unknown_.push_back(absl::StrCat("[", name, "]: unknown", DidYouMean(name, sections)));
     } else if (name == "experimental" && value.contains("pipeline_parallel_degree")) {
       return Error("experimental.pipeline_parallel_degree",
                    "is in [parallelism] since 2025; nearest: parallelism.pipeline_parallel_degree");
     } else {
-      passed_over_ += static_cast<int>(value.size());
+      for (const auto& [key, of_key] : value.items()) PassOver(name, key, of_key);
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status TorchtitanKeys::CheckKeysOf(const Section& section, const nlohmann::json& value) {
-  for (const auto& [key, unused] : value.items()) {
+void TorchtitanKeys::PassOver(absl::string_view section, absl::string_view key,
+                              const nlohmann::json& value) {
+  const std::string place = absl::StrCat(section, ".", key);
+  for (const WithoutKey& w : kWithoutKeys) {
+    if (w.section != section || (!w.key.empty() && w.key != key)) continue;
+    if (!w.key.empty() && value.dump() == w.harmless) continue;
+    not_priced_.push_back(absl::StrCat(place, ": ", w.how));
+    return;
+  }
+  passed_over_.push_back(place);
+}
+
+void TorchtitanKeys::SortKeysOf(const Section& section, const nlohmann::json& value) {
+  for (const auto& [key, of_key] : value.items()) {
+    const std::string place = absl::StrCat(section.name, ".", key);
     if (std::count(section.read.begin(), section.read.end(), key) > 0) continue;
     if (std::count(section.passed_over.begin(), section.passed_over.end(), key) > 0) {
-      ++passed_over_;
+      PassOver(section.name, key, of_key);
       continue;
     }
     std::vector<absl::string_view> known = section.read;
     known.insert(known.end(), section.passed_over.begin(), section.passed_over.end());
-    return Error(absl::StrCat(section.name, ".", key), "no key of torchtitan",
-                 DidYouMean(key, known));
+    unknown_.push_back(absl::StrCat(place, ": unknown", DidYouMean(key, known)));
   }
-  return absl::OkStatus();
 }
 
 const nlohmann::json* TorchtitanKeys::Find(absl::string_view section, absl::string_view key) const {

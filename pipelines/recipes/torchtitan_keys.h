@@ -22,10 +22,11 @@ class TorchtitanKeys {
  public:
   TorchtitanKeys(const nlohmann::json& root, absl::string_view what) : root_(root), what_(what) {}
 
-  // Every key of the sections that are read is known.
+  // Sorts all keys into those that are read and Recipe's lists.
   absl::Status Check();
-  // Keys without influence, of what Check has seen.
-  int passed_over() const { return passed_over_; }
+  const std::vector<std::string>& not_priced() const { return not_priced_; }
+  const std::vector<std::string>& unknown() const { return unknown_; }
+  const std::vector<std::string>& passed_over() const { return passed_over_; }
 
   // Null where it is not given.
   const nlohmann::json* Find(absl::string_view section, absl::string_view key) const;
@@ -46,11 +47,12 @@ class TorchtitanKeys {
  private:
   struct Section;
   static const std::vector<Section>& Sections();
-  absl::Status CheckKeysOf(const Section& section, const nlohmann::json& value);
+  void PassOver(absl::string_view section, absl::string_view key, const nlohmann::json& value);
+  void SortKeysOf(const Section& section, const nlohmann::json& value);
 
   const nlohmann::json& root_;
   const std::string what_;
-  int passed_over_ = 0;
+  std::vector<std::string> not_priced_, unknown_, passed_over_;
 };
 
 }  // namespace pipelab

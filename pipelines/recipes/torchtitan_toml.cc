@@ -30,6 +30,8 @@ class TorchtitanReader {
 
   absl::StatusOr<Recipe> Read() {
     PIPELAB_RETURN_IF_ERROR(keys_.Check());
+    r_.not_priced = keys_.not_priced();
+    r_.unknown = keys_.unknown();
     r_.passed_over = keys_.passed_over();
     PIPELAB_RETURN_IF_ERROR(TakeModel());
     PIPELAB_RETURN_IF_ERROR(TakeDegrees());
@@ -40,6 +42,7 @@ class TorchtitanReader {
     PIPELAB_RETURN_IF_ERROR(TakeRecomputation());
     return std::move(r_);
   }
+  const std::vector<std::string>& unknown() const { return keys_.unknown(); }
 
  private:
   template <typename... Parts>
@@ -204,27 +207,26 @@ class TorchtitanReader {
     sums_ = sums == "float32" ? 4 : 2;
     const nlohmann::json* converters = keys_.Find("model", "converters");
     const std::string all = converters == nullptr ? "" : converters->dump();
-    if (absl::StrContains(all, "float8")) r_.type = NumberType::kFp8;
-    if (absl::StrContains(all, "mx")) {
-      return Error("model.converters", all,
-                   ": blocks of 32 have no counterpart here; nearest: [\"float8\"]");
+    const bool blocks = absl::StrContains(all, "mx");
+    if (blocks || absl::StrContains(all, "float8")) r_.type = NumberType::kFp8;
+    if (blocks) {
+      r_.not_priced.push_back(
+          absl::StrCat("model.converters ", all, ": products and casts are those of float8"));
     }
     PIPELAB_ASSIGN_OR_RETURN(const bool offload, keys_.Bool("training", "enable_cpu_offload"));
     if (offload) {
-      return Error("training.enable_cpu_offload",
-                   "true: nothing is kept on the host here; nearest: "
-                   "false, with activation_checkpoint.mode = \"full\"");
+      r_.not_priced.emplace_back("training.enable_cpu_offload: all stays on the device");
     }
     PIPELAB_ASSIGN_OR_RETURN(const bool gathers,
                              keys_.Bool("float8", "enable_fsdp_float8_all_gather"));
     if (gathers) {
-      r_.assumptions.emplace_back(
+      r_.not_priced.emplace_back(
           "enable_fsdp_float8_all_gather: parameters are gathered in 4 bytes a number");
     }
     PIPELAB_ASSIGN_OR_RETURN(const bool async,
                              keys_.Bool("parallelism", "enable_async_tensor_parallel"));
     if (async) {
-      r_.assumptions.emplace_back(
+      r_.not_priced.emplace_back(
           "enable_async_tensor_parallel: tensor-parallel collectives are not hidden");
     }
     return absl::OkStatus();
@@ -259,7 +261,7 @@ class TorchtitanReader {
                                : option->is_string() ? option->get<std::string>()
                                                      : option->dump();
     if (mode == "memory_budget") {
-      r_.assumptions.emplace_back(
+      r_.not_priced.emplace_back(
           "activation_checkpoint.mode = \"memory_budget\": is priced as \"selective\" with "
           "selective_ac_option = \"op\"");
     }
@@ -289,7 +291,8 @@ class TorchtitanReader {
 absl::StatusOr<Recipe> ReadTorchtitanToml(absl::string_view text, absl::string_view what,
                                           int64_t devices) {
   PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json root, ParseToml(text, what));
-  return TorchtitanReader(root, what, devices).Read();
+  TorchtitanReader reader(root, what, devices);
+  return WithUnknown(reader.unknown(), reader.Read());
 }
 
 }  // namespace pipelab

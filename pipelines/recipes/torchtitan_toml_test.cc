@@ -53,7 +53,7 @@ TEST(ReadTorchtitanToml, RecomputesOperationsOrEveryFewthLayer) {
     const auto again = ReadTorchtitanToml(TorchtitanSettings(*r)->Text(), "t", 64);
     EXPECT_EQ(again->config, r->config) << mode;
     return absl::StrCat(RecomputeName(r->config.recompute), " ", r->config.modules, " ",
-                        r->config.rebuilt_every, " ", r->assumptions.size());
+                        r->config.rebuilt_every, " ", r->not_priced.size());
   };
   const std::string selective = "mode = \"selective\"\nselective_ac_option = ";
   EXPECT_EQ(recompute("mode = \"none\""), "none  1 0");
@@ -78,7 +78,26 @@ TEST(ReadTorchtitanToml, FsdpOfABlockAtATimeIsTheDefault) {
   EXPECT_EQ(BuildGpt(r.model)->num_parameters(), 8030261248);
   EXPECT_EQ(r.type, NumberType::kBf16);
   EXPECT_EQ(StateNumbersName(r.config.state), "2+4+cast");
-  EXPECT_EQ(r.passed_over, 1);
+  EXPECT_THAT(r.passed_over, testing::ElementsAre("job.description"));
+}
+
+TEST(ReadTorchtitanToml, ListsWhatItDoesNotKnow) {
+  Toml toml = WithParallelism("new_degree = 2\nenable_async_tensor_parallel = true");
+  toml.training = "local_batch_size = 1\nenable_cpu_offload = true\nsteps = 9";
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Recipe r, ReadTorchtitanToml(absl::StrCat(toml.Text(),
+                                                      "[new]\nkey = 1\n[optimizer]\nlr = 1\nname = "
+                                                      "\"SGD\"\n[quantize.linear.float8]\nx = 1\n"),
+                                         "t", 64));
+  EXPECT_THAT(r.unknown,
+              testing::UnorderedElementsAre("parallelism.new_degree: unknown", "[new]: unknown"));
+  EXPECT_THAT(r.not_priced,
+              testing::ElementsAre("optimizer.name: the optimizer is Adam",
+                                   "quantize.linear: numbers are those of model.converters",
+                                   HasSubstr("training.enable_cpu_offload: all stays"),
+                                   HasSubstr("enable_async_tensor_parallel")));
+  EXPECT_THAT(r.passed_over,
+              testing::UnorderedElementsAre("job.description", "optimizer.lr", "training.steps"));
 }
 
 TEST(ReadTorchtitanToml, PipelinesAreDividedAsTorchtitanDoes) {
@@ -121,9 +140,10 @@ TEST(ReadTorchtitanToml, SaysTheNearestThatWouldDo) {
               HasSubstr("parallelism.context_parallel_degree: 3: seq_len = "));
   EXPECT_THAT(TomlRefusal(WithParallelism("tensor_parallel_degree = 3")),
               HasSubstr("must divide the 8 heads of keys; nearest: 2"));
-  EXPECT_THAT(TomlRefusal(WithParallelism("tensor_paralel_degree = 2")),
-              HasSubstr("parallelism.tensor_paralel_degree: no key of torchtitan; did you mean "
-                        "tensor_parallel_degree?"));
+  EXPECT_THAT(
+      TomlRefusal(WithParallelism("tensor_paralel_degree = 2\npipeline_parallel_degree = 64")),
+      HasSubstr("; besides, parallelism.tensor_paralel_degree: unknown; did you mean "
+                "tensor_parallel_degree?"));
   EXPECT_THAT(TomlRefusal(WithParallelism("data_parallel_shard_degree = 8")),
               HasSubstr("8 GPUs by its degrees, which must be the 64 there are"));
   EXPECT_THAT(TomlRefusal(WithParallelism("pipeline_parallel_degree = 4\n"
