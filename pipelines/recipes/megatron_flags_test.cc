@@ -314,10 +314,43 @@ TEST(ReadMegatronFlags, FsdpGathersBlockByBlock) {
   EXPECT_EQ(r.config.residency, Residency::kMicroBatch);
 }
 
-TEST(ReadMegatronFlags, SaysTheNearestThatWouldDo) {
+// The model is given, so the message has a layout for it, which is read in its place.
+TEST(ReadMegatronFlags, GivesALayoutWhereLayersDoNotDivide) {
   EXPECT_EQ(FlagsRefusal("--num-layers 30 --pipeline-model-parallel-size 4"),
             "--flags=f: --num-layers 30: 30 layers do not divide among 4 stages; nearest: "
-            "--num-layers 32");
+            "--pipeline-model-parallel-layout 'Et*7|(t*8|)*2t*7L'");
+  EXPECT_THAT(FlagsRefusal("--num-layers 30 --pipeline-model-parallel-size 4 "
+                           "--account-for-loss-in-pipeline-split"),
+              HasSubstr("t*7L', without --account-for-loss-in-pipeline-split"));
+  EXPECT_THAT(FlagsRefusal("--num-layers 2 --pipeline-model-parallel-size 8"),
+              HasSubstr("nearest: --pipeline-model-parallel-size 4"));
+  EXPECT_THAT(FlagsRefusal("--num-layers 6 --pipeline-model-parallel-size 4 "
+                           "--num-virtual-stages-per-pipeline-rank 3"),
+              HasSubstr("nearest: --num-virtual-stages-per-pipeline-rank 2"));
+  int read = 0;
+  for (const int64_t layers : {3, 5, 6, 7, 13, 30, 31, 61, 126}) {
+    for (const int pipeline : {2, 4, 8, 16}) {
+      for (const int each : {1, 2, 3}) {
+        const std::string stages =
+            absl::StrCat("--num-layers ", layers, " --pipeline-model-parallel-size ", pipeline,
+                         " --global-batch-size 1024");
+        const std::string refused = FlagsRefusal(absl::StrCat(
+            stages,
+            each > 1 ? absl::StrCat(" --num-virtual-stages-per-pipeline-rank ", each) : ""));
+        const size_t begin = refused.find("--pipeline-model-parallel-layout");
+        if (begin == std::string::npos) continue;
+        const std::string layout = refused.substr(begin, refused.find(", without") - begin);
+        PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r,
+                                     ReadWithFlags(absl::StrCat(stages, " ", layout)));
+        EXPECT_EQ(r.stages.size(), pipeline * each) << layout;
+        ++read;
+      }
+    }
+  }
+  EXPECT_GT(read, 60);
+}
+
+TEST(ReadMegatronFlags, SaysTheNearestThatWouldDo) {
   EXPECT_EQ(
       FlagsRefusal("--global-batch-size 100"),
       "--flags=f: --global-batch-size 100: must be a multiple of --micro-batch-size 1 times 64 "

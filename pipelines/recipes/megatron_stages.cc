@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "models/zoo/size_check.h"
 #include "pipelines/recipes/megatron_flags.h"
 #include "pipelines/recipes/megatron_parts.h"
@@ -77,6 +78,35 @@ class StageReader {
                     NearestDivisor(r_.config.pipeline, static_cast<int64_t>(stages->size())));
   }
 
+  // For all layers that there are: a layout, and what must go for it; or fewer stages.
+  std::string NearestStages(int64_t stages) const {
+    const int64_t layers = r_.model.layers, most = layers + 2;  // the ends need none
+    const int64_t pipeline = r_.config.pipeline, each = stages / pipeline;
+    if (stages > most) {
+      if (each > 1 && pipeline <= most) {
+        return absl::StrCat("--num-virtual-stages-per-pipeline-rank ", most / pipeline);
+      }
+      int64_t fewer = std::min(most, pipeline);
+      while (pipeline % fewer != 0) --fewer;
+      return absl::StrCat("--pipeline-model-parallel-size ", fewer);
+    }
+    std::vector<int64_t> counts(stages, layers / stages);
+    for (int64_t s = 1, left = layers % stages; left > 0; ++s, --left) {
+      // Middle stages first, then the one with the embedding.
+      ++counts[s == stages - 1 ? 0 : s];
+    }
+    std::vector<std::string> without;
+    for (const char* other :
+         {"num-layers-per-virtual-pipeline-stage", "num-virtual-stages-per-pipeline-rank",
+          "decoder-first-pipeline-num-layers", "decoder-last-pipeline-num-layers",
+          "account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split"}) {
+      if (o_.Has(other)) without.push_back(absl::StrCat("--", other));
+    }
+    return absl::StrCat("--pipeline-model-parallel-layout '",
+                        FormatMegatronLayout(StagesOfTransformers(counts)), "'",
+                        without.empty() ? "" : ", without ", absl::StrJoin(without, " and "));
+  }
+
   // Equal numbers, but for what is said of the two ends.
   absl::StatusOr<std::vector<MegatronStage>> DividedStages(int64_t each) {
     const int64_t pipeline = r_.config.pipeline, layers = r_.model.layers;
@@ -97,8 +127,8 @@ class StageReader {
     if (others < 0 || rest < 0 ||
         (others == 0 ? rest != 0 : rest == 0 || rest % (others * each) != 0)) {
       return o_.Error("num-layers", rest, " layers do not divide among ",
-                      std::max<int64_t>(others, 0) * each, " stages; nearest: --num-layers ",
-                      layers - rest + NearestMultiple(rest, std::max<int64_t>(others, 1) * each));
+                      std::max<int64_t>(others, 0) * each,
+                      " stages; nearest: ", NearestStages(pipeline * each));
     }
     for (const int64_t of_end : {first, last}) {
       if (of_end % each == 0) continue;
