@@ -21,9 +21,10 @@
 
 ABSL_DECLARE_FLAG(int, devices);          // schedule_input.cc
 ABSL_DECLARE_FLAG(std::string, cluster);  // step_input.cc
-ABSL_FLAG(std::string, flags, "",
-          "Megatron-LM's command line: a file (a script, too), the options themselves in quotes, "
-          "or -, stdin");
+ABSL_FLAG(
+    std::string, flags, "",
+    "Megatron-LM's command line: a file (a script or YAML, too), the options themselves in quotes, "
+    "or -, stdin");
 ABSL_FLAG(std::string, toml, "", "torchtitan's configuration; -: stdin");
 ABSL_FLAG(bool, strict, false, "refuses a recipe with options that are unknown here");
 

@@ -5,7 +5,7 @@
 //   PIPELAB_ASSIGN_OR_RETURN(Settings s, MegatronSettings(r));
 //   s.Text();                      // "--num-layers 32\n..."
 //
-// Read is what sets shapes, parallelism, batch, number types and recomputation, with Megatron-LM's
+// YAML with these options is read, too (yaml_options.h). Read is what sets shapes, parallelism, batch, number types and recomputation, with Megatron-LM's
 // defaults and what it requires of them. Options without influence on shapes, times and memory are
 // passed over; those that would have some and are priced without it are named in the recipe's
 // assumptions; those that no step here has are refused.

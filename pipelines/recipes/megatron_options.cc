@@ -11,6 +11,7 @@
 #include "pipelines/recipes/megatron_option_names.h"
 #include "pipelines/recipes/megatron_option_tables.h"
 #include "pipelines/recipes/shell_options.h"
+#include "pipelines/recipes/yaml_options.h"
 #include "tools/base/did_you_mean.h"
 #include "tools/base/embedded_text.h"
 #include "tools/base/status_macros.h"
@@ -61,7 +62,9 @@ absl::StatusOr<MegatronOptions> MegatronOptions::Parse(absl::string_view text,
                                                        absl::string_view what) {
   MegatronOptions options;
   options.what_ = std::string(what);
-  PIPELAB_ASSIGN_OR_RETURN(std::vector<ShellOption> all, ParseShellOptions(text, what));
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<ShellOption> all, IsYaml(text)
+                                                             ? ParseYamlOptions(text, what)
+                                                             : ParseShellOptions(text, what));
   if (all.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": no options; must be Megatron-LM's, such as --num-layers 32"));
