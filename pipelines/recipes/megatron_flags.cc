@@ -40,7 +40,9 @@ class MegatronReader {
     PIPELAB_RETURN_IF_ERROR(TakeSharding());
     r_.not_priced.insert(r_.not_priced.end(), o_.not_priced().begin(), o_.not_priced().end());
     r_.unknown = o_.unknown();
-    r_.passed_over = o_.passed_over();
+    r_.passed_over = o_.NotAsked();
+    r_.passed_over.insert(r_.passed_over.end(), o_.passed_over().begin(), o_.passed_over().end());
+    std::sort(r_.passed_over.begin(), r_.passed_over.end());
     return std::move(r_);
   }
 

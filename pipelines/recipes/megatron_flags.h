@@ -5,10 +5,10 @@
 //   PIPELAB_ASSIGN_OR_RETURN(Settings s, MegatronSettings(r));
 //   s.Text();                      // "--num-layers 32\n..."
 //
-// YAML with these options is read, too (yaml_options.h). Read is what sets shapes, parallelism, batch, number types and recomputation, with Megatron-LM's
-// defaults and what it requires of them. Options without influence on shapes, times and memory are
-// passed over; those that would have some and are priced without it are named in the recipe's
-// assumptions; those that no step here has are refused.
+// YAML with these options is read, too (yaml_options.h). Read is what sets shapes, parallelism,
+// batch, number types and recomputation, with Megatron-LM's defaults and what it requires of them.
+// Recipe has lists of the options without influence, of those that would have some and are priced
+// without, and of those that are unknown; those that no model here has are refused.
 //
 // Errors: InvalidArgument, "--flags=run.sh: --num-layers 30: ... ; nearest: --num-layers 32".
 #ifndef PIPELAB_PIPELINES_RECIPES_MEGATRON_FLAGS_H_

@@ -48,12 +48,18 @@ bool IsRead(absl::string_view name) {
   return std::find(std::begin(kRead), std::end(kRead), name) != std::end(kRead);
 }
 
-std::vector<absl::string_view> KnownNames() {
+std::vector<absl::string_view> MakeKnownNames() {
   std::vector<absl::string_view> known(std::begin(kRead), std::end(kRead));
   for (const Without& w : kWithout) known.push_back(w.name);
   for (const Refused& r : kRefused) known.push_back(r.name);
   for (const absl::string_view passed : PassedOver()) known.push_back(passed);
   return known;
+}
+
+std::string Unknown(absl::string_view name, absl::string_view value) {
+  static const auto* known = new std::vector<absl::string_view>(MakeKnownNames());
+  return absl::StrCat("--", name, value.empty() ? "" : " ", value, ": unknown",
+                      DidYouMean(name, *known, "--"));
 }
 
 }  // namespace
@@ -97,16 +103,23 @@ absl::Status MegatronOptions::Sort() {
     } else if (without != nullptr || refused != nullptr || IsPassedOver(name)) {
       passed_over_.push_back(option);
     } else {
-      unknown_.push_back(absl::StrCat(option, value.empty() ? "" : " ", value, ": unknown",
-                                      DidYouMean(name, KnownNames(), "--")));
+      unknown_.push_back(Unknown(name, value));
     }
   }
   return absl::OkStatus();
 }
 
+std::vector<std::string> MegatronOptions::NotAsked() const {
+  std::vector<std::string> names;
+  for (const auto& [name, values] : given_) {
+    if (IsRead(name) && asked_.count(name) == 0) names.push_back(absl::StrCat("--", name));
+  }
+  return names;
+}
+
 absl::StatusOr<std::string> MegatronOptions::Text(absl::string_view name) const {
+  if (!Has(name)) return Error(name, "missing");
   const auto found = given_.find(name);
-  if (found == given_.end()) return Error(name, "missing");
   const std::vector<std::string>& values = found->second;
   if (values.size() == 1 && !absl::StartsWith(values[0], "$")) return values[0];
   if (values.empty()) return Error(name, "its value is missing");

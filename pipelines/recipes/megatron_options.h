@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,10 @@ class MegatronOptions {
   // None of the options that no model here has is in use.
   static absl::StatusOr<MegatronOptions> Parse(absl::string_view text, absl::string_view what);
 
-  bool Has(absl::string_view name) const { return given_.find(name) != given_.end(); }
+  bool Has(absl::string_view name) const {
+    asked_.emplace(name);
+    return given_.find(name) != given_.end();
+  }
   absl::StatusOr<int64_t> Integer(absl::string_view name, int64_t least, int64_t most,
                                   absl::optional<int64_t> if_absent = absl::nullopt) const;
   absl::StatusOr<double> Number(absl::string_view name, double least, double most,
@@ -47,6 +51,8 @@ class MegatronOptions {
   const std::vector<std::string>& not_priced() const { return not_priced_; }
   const std::vector<std::string>& unknown() const { return unknown_; }
   const std::vector<std::string>& passed_over() const { return passed_over_; }
+  // Options that are read, and that nobody has asked for: beside the others they say nothing.
+  std::vector<std::string> NotAsked() const;
 
   // "WHAT: --name VALUE: REASON".
   template <typename... Parts>
@@ -63,6 +69,7 @@ class MegatronOptions {
   std::string what_;
   std::map<std::string, std::vector<std::string>, std::less<>> given_;
   std::vector<std::string> not_priced_, unknown_, passed_over_;
+  mutable std::set<std::string, std::less<>> asked_;
 };
 
 }  // namespace pipelab

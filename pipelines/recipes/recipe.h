@@ -76,9 +76,8 @@ std::string ModelText(const GptConfig& model);
 // A note where `system` keeps other bytes of a parameter than the configuration does.
 void NoteState(StateNumbers state, StateNumbers of_system, absl::string_view system, Settings* s);
 
-// Refuses, by the key's name, what is in the configuration and would be lost: orders of our own,
-// halves of micro-batches, execution as of 2022, and what some systems have, but for the keys that
-// this one `writes`.
+// Refuses, by the key's name, what is in the configuration and would be lost: all keys but those
+// that each system has words for and those that this one `writes`.
 absl::Status CheckExportable(const StepConfig& config, absl::string_view system,
                              std::initializer_list<absl::string_view> writes);
 
