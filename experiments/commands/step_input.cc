@@ -172,6 +172,7 @@ absl::StatusOr<ModelGraph> LoadModel(const std::string& word) {
   }
   absl::StatusOr<ModelGraph> graph = FindModel("--model", word, options);
   if (!graph.ok()) return FaultOfWord(word, graph.status());
+  PrintNotes(*graph);
   return graph;
 }
 

@@ -61,6 +61,7 @@ class Simulator {
     made.size_ = size;
     const std::string model = absl::StrCat(size.model, "@", CacheTokens(size));
     PIPELAB_ASSIGN_OR_RETURN(made.graph_, FindModel("--model", model));
+    PrintNotes(made.graph_);
     PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec cluster, LoadCluster("--cluster", size.cluster));
     made.options_.machine = {cluster.device, NumberType::kBf16};
     made.options_.link = {cluster.levels[0].connection.latency.value,

@@ -92,6 +92,7 @@ absl::StatusOr<Source> SourceOfIds() {
     }
   }
   PIPELAB_ASSIGN_OR_RETURN(source.graph, FindModel("--model", absl::GetFlag(FLAGS_model)));
+  PrintNotes(source.graph);
   return source;
 }
 

@@ -122,6 +122,7 @@ absl::StatusOr<ModelGraph> FindGraph(const std::string& word, size_t tokens) {
 
 absl::StatusOr<JudgedTokens> JudgeTokens(const std::string& word, const std::vector<int32_t>& ids) {
   PIPELAB_ASSIGN_OR_RETURN(const ModelGraph graph, FindGraph(word, ids.size()));
+  PrintNotes(graph);
   JudgedTokens judged;
   judged.parameters = graph.num_parameters();
   if (judged.parameters > kMostJudgedParameters) {

@@ -170,7 +170,8 @@ void SplitRefuses(const std::function<void(json&)>& change, const std::string& m
 TEST(ListedSplit, ErrorsNameFileKeyAndReason) {
   SplitRefuses([](json& j) { j = true; }, ": true: must be an object");
   SplitRefuses([](json& j) { j["sums"] = 1; },
-               ".sums: unknown; known here: divides, forward_sum, backward_sum, whole, tokens");
+               ".sums: unknown; known here: divides, forward_sum, backward_sum, whole, tokens; did "
+               "you mean forward_sum or backward_sum?");
   SplitRefuses([](json& j) { j.erase("forward_sum"); },
                ".forward_sum: missing: what the group sums, of a sample; \"0 B\" for nothing");
   SplitRefuses([](json& j) { j.erase("divides"); }, ".divides: missing");

@@ -1,8 +1,8 @@
 #include "models/files/model_file.h"
 
+#include <cstdio>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/files/hugging_face_config.h"
 #include "models/files/layer_list_json.h"
+#include "models/files/model_names.h"
 #include "models/files/network_json.h"
 #include "models/files/pipedream_profile.h"
 #include "models/zoo/bert.h"
@@ -19,7 +20,6 @@
 #include "models/zoo/published.h"
 #include "models/zoo/size_check.h"
 #include "models/zoo/vit.h"
-#include "tools/base/did_you_mean.h"
 #include "tools/base/file.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
@@ -96,9 +96,16 @@ std::string FileOf(absl::string_view path) {
   return IsDirectory(file) ? JoinPath(file, "config.json") : file;
 }
 
+// Whether it is "owner/name", as a hub has it, and no file that there is.
+bool IsOnHub(absl::string_view word) {
+  const size_t slash = word.find('/');
+  return slash != 0 && slash == word.rfind('/') && word[0] != '.' &&
+         !PathExists(ResolveOutputPath(word, ""));
+}
+
 bool IsModelFile(absl::string_view word) {
-  return absl::StrContains(word, "/") || absl::EndsWith(word, ".json") ||
-         absl::EndsWith(word, ".txt");
+  if (absl::EndsWith(word, ".json") || absl::EndsWith(word, ".txt")) return true;
+  return absl::StrContains(word, "/") && !IsOnHub(word);
 }
 
 // Where a word has "@4096" at its end; else npos.
@@ -162,18 +169,24 @@ absl::StatusOr<ModelGraph> FindModel(absl::string_view option, absl::string_view
   PIPELAB_ASSIGN_OR_RETURN(const int64_t tokens, TakeTokens(option, &word));
   if (tokens > 0) options.tokens = tokens;
   if (IsModelFile(word)) return ReadModelFile(option, word, options);
-  std::vector<absl::string_view> names;
-  for (const PublishedModel& m : PublishedModels()) {
-    if (m.name == word) {
-      if (options.tokens == 0) return m.build();
-      if (m.build_with_tokens == nullptr) return NoTokens(absl::StrCat(option, "=", word));
-      return m.build_with_tokens(options.tokens);
-    }
-    names.push_back(m.name);
+  const std::string what = absl::StrCat(option, "=", word);
+  const NamedModel named = FindPublished(word);
+  if (named.model == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": no such model, and no file, whose name would end in .json or .txt",
+                     NearestPublished(word)));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      option, "=", word, ": no such model, and no file, whose name would end in .json or .txt",
-      NearestOrAll(word, names)));
+  const PublishedModel& model = *named.model;
+  if (options.tokens > 0 && model.build_with_tokens == nullptr) return NoTokens(what);
+  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, options.tokens == 0
+                                                 ? model.build()
+                                                 : model.build_with_tokens(options.tokens));
+  if (!named.note.empty()) graph.notes = {absl::StrCat(what, ": ", named.note)};
+  return graph;
+}
+
+void PrintNotes(const ModelGraph& graph) {
+  for (const std::string& note : graph.notes) std::fprintf(stderr, "Note: %s.\n", note.c_str());
 }
 
 absl::StatusOr<GptConfig> FindLanguageModel(absl::string_view option, absl::string_view word) {
@@ -184,9 +197,9 @@ absl::StatusOr<GptConfig> FindLanguageModel(absl::string_view option, absl::stri
     PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json root, ParseJson(text, what));
     if (IsHuggingFaceConfig(root)) return ReadHuggingFaceConfig(root, what, tokens);
   }
-  for (const PublishedModel& m : PublishedModels()) {
-    if (m.name != word || !m.gpt.has_value()) continue;
-    GptConfig config = *m.gpt;
+  const NamedModel named = FindPublished(word);
+  if (named.model != nullptr && named.model->gpt.has_value()) {
+    GptConfig config = *named.model->gpt;
     if (tokens > 0) config.tokens = tokens;
     return config;
   }

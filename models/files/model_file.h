@@ -30,10 +30,13 @@ struct ModelFileOptions {
 };
 
 // A word with a "/", or that ends in ".json" or ".txt", is a file; all else must be the name of a
-// published model (models/zoo/published.h). "@4096" at its end gives the tokens of a sample, where
+// published model (model_names.h), and so is "owner/name" where no file is. "@4096" at its end gives the tokens of a sample, where
 // the model is a language model by name or a config.json.
 absl::StatusOr<ModelGraph> FindModel(absl::string_view option, absl::string_view word,
                                      const ModelFileOptions& options = ModelFileOptions());
+
+// What the user should know about the model, as lines on stderr.
+void PrintNotes(const ModelGraph& graph);
 
 // The same as sizes: of a language model by name or a config.json alone.
 absl::StatusOr<GptConfig> FindLanguageModel(absl::string_view option, absl::string_view word);

@@ -148,6 +148,8 @@ struct ModelGraph {
   // Of activations and of parameters in layers. Narrow ones have float32 masters, which the
   // optimizer steps.
   NumberWidth width;
+  // For the user: which model was taken for a name, what of a file is not priced.
+  std::vector<std::string> notes = {};
 
   int64_t num_parameters() const;  // tied parameters counted once
 };

@@ -208,7 +208,7 @@ TEST(Catalog, EveryClusterIsWholeAndConnected) {
   }
   EXPECT_THAT(std::string(LoadCluster("--cluster", "dgx").status().message()),
               HasSubstr("--cluster=dgx: no such cluster, and no file, whose name would end in "
-                        ".json; did you mean dgx-a100?"));
+                        ".json; did you mean dgx-a100, dgx-b200, dgx-h100 or dgx-h200?"));
 }
 
 // One device, one link and one host for all machines of V100s: they differ in memory, and in how
