@@ -17,6 +17,7 @@
 namespace pipelab {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 // The sizes that the published files have; other keys of theirs are left out.
@@ -196,6 +197,27 @@ TEST(HuggingFaceConfig, SamplesAreAsLongAsAsked) {
   EXPECT_EQ(some.rotary_base, 500000);
 }
 
+// As many as the file has positions are rarely what a user means: the model says so.
+TEST(HuggingFaceConfig, SaysHowLongSamplesAreWhereNobodySaidIt) {
+  const auto notes = [](const std::string& text, int64_t tokens) {
+    ModelFileOptions options;
+    options.tokens = tokens;
+    const auto graph = ParseModel(text, "--model=c.json", "c", options);
+    EXPECT_THAT(graph, IsOk());
+    return graph->notes;
+  };
+  const std::string longer = Replaced(kLlama3, "8192", "131072");
+  EXPECT_THAT(
+      notes(longer, 0),
+      ElementsAre("--model=c.json: a sample has 131072 tokens, as many as the file has "
+                  "positions; --model=c.json@8192 gives another length (k: 1024, as in @4k)"));
+  EXPECT_THAT(notes(longer, 8192), ElementsAre());
+  EXPECT_THAT(notes(kGpt2, 0), ElementsAre(HasSubstr("c.json@512 gives")));
+  EXPECT_THAT(notes(kMoonlight, 0), ElementsAre(HasSubstr(" 8192 tokens")));
+  EXPECT_THAT(notes(kBert, 0), ElementsAre(HasSubstr(" 512 tokens")));
+  EXPECT_THAT(notes(kVit, 0), ElementsAre());  // samples are images
+}
+
 // As newer versions of transformers write it.
 TEST(HuggingFaceConfig, RotaryBaseMayBeInAnObject) {
   const std::string text =
@@ -369,20 +391,6 @@ TEST(HuggingFaceConfig, Windows) {
   EXPECT_EQ(windows(Replaced(qwen, "\"max_window_layers\": 24",
                              absl::StrCat("\"layer_types\": [", types, "]"))),
             some);
-}
-
-TEST(FindModel, TakesTheTokensBehindAName) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph g, FindModel("--model", "llama-small@17"));
-  EXPECT_EQ(g.layers[0].output_shape[0], 17);
-  const auto message = [](const char* word) {
-    return std::string(FindModel("--model", word).status().message());
-  };
-  EXPECT_EQ(message("llama-small@0"),
-            "--model=llama-small@0: behind @ must be the tokens of a sample, from 1 to 1048576, "
-            "such as @4096");
-  EXPECT_THAT(message("llama-small@x"), HasSubstr("behind @ must be"));
-  EXPECT_THAT(message("resnet-small@4"),
-              HasSubstr("--model=resnet-small: its samples are what they are"));
 }
 
 }  // namespace

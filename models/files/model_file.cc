@@ -1,5 +1,6 @@
 #include "models/files/model_file.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "models/files/hugging_face_config.h"
 #include "models/files/layer_list_json.h"
 #include "models/files/model_names.h"
@@ -62,12 +64,21 @@ absl::StatusOr<ModelGraph> OfImages(const nlohmann::json& root, absl::string_vie
 
 absl::StatusOr<ModelGraph> OfText(const nlohmann::json& root, absl::string_view what,
                                   int64_t tokens) {
+  ModelGraph graph;
   if (IsBertConfig(root)) {
     PIPELAB_ASSIGN_OR_RETURN(const BertConfig config, ReadBertConfig(root, what, tokens));
-    return BuildBert(config);
+    PIPELAB_ASSIGN_OR_RETURN(graph, BuildBert(config));
+  } else {
+    PIPELAB_ASSIGN_OR_RETURN(const GptConfig config, ReadHuggingFaceConfig(root, what, tokens));
+    PIPELAB_ASSIGN_OR_RETURN(graph, BuildGpt(config));
   }
-  PIPELAB_ASSIGN_OR_RETURN(const GptConfig config, ReadHuggingFaceConfig(root, what, tokens));
-  return BuildGpt(config);
+  if (tokens > 0) return graph;
+  const int64_t positions = graph.layers[0].output_shape[0];
+  graph.notes.push_back(absl::StrCat(what, ": a sample has ", positions,
+                                     " tokens, as many as the file has positions; ", what, "@",
+                                     positions > 8192 ? 8192 : std::max<int64_t>(1, positions / 2),
+                                     " gives another length (k: 1024, as in @4k)"));
+  return graph;
 }
 
 absl::Status NoTokens(absl::string_view what) {
@@ -115,18 +126,21 @@ size_t TokensAt(absl::string_view word) {
   return in_folder ? absl::string_view::npos : at;
 }
 
-// Takes "@4096" off the end of a word: 4096; 0 where none is there.
+// Takes "@4096" or "@4k" off the end of a word: 4096; 0 where none is there.
 absl::StatusOr<int64_t> TakeTokens(absl::string_view option, absl::string_view* word) {
   const size_t at = TokensAt(*word);
   if (at == absl::string_view::npos) return 0;
+  absl::string_view number = word->substr(at + 1);
+  const bool thousands = absl::ConsumeSuffix(&number, "k") || absl::ConsumeSuffix(&number, "K");
+  const int64_t unit = thousands ? 1024 : 1;
   int64_t tokens = 0;
-  if (!absl::SimpleAtoi(word->substr(at + 1), &tokens) || tokens < 1 || tokens > kMostTokens) {
+  if (!absl::SimpleAtoi(number, &tokens) || tokens < 1 || tokens > kMostTokens / unit) {
     return absl::InvalidArgumentError(
         absl::StrCat(option, "=", *word, ": behind @ must be the tokens of a sample, from 1 to ",
-                     kMostTokens, ", such as @4096"));
+                     kMostTokens, ", such as @4096 or @32k (k: 1024)"));
   }
   *word = word->substr(0, at);
-  return tokens;
+  return tokens * unit;
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ struct ModelFileOptions {
 };
 
 // A word with a "/", or that ends in ".json" or ".txt", is a file; all else must be the name of a
-// published model (model_names.h), and so is "owner/name" where no file is. "@4096" at its end gives the tokens of a sample, where
+// published model (model_names.h), and so is "owner/name" where no file is. "@4096" or "@4k" at its end gives the tokens of a sample, where
 // the model is a language model by name or a config.json.
 absl::StatusOr<ModelGraph> FindModel(absl::string_view option, absl::string_view word,
                                      const ModelFileOptions& options = ModelFileOptions());

@@ -77,5 +77,32 @@ TEST(ModelFile, ErrorsNameTheOptionAndTheFile) {
             absl::StrCat("--model=", path, ": cyclic layers: \"a\" -> \"a\""));
 }
 
+TEST(FindModel, TakesTheTokensBehindAName) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph g, FindModel("--model", "llama-small@17"));
+  EXPECT_EQ(g.layers[0].output_shape[0], 17);
+  for (const auto& [word, tokens] :
+       {std::make_pair("llama-3-70b@32k", 32768), std::make_pair("Llama-3.1-70B@128K", 131072),
+        std::make_pair("meta-llama/Meta-Llama-3-8B@1k", 1024),
+        std::make_pair("llama-3-70b", 8192)}) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph other, FindModel("--model", word));
+    EXPECT_EQ(other.layers[0].output_shape[0], tokens) << word;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const GptConfig config, FindLanguageModel("--model", word));
+    EXPECT_EQ(config.tokens, tokens) << word;
+  }
+  const auto message = [](const char* word) {
+    return std::string(FindModel("--model", word).status().message());
+  };
+  EXPECT_EQ(message("llama-small@0"),
+            "--model=llama-small@0: behind @ must be the tokens of a sample, from 1 to 1048576, "
+            "such as @4096 or @32k (k: 1024)");
+  for (const char* word :
+       {"llama-small@x", "llama-small@", "llama-small@k", "llama-small@-1k", "llama-small@2000k",
+        "llama-small@1m", "llama-small@9007199254740993k"}) {
+    EXPECT_THAT(message(word), HasSubstr("behind @ must be")) << word;
+  }
+  EXPECT_THAT(message("resnet-small@4"),
+              HasSubstr("--model=resnet-small: its samples are what they are"));
+}
+
 }  // namespace
 }  // namespace pipelab
