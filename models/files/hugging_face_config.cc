@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "models/files/hugging_face_keys.h"
+#include "models/files/hugging_face_wrappers.h"
 #include "models/zoo/size_check.h"
 #include "tools/base/did_you_mean.h"
 #include "tools/base/json_object.h"
@@ -63,10 +64,12 @@ class LanguageModelKeys : public HuggingFaceKeys {
     }
     PIPELAB_ASSIGN_OR_RETURN(c.expert_feed_forward,
                              Size("moe_intermediate_size", 64 * kMostHidden));
-    PIPELAB_ASSIGN_OR_RETURN(c.dense_blocks, SizeOrNone("first_k_dense_replace", c.layers));
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t dense, SizeOrNone("first_k_dense_replace", c.layers));
     PIPELAB_ASSIGN_OR_RETURN(const int64_t step, Size("moe_layer_freq", kMostLayers, 1));
-    if (step == 1) return c;
-    return file_.Error("moe_layer_freq", step, ": blocks without experts; must be 1");
+    std::vector<bool> have(c.layers);
+    for (int64_t i = dense; i < c.layers; ++i) have[i] = i % step == 0;
+    c.SetExpertBlocks(have);
+    return c;
   }
 
   absl::StatusOr<GptConfig> Llama(absl::string_view type) {
@@ -92,8 +95,10 @@ class LanguageModelKeys : public HuggingFaceKeys {
     if (type == "gemma3_text") PIPELAB_RETURN_IF_ERROR(TakeGemma3(&c));
     if (type == "mixtral") PIPELAB_RETURN_IF_ERROR(TakeExperts("num_local_experts", &c));
     if (type == "qwen3_moe") PIPELAB_RETURN_IF_ERROR(TakeQwenExperts(&c));
+    if (type == "llama4_text") PIPELAB_RETURN_IF_ERROR(TakeLlama4(&c));
     // Qwen's files have a window's size where none is used.
-    const bool has_window = type == "mistral" || type == "mixtral" || c.post_norms;
+    const bool has_window =
+        type == "mistral" || type == "mixtral" || type == "phi3" || c.post_norms;
     PIPELAB_ASSIGN_OR_RETURN(const bool window, Flag("use_sliding_window", has_window));
     const int64_t pattern = type == "gemma2" ? 2 : type == "gemma3_text" ? 6 : 0;
     if (window) PIPELAB_RETURN_IF_ERROR(TakeWindows(pattern, &c));
@@ -203,20 +208,61 @@ class LanguageModelKeys : public HuggingFaceKeys {
                        ", of them must have ", groups.chosen);
   }
 
-  // Of a width of their own. Some blocks without them are refused.
+  // Of a width of their own.
   absl::Status TakeQwenExperts(GptConfig* c) const {
     PIPELAB_RETURN_IF_ERROR(TakeExperts("num_experts", c));
     PIPELAB_ASSIGN_OR_RETURN(c->expert_feed_forward,
                              Size("moe_intermediate_size", 64 * kMostHidden));
     PIPELAB_ASSIGN_OR_RETURN(c->experts.normalized, Flag("norm_topk_prob", false));
-    PIPELAB_ASSIGN_OR_RETURN(const int64_t step, Size("decoder_sparse_step", kMostLayers, 1));
-    if (step > 1) {
-      return file_.Error("decoder_sparse_step", step, ": blocks without experts; must be 1");
+    PIPELAB_ASSIGN_OR_RETURN(std::vector<bool> have, EveryBlock("decoder_sparse_step", *c));
+    PIPELAB_RETURN_IF_ERROR(SetListed("mlp_only_layers", false, &have));
+    c->SetExpertBlocks(have);
+    return absl::OkStatus();
+  }
+
+  // Dense blocks are wider, and a token takes a shared expert and some of the others, by a sigmoid.
+  // Norms of q and k have no parameters there.
+  absl::Status TakeLlama4(GptConfig* c) const {
+    PIPELAB_RETURN_IF_ERROR(TakeExperts("num_local_experts", c));
+    c->expert_feed_forward = c->feed_forward;
+    PIPELAB_ASSIGN_OR_RETURN(c->feed_forward, Size("intermediate_size_mlp", 64 * kMostHidden));
+    c->experts.shared = 1;
+    c->experts.sigmoid = true;
+    c->experts.normalized = false;
+    PIPELAB_ASSIGN_OR_RETURN(std::vector<bool> have, EveryBlock("interleave_moe_layer_step", *c));
+    if (file_.HasValue("moe_layers")) {
+      have.assign(c->layers, false);
+      PIPELAB_RETURN_IF_ERROR(SetListed("moe_layers", true, &have));
     }
-    if (!file_.HasValue("mlp_only_layers")) return absl::OkStatus();
-    PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json* dense, file_.List("mlp_only_layers"));
-    if (dense->empty()) return absl::OkStatus();
-    return file_.Error("mlp_only_layers", "blocks without experts; must be []");
+    c->SetExpertBlocks(have);
+    constexpr absl::string_view kChunk = "attention_chunk_size";
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t chunk, Size(kChunk, int64_t{1} << 30, 8192));
+    if (c->tokens <= chunk || (file_.Has(kChunk) && !file_.HasValue(kChunk))) {
+      return absl::OkStatus();
+    }
+    return file_.Error(kChunk, chunk, ": samples of ", c->tokens,
+                       " tokens are longer, and no layer attends within chunks; give at most @",
+                       chunk);
+  }
+
+  // The last of every so many blocks, as `key` says.
+  absl::StatusOr<std::vector<bool>> EveryBlock(absl::string_view key, const GptConfig& c) const {
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t step, Size(key, kMostLayers, 1));
+    std::vector<bool> have(c.layers);
+    for (int64_t i = step - 1; i < c.layers; i += step) have[i] = true;
+    return have;
+  }
+  absl::Status SetListed(absl::string_view key, bool value, std::vector<bool>* have) const {
+    if (!file_.HasValue(key)) return absl::OkStatus();
+    PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json* blocks, file_.List(key));
+    for (const nlohmann::json& block : *blocks) {
+      const int64_t i = block.is_number_integer() ? block.get<int64_t>() : -1;
+      if (i < 0 || i >= static_cast<int64_t>(have->size())) {
+        return file_.Error(key, block.dump(), ": must be a block, from 0 to ", have->size() - 1);
+      }
+      (*have)[i] = value;
+    }
+    return absl::OkStatus();
   }
 
   absl::StatusOr<Biases> LlamaBiases() const {
@@ -269,10 +315,18 @@ bool IsHuggingFaceConfig(const nlohmann::json& root) {
 absl::StatusOr<GptConfig> ReadHuggingFaceConfig(const nlohmann::json& root, absl::string_view what,
                                                 int64_t tokens) {
   PIPELAB_ASSIGN_OR_RETURN(JsonObject file, JsonObject::Root(root, what));
+  const TextModel text = TextModelOf(root);
+  const nlohmann::json nested = {{text.key, text.model}};
+  if (!text.key.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(const JsonObject whole, JsonObject::Root(nested, what));
+    PIPELAB_ASSIGN_OR_RETURN(file, whole.Object(text.key));
+  } else if (!text.model.is_null()) {
+    PIPELAB_ASSIGN_OR_RETURN(file, JsonObject::Root(text.model, what));
+  }
   PIPELAB_ASSIGN_OR_RETURN(const std::string type, file.String("model_type"));
   const std::vector<absl::string_view> types = {
-      "gpt2",      "llama", "mistral",     "mixtral", "qwen2",  "qwen3",
-      "qwen3_moe", "gemma", "deepseek_v3", "kimi_k2", "gemma2", "gemma3_text"};
+      "gpt2",      "llama", "llama4_text", "mistral",     "mixtral", "qwen2",       "qwen3",
+      "qwen3_moe", "gemma", "gemma2",      "gemma3_text", "phi3",    "deepseek_v3", "kimi_k2"};
   if (type == "vit") {
     return file.Error("model_type", "\"vit\": a model of images; must be that of a language model");
   }
@@ -286,12 +340,8 @@ absl::StatusOr<GptConfig> ReadHuggingFaceConfig(const nlohmann::json& root, absl
   if (type == "bert") {
     return file.Error("model_type", "\"bert\": no causal language model; must be one");
   }
-  if (absl::StartsWith(type, "gemma")) {
-    return file.Error("model_type", "\"", type,
-                      "\": no model of this type can be made; of this family there are gemma, "
-                      "gemma2 and gemma3_text");
-  }
-  return file.Error("model_type", "\"", type, "\": no model of this type can be made",
+  return file.Error("model_type", "\"", type,
+                    "\": no model of this type can be made, and it is taken for no other",
                     NearestOrAll(type, types));
 }
 

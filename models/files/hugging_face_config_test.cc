@@ -241,9 +241,10 @@ TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
     return message(Replaced(kLlama3, from, to));
   };
   EXPECT_EQ(message(Replaced(kLlama3, "\"llama\"", "\"lama\"")),
-            "c.json: model_type: \"lama\": no model of this type can be made; did you mean llama?");
+            "c.json: model_type: \"lama\": no model of this type can be made, and it is taken for "
+            "no other; did you mean llama?");
   EXPECT_THAT(message(Replaced(kLlama3, "\"llama\"", "\"mamba\"")),
-              HasSubstr("\"mamba\": no model of this type can be made; there are gpt2, llama, "));
+              HasSubstr("is taken for no other; there are gpt2, llama, "));
   EXPECT_EQ(llama("\"num_key_value_heads\": 8", "\"num_key_value_heads\": 5"),
             "c.json: num_key_value_heads: 5: must divide num_attention_heads, 32; nearest: 4");
   EXPECT_EQ(llama("\"num_attention_heads\": 32", "\"num_attention_heads\": 24"),
@@ -270,9 +271,10 @@ TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
   const auto gemma = [&](const char* from, const char* to) {
     return message(Replaced(kGemma2b, from, to));
   };
-  EXPECT_EQ(gemma("\"gemma\"", "\"gemma3\""),
-            "c.json: model_type: \"gemma3\": no model of this type can be made; of this family "
-            "there are gemma, gemma2 and gemma3_text");
+  EXPECT_EQ(
+      gemma("\"gemma\"", "\"gemma3\""),
+      "c.json: model_type: \"gemma3\": no model of this type can be made, and it is taken for "
+      "no other; did you mean gemma3_text?");
   EXPECT_EQ(message(Replaced(kGemma3, "\"rope_scaling\"",
                              "\"use_bidirectional_attention\": true, \"rope_scaling\"")),
             "c.json: use_bidirectional_attention: true: no language model; must be false");
@@ -291,8 +293,8 @@ TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
   EXPECT_THAT(deepseek("kv_lora_rank", "kv_rank"), HasSubstr("c.json: kv_lora_rank: missing"));
   EXPECT_EQ(deepseek("\"sigmoid\"", "\"softmax\""),
             "c.json: scoring_func: \"softmax\": no layer has it; must be sigmoid");
-  EXPECT_EQ(deepseek("\"moe_layer_freq\": 1", "\"moe_layer_freq\": 2"),
-            "c.json: moe_layer_freq: 2: blocks without experts; must be 1");
+  EXPECT_THAT(deepseek("\"moe_layer_freq\": 1", "\"moe_layer_freq\": 0"),
+              HasSubstr("c.json: moe_layer_freq: 0: must be a whole number from 1 to "));
   EXPECT_EQ(deepseek("\"attention_bias\": false", "\"attention_bias\": true"),
             "c.json: attention_bias: true: no latent attention has biases; must be false");
   EXPECT_THAT(deepseek("\"first_k_dense_replace\": 1", "\"first_k_dense_replace\": 28"),
@@ -351,9 +353,7 @@ TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
   };
   EXPECT_EQ(experts("\"num_experts\": 128", "\"num_experts\": 4"),
             "c.json: num_experts_per_tok: 8: must be at most num_experts, 4");
-  EXPECT_EQ(experts("\"decoder_sparse_step\": 1", "\"decoder_sparse_step\": 2"),
-            "c.json: decoder_sparse_step: 2: blocks without experts; must be 1");
-  EXPECT_EQ(experts("[]", "[0]"), "c.json: mlp_only_layers: blocks without experts; must be []");
+  EXPECT_EQ(experts("[]", "[48]"), "c.json: mlp_only_layers: 48: must be a block, from 0 to 47");
   EXPECT_EQ(experts("\"attention_bias\": false", "\"attention_bias\": true"),
             "c.json: attention_bias: true: no experts have biases; must be false");
   EXPECT_EQ(message(Replaced(kGpt2, "\"n_head\": 12", "\"n_head\": 7")),

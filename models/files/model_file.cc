@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "models/files/hugging_face_config.h"
+#include "models/files/hugging_face_wrappers.h"
 #include "models/files/layer_list_json.h"
 #include "models/files/model_names.h"
 #include "models/files/network_json.h"
@@ -72,6 +73,8 @@ absl::StatusOr<ModelGraph> OfText(const nlohmann::json& root, absl::string_view 
     PIPELAB_ASSIGN_OR_RETURN(const GptConfig config, ReadHuggingFaceConfig(root, what, tokens));
     PIPELAB_ASSIGN_OR_RETURN(graph, BuildGpt(config));
   }
+  const std::string unpriced = UnpricedPartOf(root);
+  if (!unpriced.empty()) graph.notes.push_back(absl::StrCat(what, ": ", unpriced));
   if (tokens > 0) return graph;
   const int64_t positions = graph.layers[0].output_shape[0];
   graph.notes.push_back(absl::StrCat(what, ": a sample has ", positions,

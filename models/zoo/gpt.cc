@@ -1,5 +1,6 @@
 #include "models/zoo/gpt.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -83,6 +84,11 @@ absl::Status CheckExperts(const GptConfig& c) {
     PIPELAB_RETURN_IF_ERROR(
         CheckModelSize("expert_feed_forward", c.expert_feed_forward, kMostHidden * 64));
   }
+  const int64_t said = static_cast<int64_t>(c.expert_blocks.size());
+  if (said != 0 && said != c.layers) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--expert_blocks: says ", said, " blocks; must be none, or --layers=", c.layers));
+  }
   if (e.nodes != 0 && !HasRoomOnNodes(e)) {
     return absl::InvalidArgumentError(absl::StrCat("--nodes=", e.nodes, ": ", NodesRule(e)));
   }
@@ -129,6 +135,13 @@ absl::Status CheckGpt(const GptConfig& c) {
 }
 
 }  // namespace
+
+void GptConfig::SetExpertBlocks(const std::vector<bool>& have) {
+  const auto first = std::find(have.begin(), have.end(), true);
+  dense_blocks = first - have.begin();
+  expert_blocks.clear();
+  if (std::find(first, have.end(), false) != have.end()) expert_blocks = have;
+}
 
 GptConfig LlamaConfig(int64_t layers, int64_t hidden, int64_t heads, int64_t feed_forward,
                       int64_t tokens, int64_t vocabulary) {
@@ -190,9 +203,8 @@ absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
       sizes.rotary_base = own ? c.window_rotary_base : c.rotary_base;
     }
     last = AddSelfAttention(sizes, name + "/attention", last, &graph);
-    last = c.experts.experts > 0 && block >= c.dense_blocks
-               ? AddExperts(sparse, name + "/experts", last, &graph)
-               : AddFeedForward(sizes, name + "/mlp", last, &graph);
+    last = c.HasExperts(block) ? AddExperts(sparse, name + "/experts", last, &graph)
+                               : AddFeedForward(sizes, name + "/mlp", last, &graph);
   }
   GptHeadSizes head;
   head.name = "head";

@@ -38,6 +38,7 @@ struct GptConfig {
   // feed_forward), where experts.experts > 0; without biases.
   ExpertChoice experts = {};
   int64_t expert_feed_forward = 0, dense_blocks = 0;
+  std::vector<bool> expert_blocks = {};  // which of all blocks have experts; none: as above
   NormKind norm = NormKind::kLayer;
   // Norms behind half blocks, too (Gemma 2 and 3): a block has six layers then. Not with experts or
   // latent attention.
@@ -56,6 +57,13 @@ struct GptConfig {
   double window_rotary_base = 0;  // of blocks with windows (Gemma 3); 0: the same
   Biases biases = Biases::kAll;   // of the blocks' products; a GELU has them
   bool output_bias = false;       // of the logits; not with tied embeddings
+
+  bool HasExperts(int64_t block) const {
+    if (experts.experts == 0) return false;
+    return expert_blocks.empty() ? block >= dense_blocks : expert_blocks[block];
+  }
+  // Dense blocks in front of all others are `dense_blocks`.
+  void SetExpertBlocks(const std::vector<bool>& have);
 
   int64_t feed_forward_width() const {
     return feed_forward == 0 ? mlp_ratio * hidden : feed_forward;

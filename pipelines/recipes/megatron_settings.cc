@@ -87,9 +87,9 @@ void AddMegatronExperts(const Recipe& r, Settings* s) {
   s->Add("--moe-router-topk", e.chosen);
   s->Add("--moe-ffn-hidden-size", width);
   if (e.shared > 0) s->Add("--moe-shared-expert-intermediate-size", e.shared * width);
-  if (m.dense_blocks > 0) {
-    std::vector<bool> layers(m.layers, true);
-    std::fill_n(layers.begin(), m.dense_blocks, false);
+  if (m.dense_blocks > 0 || !m.expert_blocks.empty()) {
+    std::vector<bool> layers;
+    for (int64_t i = 0; i < m.layers; ++i) layers.push_back(m.HasExperts(i));
     s->Add("--moe-layer-freq", FormatLayerPattern(layers));
   }
   s->Add("--moe-router-score-function", e.sigmoid ? "sigmoid" : "softmax");

@@ -73,7 +73,12 @@ std::string MoreOfModel(const GptConfig& m) {
   const ExpertChoice& e = m.experts;
   absl::StrAppend(&more, ", ", e.experts, " experts of ", ExpertWidth(m), " (", e.chosen, " chosen",
                   e.shared > 0 ? absl::StrCat(", ", e.shared, " shared") : "", ")");
-  if (m.dense_blocks > 0) absl::StrAppend(&more, " behind ", m.dense_blocks, " dense layers");
+  if (!m.expert_blocks.empty()) {
+    const auto have = std::count(m.expert_blocks.begin(), m.expert_blocks.end(), true);
+    absl::StrAppend(&more, " in ", have, " of ", m.layers, " layers");
+  } else if (m.dense_blocks > 0) {
+    absl::StrAppend(&more, " behind ", m.dense_blocks, " dense layers");
+  }
   return more;
 }
 
