@@ -87,7 +87,7 @@ class LanguageModelKeys : public HuggingFaceKeys {
     PIPELAB_ASSIGN_OR_RETURN(c.tokens, Tokens("max_position_embeddings"));
     if (type == "qwen2") {
       c.biases = Biases::kQueryKeyValue;
-    } else {
+    } else if (type != "gpt_oss") {
       PIPELAB_ASSIGN_OR_RETURN(c.biases, LlamaBiases());
     }
     c.query_key_norms = type == "qwen3" || type == "qwen3_moe" || type == "gemma3_text";
@@ -96,11 +96,12 @@ class LanguageModelKeys : public HuggingFaceKeys {
     if (type == "mixtral") PIPELAB_RETURN_IF_ERROR(TakeExperts("num_local_experts", &c));
     if (type == "qwen3_moe") PIPELAB_RETURN_IF_ERROR(TakeQwenExperts(&c));
     if (type == "llama4_text") PIPELAB_RETURN_IF_ERROR(TakeLlama4(&c));
+    if (type == "gpt_oss") PIPELAB_RETURN_IF_ERROR(TakeGptOss(&c));
     // Qwen's files have a window's size where none is used.
     const bool has_window =
-        type == "mistral" || type == "mixtral" || type == "phi3" || c.post_norms;
+        type == "mistral" || type == "mixtral" || type == "phi3" || c.sinks || c.post_norms;
     PIPELAB_ASSIGN_OR_RETURN(const bool window, Flag("use_sliding_window", has_window));
-    const int64_t pattern = type == "gemma2" ? 2 : type == "gemma3_text" ? 6 : 0;
+    const int64_t pattern = type == "gemma2" || c.sinks ? 2 : type == "gemma3_text" ? 6 : 0;
     if (window) PIPELAB_RETURN_IF_ERROR(TakeWindows(pattern, &c));
     return c;
   }
@@ -245,6 +246,16 @@ class LanguageModelKeys : public HuggingFaceKeys {
                        chunk);
   }
 
+  // All products have biases, and each head a learned number beside its scores.
+  absl::Status TakeGptOss(GptConfig* c) const {
+    PIPELAB_RETURN_IF_ERROR(TakeExperts("num_local_experts", c));
+    PIPELAB_ASSIGN_OR_RETURN(const bool biases, Flag("attention_bias", true));
+    if (!biases) return file_.Error("attention_bias", "false: experts have biases; must be true");
+    c->biases = Biases::kAll;
+    c->sinks = true;
+    return absl::OkStatus();
+  }
+
   // The last of every so many blocks, as `key` says.
   absl::StatusOr<std::vector<bool>> EveryBlock(absl::string_view key, const GptConfig& c) const {
     PIPELAB_ASSIGN_OR_RETURN(const int64_t step, Size(key, kMostLayers, 1));
@@ -325,8 +336,8 @@ absl::StatusOr<GptConfig> ReadHuggingFaceConfig(const nlohmann::json& root, absl
   }
   PIPELAB_ASSIGN_OR_RETURN(const std::string type, file.String("model_type"));
   const std::vector<absl::string_view> types = {
-      "gpt2",      "llama", "llama4_text", "mistral",     "mixtral", "qwen2",       "qwen3",
-      "qwen3_moe", "gemma", "gemma2",      "gemma3_text", "phi3",    "deepseek_v3", "kimi_k2"};
+      "gpt2",  "llama",  "llama4_text", "mistral", "mixtral", "qwen2",       "qwen3",  "qwen3_moe",
+      "gemma", "gemma2", "gemma3_text", "phi3",    "gpt_oss", "deepseek_v3", "kimi_k2"};
   if (type == "vit") {
     return file.Error("model_type", "\"vit\": a model of images; must be that of a language model");
   }

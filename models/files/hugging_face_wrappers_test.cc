@@ -136,6 +136,33 @@ TEST(HuggingFaceConfig, Phi3HasLlamasParameters) {
             4 * (Attention(1024, 128, 8, 8) + Mlp(1024, 4096)) + Tables(1024, 32000));
 }
 
+TEST(HuggingFaceConfig, GptOssHasBiasesAndSinks) {
+  // gpt-oss-20b, whose published weights have 20,914,757,184.
+  const std::string config =
+      R"({"model_type": "gpt_oss", "hidden_size": 2880, "intermediate_size": 2880, "head_dim": 64,
+      "num_hidden_layers": 24, "num_attention_heads": 64, "num_key_value_heads": 8,
+      "num_local_experts": 32, "num_experts_per_tok": 4, "vocab_size": 201088, "hidden_act": "silu",
+      "max_position_embeddings": 131072, "sliding_window": 128, "attention_bias": true})";
+  EXPECT_EQ(CountOf(config), 20914757184);
+  const auto count = [](int64_t layers, int64_t experts) {
+    const int64_t biases = (64 + 2 * 8) * 64 + 2880, sinks = 64;
+    const int64_t of_expert = 3 * 2880 * 2880 + 3 * 2880, router = 2880 + 1;
+    return layers * (Attention(2880, 64, 64, 8) + biases + sinks + 2880 +
+                     experts * (of_expert + router)) +
+           Tables(2880, 201088);
+  };
+  EXPECT_EQ(CountOf(config), count(24, 32));
+  EXPECT_EQ(CountOf(absl::StrReplaceAll(config, {{": 24", ": 36"}, {": 32,", ": 128,"}})),
+            count(36, 128));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph graph, Read(config, 4096));
+  EXPECT_EQ(Attribute(graph.layers[1], "window"), 128);
+  EXPECT_EQ(Attribute(graph.layers[3], "window"), 0);
+  EXPECT_EQ(graph.layers[1].priced_alone, "sinks");
+  EXPECT_EQ(graph.layers[2].priced_alone, "experts with biases");
+  EXPECT_EQ(Refusal(absl::StrReplaceAll(config, {{"true", "false"}})),
+            "c.json: attention_bias: false: experts have biases; must be true");
+}
+
 std::string Wrapped(const char* type, const char* text, const char* more = "") {
   return absl::StrCat(R"({"model_type": ")", type, R"(", "vision_config": {"model_type": "v"}, )",
                       R"("text_config": {)", text, "}", more, "}");

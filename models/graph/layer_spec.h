@@ -93,7 +93,8 @@ struct ParameterSpec {
   }
   // Of these, those of the device's experts.
   int64_t experts_on(const TensorParallel& split) const {
-    return experts == 0 ? 0 : size() / split.experts / split.expert_degree();
+    if (experts == 0) return 0;
+    return size() / split.experts / (split_dimension < 0 ? 1 : split.expert_degree());
   }
 };
 
@@ -122,6 +123,7 @@ struct LayerSpec {
   std::vector<ParameterSpec> statistics;
   // What the running layer needs: "heads", "dropout", ...
   std::map<std::string, double> attributes;
+  std::string priced_alone;  // what of it no running layer does; empty: there is one (factory.h)
   std::function<LayerCosts(int64_t samples)> costs;
   // The same for a slice of each sample's tokens, the first dimension of output_shape. Null: the
   // layer takes whole samples only.

@@ -74,6 +74,10 @@ constexpr Kind kKinds[] = {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Layer>> MakeLayer(const LayerSpec& spec) {
+  if (!spec.priced_alone.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "layer \"", spec.name, "\" has ", spec.priced_alone, ", which are priced and do not run"));
+  }
   for (const Kind& kind : kKinds) {
     if (spec.kind == kind.name) return kind.make(spec);
   }

@@ -13,6 +13,7 @@
 #include "models/layers/initialize.h"
 #include "models/layers/test_layers.h"
 #include "models/specs/dense_spec.h"
+#include "models/specs/gpt_attention_spec.h"
 #include "models/specs/patch_embedding_spec.h"
 #include "tools/base/status_matchers.h"
 
@@ -135,6 +136,20 @@ TEST(Factory, NamesAnUnknownKind) {
   EXPECT_THAT(MakeLayer(spec), StatusIs(absl::StatusCode::kInvalidArgument,
                                         AllOf(HasSubstr("\"block0/mlp\""),
                                               HasSubstr("\"convolution\""), HasSubstr("gpt_mlp"))));
+}
+
+// Nothing trains another model than the one that was asked for.
+TEST(Factory, RefusesWhatIsPricedAlone) {
+  GptAttentionSizes sizes;
+  sizes.name = "a";
+  sizes.tokens = 4;
+  sizes.hidden = 8;
+  sizes.heads = 2;
+  EXPECT_THAT(MakeLayer(GptAttentionSpec(sizes)), IsOk());
+  sizes.sinks = true;
+  EXPECT_THAT(MakeLayer(GptAttentionSpec(sizes)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("layer \"a\" has sinks, which are priced and do not run")));
 }
 
 // Patches row by row, each as [row, column, channel], whatever the gradients agree on.

@@ -17,7 +17,7 @@ namespace pipelab {
 struct ExpertSizes {
   int64_t c, inner, experts, shared, chosen;  // shared: their inner columns
   int64_t statistics;                         // what the norm keeps of a row
-  bool dropout;
+  bool dropout, biases;
 };
 
 // What one device does, of an even load. Split rows as in gpt_mlp_spec.cc; with whole experts a

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 
 #include "models/graph/collective.h"
 #include "models/graph/cost_math.h"
@@ -30,6 +31,14 @@ inline void AddExpertProducts(int64_t rows, int64_t n, int64_t k, int64_t expert
   ops->forward.push_back(product(of_each, n, k, 1));
   ops->backward_input.push_back(product(of_each, k, n, 1));
   ops->backward_weight.push_back(SumsRows(product(k, n, of_each, written)));
+}
+
+// The gradient of a bias reads that of its product.
+inline void AddBiasGradients(bool biases, std::initializer_list<int64_t> numbers,
+                             LayerOperations* ops) {
+  for (const int64_t n : numbers) {
+    if (biases) ops->backward_weight.push_back(ElementwiseOperation(n));
+  }
 }
 
 // Rows go to their experts and come back, and so do gradients: `bytes` of what a device has.

@@ -22,6 +22,7 @@ struct SelfSizes {
   int64_t statistics;        // what the norm keeps of a row
   bool rotary, residual;
   int64_t normed_size;  // of a head of q and k that has a norm; 0: none has
+  bool sinks;
   TensorParallel split;
   NumberWidth width;
 
@@ -174,6 +175,7 @@ LayerOperations AttentionOperations(const SelfSizes& s, TokenSlice slice) {
   }
   if (context.parts()) context.AddOperations(&ops);
   if (slice.exchanges()) s.OfSlice(slice).AddOperations(&ops);
+  if (s.sinks) ops.backward_weight.push_back(ElementwiseOperation(m * s.heads));
   AddMatmul(m, s.c, s.w, &ops);
   if (s.residual) AddElementwise(3 * own, 0, &ops);
   AddOwnNormAndResidual(own, &ops, s.residual, norm);
@@ -225,6 +227,10 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
     add({s.name + "/qgamma", {head_size}, InitKind::kOnes, 0, ""});
     add({s.name + "/kgamma", {head_size}, InitKind::kOnes, 0, ""});
   }
+  if (s.sinks) {
+    add({s.name + "/sinks", {s.heads}, InitKind::kNormal, s.stddev, "", 0});
+    layer.priced_alone = "sinks";
+  }
   layer.attributes = {{"heads", static_cast<double>(s.heads)},
                       {"kv_heads", static_cast<double>(kv_heads)},
                       {"head_size", static_cast<double>(head_size)},
@@ -255,6 +261,7 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
   one.rotary = s.rotary_base != 0;
   one.residual = s.residual;
   one.normed_size = s.query_key_norms ? head_size : 0;
+  one.sinks = s.sinks;
   const auto part = [one](int64_t samples, TensorParallel split,
                           NumberWidth bytes = NumberWidth()) {
     SelfSizes sizes = one;

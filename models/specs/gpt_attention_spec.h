@@ -55,6 +55,7 @@ struct GptAttentionSizes {
   double rotary_base = 0;  // rotary positions of q and k (kernels/attention_kernels.h); 0: none
   NormKind norm = NormKind::kLayer;
   bool query_key_norms = false;  // an RMS norm of each head of q and k, as in Qwen3
+  bool sinks = false;            // a learned number of each head beside its scores (gpt-oss)
   bool residual = true;          // false: y = dropout(...), without x
   Biases biases = Biases::kAll;  // of the products
   double dropout = 0;
@@ -63,8 +64,8 @@ struct GptAttentionSizes {
 
 // In the order of LayerSpec::parameters, which lacks those that the layer has not.
 struct GptAttentionParameter {
-  // [C], [C], [C, Q], [Q], [W, C], [C]; of a head's numbers for q, for k
-  enum { kGamma, kBeta, kWqkv, kBqkv, kWo, kBo, kQueryGamma, kKeyGamma };
+  // [C], [C], [C, Q], [Q], [W, C], [C]; of a head's numbers for q, for k; a number each head
+  enum { kGamma, kBeta, kWqkv, kBqkv, kWo, kBo, kQueryGamma, kKeyGamma, kSinks };
 };
 
 LayerSpec GptAttentionSpec(const GptAttentionSizes& sizes);

@@ -44,6 +44,7 @@ LayerOperations ExpertOperations(const ExpertWork& w, const ExpertSizes& s) {
   ops.backward_input.push_back(OwnOperation(OperationKind::kGelu, 6 * inner));
   ops.backward_weight.push_back(OwnOperation(OperationKind::kGelu, 5 * inner + 3 * shared));
   ops.backward_weight.push_back(OwnOperation(OperationKind::kElementwise, 4 * r * c));
+  AddBiasGradients(s.biases, {m * s.experts, 2 * inner, r * c}, &ops);
   return ops;
 }
 
@@ -76,8 +77,8 @@ int64_t CapacityOf(const GptExpertsSizes& s) {
 
 ExpertSizes SizesOf(const GptExpertsSizes& s) {
   const ExpertChoice& e = s.choice;
-  return {s.hidden,     s.inner, e.experts, e.shared * s.inner, e.chosen, NormStatistics(s.norm),
-          s.dropout > 0};
+  return {s.hidden,      s.inner, e.experts, e.shared * s.inner, e.chosen, NormStatistics(s.norm),
+          s.dropout > 0, s.biases};
 }
 
 std::map<std::string, double> AttributesOf(const GptExpertsSizes& s) {
@@ -93,7 +94,8 @@ std::map<std::string, double> AttributesOf(const GptExpertsSizes& s) {
           {"capacity", static_cast<double>(CapacityOf(s))},
           {"balance", s.choice.balance},
           {"dropout", s.dropout},
-          {"feed_forward", static_cast<double>(s.kind)}};
+          {"feed_forward", static_cast<double>(s.kind)},
+          {kExpertBiases, s.biases ? 1 : 0}};
 }
 
 }  // namespace
@@ -121,6 +123,15 @@ LayerSpec GptExpertsSpec(const GptExpertsSizes& s) {
   if (shared > 0) {
     add({s.name + "/w1_shared", {s.hidden, 2 * shared}, InitKind::kNormal, s.stddev, "", 1, 2});
     projection("/w2_shared", {shared, s.hidden}, 0);
+  }
+  if (s.biases) {
+    add({s.name + "/router_bias", {experts}, InitKind::kZeros, 0, ""});
+    add({s.name + "/bias1", {experts, 2 * s.inner}, InitKind::kZeros, 0, "", 1, 2});
+    add({s.name + "/bias2", {experts, s.hidden}, InitKind::kZeros, 0, ""});
+    for (auto p = layer.parameters.end() - 2; p != layer.parameters.end(); ++p) {
+      p->experts = experts;
+    }
+    layer.priced_alone = "experts with biases";
   }
   layer.attributes = AttributesOf(s);
   const ExpertSizes sizes = SizesOf(s);

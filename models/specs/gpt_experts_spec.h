@@ -37,6 +37,7 @@
 namespace pipelab {
 
 inline constexpr char kGptExperts[] = "gpt_experts";
+inline constexpr char kExpertBiases[] = "biases";  // the attribute of biases
 
 struct GptExpertsSizes {
   std::string name;
@@ -45,14 +46,16 @@ struct GptExpertsSizes {
   ExpertChoice choice;
   FeedForwardKind kind = FeedForwardKind::kSwiGlu;  // one with a gate
   NormKind norm = NormKind::kRms;
+  bool biases = false;  // of the router and the routed experts' products (gpt-oss)
   double dropout = 0;
   double stddev = 0.02, projection_stddev = 0.02;  // of the router and w1, of w2
 };
 
 // In the order of LayerSpec::parameters, which lacks an RMS norm's beta and what no shared experts
-// have: [C], [C], [C, E], [E, C, 2F], [E, F, C], [C, 2SF], [SF, C].
+// have: [C], [C], [C, E], [E, C, 2F], [E, F, C], [C, 2SF], [SF, C]; or of biases: [E], [E, 2F], [E,
+// C].
 struct GptExpertsParameter {
-  enum { kGamma, kBeta, kRouter, kW1, kW2, kSharedW1, kSharedW2 };
+  enum { kGamma, kBeta, kRouter, kW1, kW2, kSharedW1, kSharedW2, kRouterBias, kB1, kB2 };
 };
 
 LayerSpec GptExpertsSpec(const GptExpertsSizes& sizes);

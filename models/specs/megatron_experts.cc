@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/specs/expert_products.h"
+#include "models/specs/gpt_experts_spec.h"
 
 namespace pipelab {
 namespace {
@@ -24,7 +25,7 @@ MegatronExperts MegatronExperts::Of(const LayerSpec& layer) {
   return {layer.output_shape[0],           layer.output_shape[1],
           WholeAttribute(layer, "inner"),  WholeAttribute(layer, "experts"),
           WholeAttribute(layer, "chosen"), WholeAttribute(layer, "shared"),
-          Attribute(layer, "sigmoid") > 0};
+          Attribute(layer, "sigmoid") > 0, Attribute(layer, kExpertBiases) > 0};
 }
 
 // Of all scores, s numbers of float32, and of the chosen ones, k. Kernels in the code's order: what
@@ -69,7 +70,9 @@ void MegatronExperts::AddOperations(int64_t samples, TensorParallel split,
   if (!split.once_per_node) AddElementwise(2 * sent * c, sent * c + m * c, ops);
   if (split.experts > 1 && !split.once_per_node) AddCounts(ops);
   if (split.experts > 1) AddElementwise(2 * rows * c, 2 * rows * c, ops);
-  AddFeedForward(rows, c, inner / split.expert_degree(), experts / split.experts, ops);
+  const int64_t f = inner / split.expert_degree();
+  AddFeedForward(rows, c, f, experts / split.experts, ops);
+  AddBiasGradients(biases, {m * experts, 2 * rows * f, rows * c}, ops);
   if (split.experts > 1) AddElementwise(2 * rows * c, 2 * rows * c, ops);
   if (!split.once_per_node) AddElementwise(sent * c + m * c, 2 * sent * c, ops);
   if (shared == 0) return;

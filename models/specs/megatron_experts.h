@@ -31,7 +31,7 @@ namespace pipelab {
 
 struct MegatronExperts {
   int64_t tokens, hidden, inner, experts, chosen, shared;
-  bool sigmoid = false;
+  bool sigmoid = false, biases = false;
 
   // Of a gpt_experts layer.
   static MegatronExperts Of(const LayerSpec& layer);

@@ -49,7 +49,7 @@ int64_t Half(int64_t pairs) { return pairs / 2; }
 
 struct AttentionSizes {
   int64_t tokens, heads, kv_heads, head_size, hidden;
-  bool rotary, qkv_bias, bias;
+  bool rotary, qkv_bias, bias, sinks;
 
   int64_t Width(TensorParallel split) const { return heads / split.degree * head_size; }
   int64_t Qkv(TensorParallel split) const {
@@ -78,6 +78,9 @@ void AddAttentionEnd(const AttentionSizes& s, int64_t m, int64_t own, TensorPara
     Accumulate({c, qkv * c, w * c}, &ops->backward_weight);
     if (s.qkv_bias) Accumulate({qkv}, &ops->backward_weight);
   }
+  if (!s.sinks) return;
+  ops->backward_weight.push_back(Elementwise(m * s.heads / split.degree));
+  Accumulate({s.heads / split.degree}, &ops->backward_weight);
 }
 
 LayerOperations UnfusedKernels(const AttentionSizes& s, int64_t samples, TokenSlice,
@@ -235,7 +238,8 @@ Kernels KernelsOf(const LayerSpec& layer, LossImplementation loss) {
                                   layer.output_shape[1],
                                   Attribute(layer, "rotary_base") > 0,
                                   HasParameter(layer, "bqkv"),
-                                  HasParameter(layer, "bo")};
+                                  HasParameter(layer, "bo"),
+                                  HasParameter(layer, "sinks")};
     if (layer.kind == kUnfusedAttention) return std::bind(UnfusedKernels, sizes, _1, _2, _3);
     return [sizes, core = layer.split.operations](int64_t samples, TokenSlice slice,
                                                   TensorParallel split) {

@@ -32,11 +32,11 @@ absl::Status CheckLatent(const GptConfig& c) {
         absl::StrCat("--latent.rope_size=", l.rope_size, ": must be even"));
   }
   if (!(c.rotary_base > 0) || c.biases != Biases::kNone || c.kv_heads != 0 || c.head_size != 0 ||
-      c.query_key_norms) {
+      c.query_key_norms || c.sinks) {
     return absl::InvalidArgumentError(
         absl::StrCat("--latent.rank=", l.rank,
                      ": latent attention has rotary positions, and no biases, "
-                     "kv_heads, head_size or query_key_norms"));
+                     "kv_heads, head_size, query_key_norms or sinks"));
   }
   return absl::OkStatus();
 }
@@ -76,9 +76,9 @@ absl::Status CheckExperts(const GptConfig& c) {
   constexpr int64_t kMostExperts = 1 << 12;
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("experts", e.experts, kMostExperts));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("chosen", e.chosen, e.experts));
-  if (c.feed_forward_kind == FeedForwardKind::kGelu || c.biases == Biases::kAll) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--experts=", e.experts, ": they have gates and no biases, as in Llama's blocks"));
+  if (c.feed_forward_kind == FeedForwardKind::kGelu || (c.biases == Biases::kAll && e.shared > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--experts=", e.experts, ": they have gates, and shared ones no biases"));
   }
   if (c.expert_feed_forward != 0) {
     PIPELAB_RETURN_IF_ERROR(
@@ -188,6 +188,7 @@ absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
   sizes.latent = c.latent;
   sizes.key_tile = c.key_tile;
   sizes.rotary_base = c.rotary_base;
+  sizes.sinks = c.sinks;
   sizes.biases = c.biases;
   sizes.dropout = c.dropout;
   sizes.residual_branches = 2 * c.layers;

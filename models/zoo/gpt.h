@@ -35,7 +35,7 @@ struct GptConfig {
   int64_t feed_forward = 0;  // the MLP's inner width; 0: mlp_ratio * hidden
   FeedForwardKind feed_forward_kind = FeedForwardKind::kGelu;
   // Blocks behind the first `dense_blocks` have experts, of expert_feed_forward each (0:
-  // feed_forward), where experts.experts > 0; without biases.
+  // feed_forward), where experts.experts > 0.
   ExpertChoice experts = {};
   int64_t expert_feed_forward = 0, dense_blocks = 0;
   std::vector<bool> expert_blocks = {};  // which of all blocks have experts; none: as above
@@ -53,6 +53,7 @@ struct GptConfig {
   // Keys whose scores exist at once: attention's scratch does not grow with the tokens. 0: all that
   // a block of 64 queries sees.
   int64_t key_tile = 0;
+  bool sinks = false;             // a learned number of each head beside its scores (gpt-oss)
   double rotary_base = 0;         // above 0: rotary positions, beside those of `positions`
   double window_rotary_base = 0;  // of blocks with windows (Gemma 3); 0: the same
   Biases biases = Biases::kAll;   // of the blocks' products; a GELU has them

@@ -53,6 +53,39 @@ TEST(Gpt, SizesOfLatentAttentionAreChecked) {
   EXPECT_THAT(BuildGpt(c), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("kv_heads")));
 }
 
+// Each device of a group has its heads' sinks and its columns' biases; the bias of what comes out
+// of an expert is whole on all of its devices.
+TEST(Gpt, BiasesOfExpertsAndSinks) {
+  GptConfig c = LlamaConfig(2, 24, 4, 32, 10, 20);
+  c.experts.experts = 8;
+  c.experts.chosen = 2;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph without, BuildGpt(c));
+  c.biases = Biases::kAll;
+  c.sinks = true;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph with, BuildGpt(c));
+  const int64_t attention = 3 * 24 + 24 + 4, experts = 8 + 8 * (2 * 32 + 24);
+  EXPECT_EQ(with.num_parameters() - without.num_parameters(), 2 * (attention + experts));
+  const auto on_device = [&](int layer, TensorParallel split) {
+    int64_t more = 0;
+    for (const ParameterSpec& p : with.layers[layer].parameters) more += p.size_on(split);
+    for (const ParameterSpec& p : without.layers[layer].parameters) more -= p.size_on(split);
+    return more;
+  };
+  EXPECT_EQ(on_device(1, {2, false}), 3 * 24 / 2 + 24 + 4 / 2);
+  EXPECT_EQ(on_device(2, {2, false}), 8 + 8 * (2 * 32 / 2 + 24));
+  TensorParallel divided;
+  divided.experts = 4;
+  EXPECT_EQ(on_device(2, divided), 8 + 8 / 4 * (2 * 32 + 24));
+  // Gradients of sinks and biases are read, and nothing else changes.
+  EXPECT_EQ(with.layers[2].costs(3).forward, without.layers[2].costs(3).forward);
+  EXPECT_EQ(with.layers[1].operations(3, TokenSlice()).backward_weight.size(),
+            without.layers[1].operations(3, TokenSlice()).backward_weight.size() + 1);
+  EXPECT_EQ(with.layers[2].operations(3, TokenSlice()).backward_weight.size(),
+            without.layers[2].operations(3, TokenSlice()).backward_weight.size() + 3);
+  c.latent = {0, 12, 6, 4, 8};
+  EXPECT_THAT(BuildGpt(c), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("sinks")));
+}
+
 TEST(Gpt, PublishedSizesAllocateNothing) {
   GptConfig c;  // the 52B model of breadth-first pipeline parallelism
   c.layers = 64;
@@ -180,7 +213,8 @@ TEST(Gpt, BadConfigurationsNameFieldAndValue) {
   expect(c, "2 dense blocks");
   c.dense_blocks = 0;
   c.biases = Biases::kAll;
-  expect(c, "--experts=3: they have gates and no biases");
+  c.experts.shared = 1;
+  expect(c, "--experts=3: they have gates, and shared ones no biases");
   c = LlamaConfig(1, 6, 2, 8, 4, 9);
   expect(c, "--rotary_base=10000: heads of 3 numbers; must be at least 0, and even heads");
   c = SmallGpt();

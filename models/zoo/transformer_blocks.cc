@@ -73,6 +73,7 @@ int AddSelfAttention(const TransformerSizes& s, const std::string& name, int inp
   attention.key_tile = s.key_tile;
   attention.query_key_norms = s.query_key_norms;
   attention.rotary_base = s.rotary_base;
+  attention.sinks = s.sinks;
   attention.biases = s.biases;
   attention.residual = !s.post_norms;
   Append(GptAttentionSpec(attention), graph);
@@ -98,6 +99,7 @@ int AddExperts(const TransformerSizes& s, const std::string& name, int input, Mo
   experts.choice = s.experts;
   experts.kind = s.feed_forward_kind;
   experts.norm = s.norm;
+  experts.biases = s.biases == Biases::kAll;
   return Append(GptExpertsSpec(experts), graph);
 }
 

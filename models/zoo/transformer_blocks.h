@@ -36,7 +36,8 @@ struct TransformerSizes {
   bool query_key_norms = false;  // of self attention
   LatentHeads latent = {};       // of self attention; rank > 0: latent attention
   double rotary_base = 0;        // of self attention: GptAttentionSizes::rotary_base
-  Biases biases = Biases::kAll;  // of the products of self attention and feed-forward
+  bool sinks = false;            // of self attention
+  Biases biases = Biases::kAll;  // of the products of self attention, feed-forward and experts
   double dropout = 0;
   int64_t residual_branches = 1;  // half blocks of the residual stream
   bool causal = true;

@@ -116,6 +116,16 @@ absl::Status TakeMegatronAttention(const MegatronOptions& o, Recipe* r) {
       r->assumptions.push_back("--qk-layernorm: norms of queries and keys are RMS norms");
     }
   }
+  constexpr char kSoftmax[] = "softmax-type";
+  PIPELAB_ASSIGN_OR_RETURN(const std::string softmax,
+                           o.Word(kSoftmax, {"vanilla", "off-by-one", "learnable"}, "vanilla"));
+  r->model.sinks = softmax == "learnable";
+  if (r->model.sinks && o.Has(kLatent)) {
+    return o.Error(kSoftmax, "latent attention has no sinks here; nearest: vanilla");
+  }
+  if (softmax == "off-by-one") {
+    r->assumptions.push_back("--softmax-type off-by-one: costs what vanilla does");
+  }
   return TakeWindows(o, r);
 }
 

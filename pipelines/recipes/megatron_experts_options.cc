@@ -28,9 +28,6 @@ class ExpertReader {
     if (m_.feed_forward_kind == FeedForwardKind::kGelu) {
       return o_.Error("num-experts", "experts have gates here; nearest: --swiglu");
     }
-    if (m_.biases == Biases::kAll) {
-      return o_.Error("num-experts", "experts have no biases here; nearest: --disable-bias-linear");
-    }
     PIPELAB_RETURN_IF_ERROR(TakeSizes());
     PIPELAB_RETURN_IF_ERROR(TakeLayers());
     PIPELAB_RETURN_IF_ERROR(TakeScores());
@@ -53,6 +50,9 @@ class ExpertReader {
     const int64_t width = m_.expert_feed_forward;
     PIPELAB_ASSIGN_OR_RETURN(const int64_t shared, o_.Integer(kShared, 0, kMostExperts * width, 0));
     e_.shared = shared / width;
+    if (shared > 0 && m_.biases == Biases::kAll) {
+      return o_.Error(kShared, "shared experts have no biases; nearest: --disable-bias-linear");
+    }
     if (shared % width == 0) return absl::OkStatus();
     return o_.Error(kShared, "shared experts are as wide as others here, ", width, "; nearest: --",
                     kShared, " ", NearestMultiple(shared, width));

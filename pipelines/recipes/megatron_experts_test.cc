@@ -79,6 +79,35 @@ TEST(ReadMegatronFlags, ExpertsAreThePublishedOnes) {
   EXPECT_EQ(deepseek.model.experts.scale, 2.5);
 }
 
+// gpt-oss: products of attention, router and experts have biases, and each head a sink.
+TEST(ReadMegatronFlags, BiasesAndSinks) {
+  const std::string sizes =
+      "--num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 "
+      "--max-position-embeddings 1024 --vocab-size 50257 --bf16 --micro-batch-size 1 "
+      "--global-batch-size 32 --swiglu --num-experts 8 --moe-router-topk 2 "
+      "--moe-ffn-hidden-size 1024 --moe-grouped-gemm --moe-token-dispatcher-type alltoall ";
+  const auto count = [&](const char* more) {
+    const absl::StatusOr<Recipe> r = ReadExperts(sizes, more, /*devices=*/4);
+    EXPECT_THAT(r, IsOk());
+    return r.ok() ? BuildGpt(r->model)->num_parameters() : 0;
+  };
+  constexpr int64_t c = 1024, f = 1024, experts = 8, heads = 16;
+  const int64_t weights = 4 * c * c + c * experts + experts * 3 * c * f;
+  const int64_t biases = 3 * c + c + experts + experts * (2 * f + c), norms = 2 * 2 * c;
+  const int64_t rest = 50304 * c + 1024 * c + 2 * c;  // one table of padded words, positions, norm
+  EXPECT_EQ(count("--softmax-type learnable"), 8 * (weights + biases + norms + heads) + rest);
+  EXPECT_EQ(count("--softmax-type vanilla"), 8 * (weights + biases + norms) + rest);
+  EXPECT_EQ(count(""), count("--softmax-type off-by-one"));
+  EXPECT_EQ(count("--softmax-type learnable --disable-bias-linear"),
+            8 * (weights + norms + heads) + rest);
+  EXPECT_THAT(ModelRefusal(sizes, "--softmax-type plain"),
+              HasSubstr("must be vanilla, off-by-one, learnable"));
+  EXPECT_THAT(ModelRefusal(sizes, "--moe-shared-expert-intermediate-size 1024"),
+              HasSubstr("shared experts have no biases; nearest: --disable-bias-linear"));
+  EXPECT_THAT(ModelRefusal(kDeepSeek, "--softmax-type learnable"),
+              HasSubstr("latent attention has no sinks here; nearest: vanilla"));
+}
+
 // With the words as the published weights have them, nothing else is read into the model.
 TEST(ReadMegatronFlags, AssumesByName) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(
@@ -206,8 +235,10 @@ TEST(MegatronSettings, ModelsWithExpertsReadBackOverAGrid) {
             "--num-distributed-optimizer-instances 2"}) {
         for (const char* attention :
              {"", "--qk-layernorm", "--window-size 511,0",
-              "--window-size 511,0 --window-attn-skip-freq 4", "--position-embedding-type none"}) {
-          if (latent && absl::StrContains(attention, "window")) continue;
+              "--window-size 511,0 --window-attn-skip-freq 4", "--position-embedding-type none",
+              "--softmax-type learnable"}) {
+          const bool sinks = absl::StrContains(attention, "softmax");
+          if (latent && (sinks || absl::StrContains(attention, "window"))) continue;
           const std::string text = absl::StrCat(experts, " ", router, " ", attention);
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, ReadExperts(model, text));
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Settings s, MegatronSettings(r));
@@ -230,7 +261,7 @@ TEST(MegatronSettings, ModelsWithExpertsReadBackOverAGrid) {
       }
     }
   }
-  EXPECT_EQ(read, 240);
+  EXPECT_EQ(read, 270);
 }
 
 TEST(MegatronSettings, ExchangesReadBack) {

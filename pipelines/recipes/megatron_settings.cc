@@ -125,6 +125,7 @@ absl::Status AddMegatronModel(const Recipe& r, Settings* s) {
   if (head_size * m.heads != m.hidden) s->Add("--kv-channels", head_size);
   if (latent) AddLatent(m.latent, s);
   s->AddIf(latent || m.query_key_norms, "--qk-layernorm");
+  if (m.sinks) s->Add("--softmax-type", "learnable");
   PIPELAB_RETURN_IF_ERROR(AddWindows(m, s));
   s->Add("--seq-length", m.tokens);
   s->Add("--max-position-embeddings", m.tokens);

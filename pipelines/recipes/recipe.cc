@@ -68,6 +68,7 @@ std::string MoreOfModel(const GptConfig& m) {
                     l.query_rank > 0 ? absl::StrCat(" (queries ", l.query_rank, ")") : "");
   }
   if (m.query_key_norms) absl::StrAppend(&more, ", norms of q and k");
+  if (m.sinks) absl::StrAppend(&more, ", sinks");
   if (!m.windows.empty()) absl::StrAppend(&more, ", windows ", absl::StrJoin(m.windows, "+"));
   if (!HasExperts(m)) return more;
   const ExpertChoice& e = m.experts;
