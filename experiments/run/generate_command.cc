@@ -91,7 +91,9 @@ absl::StatusOr<Source> SourceOfIds() {
           absl::StrCat("--tokens=", tokens, ": \"", id, "\": must be a token's id"));
     }
   }
-  PIPELAB_ASSIGN_OR_RETURN(source.graph, FindModel("--model", absl::GetFlag(FLAGS_model)));
+  ModelFileOptions options;
+  options.further_tokens = false;
+  PIPELAB_ASSIGN_OR_RETURN(source.graph, FindModel("--model", absl::GetFlag(FLAGS_model), options));
   PrintNotes(source.graph);
   return source;
 }

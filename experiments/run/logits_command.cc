@@ -112,12 +112,13 @@ double LogSum(absl::Span<const float> row) {
 absl::StatusOr<ModelGraph> FindGraph(const std::string& word, size_t tokens) {
   ModelFileOptions options;
   options.tokens = static_cast<int64_t>(tokens);
+  options.further_tokens = false;
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, FindModel("--model", word, options));
   if (graph.layers[0].output_shape.empty() ||
       graph.layers[0].output_shape[0] <= static_cast<int64_t>(tokens)) {
     return graph;
   }
-  return FindModel("--model", absl::StrCat(word.substr(0, word.rfind('@')), "@", tokens));
+  return FindModel("--model", absl::StrCat(word.substr(0, word.rfind('@')), "@", tokens), options);
 }
 
 absl::StatusOr<JudgedTokens> JudgeTokens(const std::string& word, const std::vector<int32_t>& ids) {

@@ -57,6 +57,8 @@ class LanguageModelKeys : public HuggingFaceKeys {
     PIPELAB_RETURN_IF_ERROR(TakeExperts("n_routed_experts", &c));
     PIPELAB_RETURN_IF_ERROR(TakeGroups(&c));
     c.experts.sigmoid = true;
+    PIPELAB_ASSIGN_OR_RETURN(c.further_tokens,
+                             SizeOrNone("num_nextn_predict_layers", kMostFurtherTokens));
     PIPELAB_ASSIGN_OR_RETURN(c.experts.shared, SizeOrNone("n_shared_experts", 1 << 12));
     PIPELAB_ASSIGN_OR_RETURN(c.experts.normalized, Flag("norm_topk_prob", true));
     if (file_.HasValue("routed_scaling_factor")) {

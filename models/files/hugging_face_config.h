@@ -5,10 +5,10 @@
 //   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(c));
 //
 // Model types: gpt2, llama, llama4_text, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma, gemma2,
-// gemma3_text, phi3, gpt_oss, deepseek_v3, kimi_k2, and files that hold one of them (text_config); bert, with
-// its head of masked tokens; vit, of images. Keys that change nothing of shapes and costs (the start
-// of weights, words with a meaning, generation) are passed over; those that would change them in a
-// way that no layer has (biases of the MLP alone) are refused.
+// gemma3_text, phi3, gpt_oss, deepseek_v3, kimi_k2, and files that hold one of them (text_config);
+// bert, with its head of masked tokens; vit, of images. Keys that change nothing of shapes and
+// costs (the start of weights, words with a meaning, generation) are passed over; those that would
+// change them in a way that no layer has (biases of the MLP alone) are refused.
 //
 // Errors: InvalidArgument, one line with file and key.
 #ifndef PIPELAB_MODELS_FILES_HUGGING_FACE_CONFIG_H_

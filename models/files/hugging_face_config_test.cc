@@ -146,6 +146,28 @@ TEST(HuggingFaceConfig, CountsToTheLastParameter) {
   EXPECT_EQ(FindModel("--model", "gemma-7b")->num_parameters(), 8537680896);
 }
 
+// DeepSeek's head for a further token: two norms, the matrix of twice the width, a block, and the
+// norm of its logits. What does not train leaves it out.
+TEST(HuggingFaceConfig, HeadsForFurtherTokens) {
+  const auto with = [](const char* heads) {
+    return Replaced(kMoonlight, "\"num_nextn_predict_layers\": 0",
+                    absl::StrCat("\"num_nextn_predict_layers\": ", heads));
+  };
+  constexpr int64_t c = 2048, attention = c + c * 16 * 192 + c * (512 + 64) + 512 + 512 * 16 * 256 +
+                                          16 * 128 * c;
+  constexpr int64_t experts = c + c * 64 + 66 * 3 * c * 1408;
+  constexpr int64_t head = 2 * c + 2 * c * c + attention + experts + c;
+  for (const int64_t heads : {0, 1, 2}) {
+    EXPECT_EQ(CountOf(with(absl::StrCat(heads).c_str()).c_str()),
+              CountOf(kMoonlight) + heads * head);
+  }
+  ModelFileOptions options;
+  options.further_tokens = false;
+  EXPECT_EQ(ParseModel(with("1"), "c", "c", options)->num_parameters(), CountOf(kMoonlight));
+  EXPECT_EQ(std::string(ParseModel(with("17"), "c", "c").status().message()),
+            "c: num_nextn_predict_layers: 17: must be a whole number from 0 to 16");
+}
+
 TEST(HuggingFaceConfig, IsTheModelOfTheSameName) {
   for (const auto& [config, name] :
        {std::make_pair(kLlama3, "llama-3-8b@2048"), std::make_pair(kMistral, "mistral-7b@2048"),

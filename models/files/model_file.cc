@@ -64,13 +64,15 @@ absl::StatusOr<ModelGraph> OfImages(const nlohmann::json& root, absl::string_vie
 }
 
 absl::StatusOr<ModelGraph> OfText(const nlohmann::json& root, absl::string_view what,
-                                  int64_t tokens) {
+                                  const ModelFileOptions& options) {
+  const int64_t tokens = options.tokens;
   ModelGraph graph;
   if (IsBertConfig(root)) {
     PIPELAB_ASSIGN_OR_RETURN(const BertConfig config, ReadBertConfig(root, what, tokens));
     PIPELAB_ASSIGN_OR_RETURN(graph, BuildBert(config));
   } else {
-    PIPELAB_ASSIGN_OR_RETURN(const GptConfig config, ReadHuggingFaceConfig(root, what, tokens));
+    PIPELAB_ASSIGN_OR_RETURN(GptConfig config, ReadHuggingFaceConfig(root, what, tokens));
+    if (!options.further_tokens) config.further_tokens = 0;
     PIPELAB_ASSIGN_OR_RETURN(graph, BuildGpt(config));
   }
   const std::string unpriced = UnpricedPartOf(root);
@@ -92,10 +94,10 @@ absl::Status NoTokens(absl::string_view what) {
 }
 
 absl::StatusOr<ModelGraph> FromConfig(const nlohmann::json& root, absl::string_view what,
-                                      absl::string_view name, int64_t tokens) {
+                                      absl::string_view name, const ModelFileOptions& options) {
   const bool images = IsVisionConfig(root);
-  if (images && tokens > 0) return NoTokens(what);
-  absl::StatusOr<ModelGraph> graph = images ? OfImages(root, what) : OfText(root, what, tokens);
+  if (images && options.tokens > 0) return NoTokens(what);
+  absl::StatusOr<ModelGraph> graph = images ? OfImages(root, what) : OfText(root, what, options);
   if (!graph.ok() && absl::StartsWith(graph.status().message(), what)) return graph.status();
   if (!graph.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(what, ": ", graph.status().message()));
@@ -162,7 +164,7 @@ absl::StatusOr<LayerList> ParseModelAsList(absl::string_view text, absl::string_
 absl::StatusOr<ModelGraph> ParseModel(absl::string_view text, absl::string_view what,
                                       absl::string_view name, const ModelFileOptions& options) {
   if (const absl::StatusOr<nlohmann::json> root = ParseJson(text, what); root.ok()) {
-    if (IsHuggingFaceConfig(*root)) return FromConfig(*root, what, name, options.tokens);
+    if (IsHuggingFaceConfig(*root)) return FromConfig(*root, what, name, options);
     if (options.tokens > 0) return NoTokens(what);
     if (IsNetwork(*root)) return ReadNetwork(*root, what);
   }

@@ -26,12 +26,13 @@ namespace pipelab {
 
 struct ModelFileOptions {
   PiperTimeUnit piper_unit = PiperTimeUnit::kSeconds;  // Piper's files do not say it
-  int64_t tokens = 0;  // of a sample, for a config.json; 0: as many as it has positions
+  int64_t tokens = 0;          // of a sample, for a config.json; 0: as many as it has positions
+  bool further_tokens = true;  // with its heads for these, which are of training alone
 };
 
 // A word with a "/", or that ends in ".json" or ".txt", is a file; all else must be the name of a
-// published model (model_names.h), and so is "owner/name" where no file is. "@4096" or "@4k" at its end gives the tokens of a sample, where
-// the model is a language model by name or a config.json.
+// published model (model_names.h), and so is "owner/name" where no file is. "@4096" or "@4k" at its
+// end gives the tokens of a sample, where the model is a language model by name or a config.json.
 absl::StatusOr<ModelGraph> FindModel(absl::string_view option, absl::string_view word,
                                      const ModelFileOptions& options = ModelFileOptions());
 

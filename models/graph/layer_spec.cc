@@ -104,7 +104,7 @@ absl::Status CheckGradients(const ModelGraph& graph) {
                        ? "nothing takes its output, and it is not a loss (a layer without one)"
                        : "gets no gradient: all that take its output are detached from it");
     }
-    if (loss != nullptr && !detaches) {
+    if (loss != nullptr && !detaches && loss->priced_alone.empty()) {
       return Error(layer, absl::StrCat("is a loss, and so is \"", loss->name,
                                        "\": a model has one, unless its blocks learn locally"));
     }

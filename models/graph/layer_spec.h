@@ -143,7 +143,7 @@ struct LayerSpec {
 
 // Layers as a DAG. An output may have several consumers. Layers without an output are losses, and
 // every other layer gets a gradient from one. A model has one, unless its blocks learn locally
-// (zoo/local_heads.h); then the last is what the model is judged by.
+// (zoo/local_heads.h) or others are priced alone; then the last is what the model is judged by.
 struct ModelGraph {
   std::string name;
   std::vector<LayerSpec> layers;  // in topological order

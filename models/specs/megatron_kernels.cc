@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/specs/further_token_spec.h"
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_embedding_spec.h"
 #include "models/specs/gpt_experts_spec.h"
@@ -220,6 +221,17 @@ LayerOperations ExpertsKernels(const MegatronExperts& s, int64_t samples, TokenS
   return ops;
 }
 
+// The layer's own, and sums of gradients. Norms have their weight gradients in a pass, too.
+Kernels FurtherTokenKernels(const LayerSpec& layer) {
+  return [parameters = layer.parameters, of = layer.split.operations](
+             int64_t samples, TokenSlice slice, TensorParallel split) {
+    LayerOperations ops = of(samples, slice, split);
+    for (Operation& o : ops.backward_weight) o.own = false;
+    for (const ParameterSpec& p : parameters) Accumulate({p.size_on(split)}, &ops.backward_weight);
+    return ops;
+  };
+}
+
 bool HasParameter(const LayerSpec& layer, absl::string_view end) {
   return std::any_of(layer.parameters.begin(), layer.parameters.end(), [&](const ParameterSpec& p) {
     return p.name == absl::StrCat(layer.name, "/", end);
@@ -264,6 +276,7 @@ Kernels KernelsOf(const LayerSpec& layer, LossImplementation loss) {
     return std::bind(ExpertsKernels, MegatronExperts::Of(layer), _1, _2, _3);
   }
   if (layer.kind == kGptEmbedding) return EmbeddingOperations(layer);
+  if (layer.kind == kFurtherToken) return FurtherTokenKernels(layer);
   if (layer.kind == kGptHead) return HeadKernels(layer, loss);
   return nullptr;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/specs/further_token_spec.h"
 #include "models/specs/gpt_embedding_spec.h"
 #include "models/specs/gpt_head_spec.h"
 #include "models/zoo/size_check.h"
@@ -128,8 +129,12 @@ absl::Status CheckGpt(const GptConfig& c) {
         absl::StrCat("--window_rotary_base=", c.window_rotary_base,
                      ": must be at least 0, and rotary_base above 0"));
   }
-  if (c.tied_embeddings && c.output_bias) {
-    return absl::InvalidArgumentError("--output_bias: not with --tied_embeddings");
+  if (c.output_bias && (c.tied_embeddings || c.further_tokens > 0)) {
+    return absl::InvalidArgumentError(
+        "--output_bias: not with --tied_embeddings or further tokens");
+  }
+  if (c.further_tokens != 0) {
+    PIPELAB_RETURN_IF_ERROR(CheckModelSize("further_tokens", c.further_tokens, kMostFurtherTokens));
   }
   return CheckDropout(c.dropout);
 }
@@ -160,20 +165,9 @@ GptConfig LlamaConfig(int64_t layers, int64_t hidden, int64_t heads, int64_t fee
   return c;
 }
 
-absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
-  PIPELAB_RETURN_IF_ERROR(CheckGpt(c));
-  const std::string tie = c.tied_embeddings ? "embedding" : "";
-  ModelGraph graph;
-  graph.name = "gpt";
-  GptEmbeddingSizes embedding;
-  embedding.name = "embedding";
-  embedding.positions = c.positions;
-  embedding.tokens = c.tokens;
-  embedding.hidden = c.hidden;
-  embedding.vocabulary = c.vocabulary;
-  embedding.stddev = kTransformerStddev;
-  embedding.tie = tie;
-  graph.layers.push_back(GptEmbeddingSpec(embedding));
+namespace {
+
+TransformerSizes SizesOf(const GptConfig& c) {
   TransformerSizes sizes;
   sizes.tokens = c.tokens;
   sizes.hidden = c.hidden;
@@ -192,24 +186,29 @@ absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
   sizes.biases = c.biases;
   sizes.dropout = c.dropout;
   sizes.residual_branches = 2 * c.layers;
-  TransformerSizes sparse = sizes;
-  sparse.experts = c.experts;
-  if (c.expert_feed_forward > 0) sparse.feed_forward = c.expert_feed_forward;
-  int last = 0;
-  for (int64_t block = 0; block < c.layers; ++block) {
-    const std::string name = absl::StrCat("block", block);
-    if (!c.windows.empty()) {
-      sizes.window = c.windows[block % static_cast<int64_t>(c.windows.size())];
-      const bool own = sizes.window > 0 && c.window_rotary_base > 0;
-      sizes.rotary_base = own ? c.window_rotary_base : c.rotary_base;
-    }
-    last = AddSelfAttention(sizes, name + "/attention", last, &graph);
-    last = c.HasExperts(block) ? AddExperts(sparse, name + "/experts", last, &graph)
-                               : AddFeedForward(sizes, name + "/mlp", last, &graph);
+  return sizes;
+}
+
+// Returns its last layer.
+int AddBlock(const GptConfig& c, int64_t block, const std::string& name, int input,
+             ModelGraph* graph) {
+  TransformerSizes sizes = SizesOf(c);
+  if (!c.windows.empty()) {
+    sizes.window = c.windows[block % static_cast<int64_t>(c.windows.size())];
+    if (sizes.window > 0 && c.window_rotary_base > 0) sizes.rotary_base = c.window_rotary_base;
   }
+  const int attention = AddSelfAttention(sizes, name + "/attention", input, graph);
+  if (!c.HasExperts(block)) return AddFeedForward(sizes, name + "/mlp", attention, graph);
+  sizes.experts = c.experts;
+  if (c.expert_feed_forward > 0) sizes.feed_forward = c.expert_feed_forward;
+  return AddExperts(sizes, name + "/experts", attention, graph);
+}
+
+void AddHead(const GptConfig& c, const std::string& name, int input, const std::string& tie,
+             ModelGraph* graph) {
   GptHeadSizes head;
-  head.name = "head";
-  head.input = last;
+  head.name = name;
+  head.input = input;
   head.tokens = c.tokens;
   head.hidden = c.hidden;
   head.vocabulary = c.vocabulary;
@@ -217,7 +216,42 @@ absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
   head.stddev = kTransformerStddev;
   head.tie = tie;
   head.output_bias = c.output_bias;
-  graph.layers.push_back(GptHeadSpec(head));
+  graph->layers.push_back(GptHeadSpec(head));
+}
+
+}  // namespace
+
+absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
+  PIPELAB_RETURN_IF_ERROR(CheckGpt(c));
+  const bool further = c.further_tokens > 0;
+  const std::string table = c.tied_embeddings || further ? "embedding" : "";
+  const std::string logits = c.tied_embeddings ? table : further ? "logits" : "";
+  ModelGraph graph;
+  graph.name = "gpt";
+  GptEmbeddingSizes embedding;
+  embedding.name = "embedding";
+  embedding.positions = c.positions;
+  embedding.tokens = c.tokens;
+  embedding.hidden = c.hidden;
+  embedding.vocabulary = c.vocabulary;
+  embedding.stddev = kTransformerStddev;
+  embedding.tie = table;
+  graph.layers.push_back(GptEmbeddingSpec(embedding));
+  int last = 0;
+  for (int64_t block = 0; block < c.layers; ++block) {
+    last = AddBlock(c, block, absl::StrCat("block", block), last, &graph);
+  }
+  // Of one group with the head by their names, so that no stage comes between them.
+  int state = last;
+  for (int64_t i = 0; i < c.further_tokens; ++i) {
+    const std::string name = absl::StrCat(kFurtherTokens, i);
+    graph.layers.push_back(FurtherTokenSpec({name + "/input", state, c.tokens, c.hidden,
+                                             c.vocabulary, c.norm, kTransformerStddev, table}));
+    state = AddBlock(c, c.layers - 1, name, LastLayer(graph), &graph);
+    AddHead(c, name + "_loss", state, logits, &graph);
+    graph.layers.back().priced_alone = kFurtherHeads;
+  }
+  AddHead(c, "head", last, logits, &graph);
   PIPELAB_RETURN_IF_ERROR(Validate(graph));
   return graph;
 }

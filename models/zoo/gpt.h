@@ -22,7 +22,7 @@
 namespace pipelab {
 
 struct GptConfig {
-  int64_t layers = 0;  // blocks; the graph has 2 layers + 2
+  int64_t layers = 0;  // blocks; the graph has 2 layers + 2, and 4 of each further token
   int64_t hidden = 0, heads = 0;
   int64_t kv_heads = 0;   // of k and v, a divisor of heads; 0: heads
   int64_t head_size = 0;  // 0: hidden / heads
@@ -58,6 +58,10 @@ struct GptConfig {
   double window_rotary_base = 0;  // of blocks with windows (Gemma 3); 0: the same
   Biases biases = Biases::kAll;   // of the blocks' products; a GELU has them
   bool output_bias = false;       // of the logits; not with tied embeddings
+  // Heads for further tokens (specs/further_token_spec.h): each a block like the last one behind the
+  // states of the one before, and the logits of the one table. Priced, not run. A stage that has
+  // one has the loss, too.
+  int64_t further_tokens = 0;
 
   bool HasExperts(int64_t block) const {
     if (experts.experts == 0) return false;

@@ -86,6 +86,48 @@ TEST(Gpt, BiasesOfExpertsAndSinks) {
   EXPECT_THAT(BuildGpt(c), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("sinks")));
 }
 
+// Each has the norms of states and tokens, the matrix that takes both, a block, and a head of its
+// own but for its table.
+TEST(Gpt, HeadsForFurtherTokens) {
+  const int64_t c = 24, block = 4 * c * c + 3 * c * 32 + 2 * c;
+  for (const bool tied : {false, true}) {
+    for (const int64_t further : {0, 1, 3}) {
+      GptConfig config = LlamaConfig(2, c, 4, 32, 10, 20);
+      config.tied_embeddings = tied;
+      config.further_tokens = further;
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph g, BuildGpt(config));
+      EXPECT_EQ(g.num_parameters(), (tied ? 1 : 2) * 20 * c + 2 * block + c +
+                                        further * (2 * c + 2 * c * c + block + c));
+      ASSERT_EQ(g.layers.size(), 6 + 4 * further);
+      EXPECT_EQ(g.layers.back().inputs[0], 4);
+      if (further == 0) continue;
+      const LayerSpec& head = g.layers.back();
+      EXPECT_EQ(g.layers[5].kind, "further_token");
+      EXPECT_EQ(g.layers[5].inputs[0], 4);
+      EXPECT_EQ(g.layers[5].parameters[0].tie, g.layers[0].parameters[0].tie);
+      EXPECT_EQ(g.layers[8].kind, head.kind);
+      EXPECT_EQ(g.layers[8].parameters[1].tie, head.parameters[1].tie);
+      // The same logits once more, and a product of twice the width.
+      EXPECT_EQ(g.layers[8].costs(3).forward, head.costs(3).forward);
+      EXPECT_EQ(g.layers[5].costs(3).forward.value(), 2.0 * 3 * 10 * 2 * c * c);
+      EXPECT_EQ(CheckTensorParallel(g, {2, true}), absl::OkStatus());
+      if (further < 2) continue;
+      EXPECT_EQ(g.layers[9].inputs[0], 7);  // the states of the one before
+    }
+  }
+  // Of the kind of the last block.
+  GptConfig experts = LlamaConfig(2, c, 4, 32, 10, 20);
+  experts.experts.experts = 4;
+  experts.experts.chosen = 2;
+  experts.dense_blocks = 1;
+  experts.further_tokens = 1;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph g, BuildGpt(experts));
+  EXPECT_EQ(g.layers[7].kind, "gpt_experts");
+  experts.further_tokens = 17;
+  EXPECT_THAT(BuildGpt(experts), StatusIs(absl::StatusCode::kInvalidArgument,
+                                          HasSubstr("--further_tokens=17: must be from 1 to 16")));
+}
+
 TEST(Gpt, PublishedSizesAllocateNothing) {
   GptConfig c;  // the 52B model of breadth-first pipeline parallelism
   c.layers = 64;

@@ -16,6 +16,7 @@ namespace pipelab {
 inline constexpr int64_t kMostLayers = 1 << 12;
 inline constexpr int64_t kMostHidden = 1 << 16;
 inline constexpr int64_t kMostTokens = 1 << 20;
+inline constexpr int64_t kMostFurtherTokens = 16;
 inline constexpr int64_t kMostImageSide = 1 << 12;
 inline constexpr int64_t kMostVocabulary = 1 << 20;
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/specs/add_spec.h"
+#include "models/specs/further_token_spec.h"
 #include "models/specs/gpt_embedding_spec.h"
 #include "models/specs/gpt_head_spec.h"
 #include "models/specs/norm_spec.h"
@@ -31,6 +32,11 @@ absl::Status CheckShards(const ModelGraph& graph, int parts, int barriers) {
     return InvalidModel(graph, "layer \"", first.name, "\" is a ", first.kind, " and layer \"",
                         last.name, "\" a ", last.kind, "; a ", kGptEmbedding, " and a ", kGptHead,
                         " can be divided by words");
+  }
+  for (const LayerSpec& layer : graph.layers) {
+    if (layer.kind != kFurtherToken) continue;
+    return InvalidModel(graph, "layer \"", layer.name,
+                        "\" is of a head for further tokens, whose words cannot be divided");
   }
   const auto positions = static_cast<Positions>(WholeAttribute(first, "positions"));
   if (positions == Positions::kSinusoidal || first.parameters.size() > 2 ||

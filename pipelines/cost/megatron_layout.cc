@@ -5,9 +5,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "models/specs/further_token_spec.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -103,22 +105,30 @@ std::string TextOf(const MegatronStage& s) {
 
 absl::string_view WordOf(absl::string_view name) { return name.substr(0, name.find('/')); }
 
+int64_t FurtherTokens(const ModelGraph& graph) {
+  return std::count_if(graph.layers.begin(), graph.layers.end(),
+                       [](const LayerSpec& layer) { return layer.kind == kFurtherToken; });
+}
+
 // [layer] Its number among the letters of a model: 0 the embedding, then the Transformer layers,
-// then the loss.
+// then the loss, with which heads for further tokens are.
 absl::StatusOr<std::vector<int>> LetterOfLayer(const ModelGraph& graph) {
   const int last = static_cast<int>(graph.layers.size()) - 1;
   if (last < 2) return LayoutError("a model of ", last + 1, " layers");
   std::vector<int> letters = {0};
   for (int i = 1; i < last; ++i) {
     const LayerSpec& layer = graph.layers[i];
-    if (layer.name.find('/') == std::string::npos || layer.inputs != std::vector<int>{i - 1}) {
+    const bool chained =
+        layer.inputs == std::vector<int>{i - 1} || absl::StartsWith(layer.name, kFurtherTokens);
+    if (layer.name.find('/') == std::string::npos || !chained) {
       return LayoutError("layer ", layer.name,
                          " is neither the embedding, a part of a Transformer layer nor the loss");
     }
     const bool same = WordOf(layer.name) == WordOf(graph.layers[i - 1].name);
     letters.push_back(letters.back() + (same ? 0 : 1));
   }
-  letters.push_back(letters.back() + 1);
+  const bool further = WordOf(graph.layers[last].name) == WordOf(graph.layers[last - 1].name);
+  letters.push_back(letters.back() + (further ? 0 : 1));
   return letters;
 }
 
@@ -173,10 +183,16 @@ std::vector<MegatronStage> StagesOfTransformers(const std::vector<int64_t>& tran
 absl::StatusOr<std::vector<int>> StageOfLayerIn(const std::vector<MegatronStage>& stages,
                                                 const ModelGraph& graph) {
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> letters, LetterOfLayer(graph));
+  const int64_t further = FurtherTokens(graph);
   std::vector<int> stage_of_letter;
   for (size_t s = 0; s < stages.size(); ++s) {
-    if (stages[s].token_heads > 0) {
+    const int64_t heads = stages[s].token_heads;
+    if (heads > 0 && further == 0) {
       return LayoutError("m: the model predicts one token; leave the heads for further ones out");
+    }
+    if (heads != (stages[s].loss ? further : 0)) {
+      return LayoutError("stage ", s, " has ", heads, " heads for further tokens; all ", further,
+                         " of the model are with L here, as ", Run("m", further), "L");
     }
     if (stages[s].empty()) {
       return LayoutError("stage ", s, " is empty, and every stage here has a layer; give it a t");
@@ -209,6 +225,8 @@ absl::StatusOr<std::vector<MegatronStage>> MegatronStagesOf(
       stages[stage].embedding = true;
     } else if (i == last) {
       stages[stage].loss = true;
+    } else if (graph.layers[i].kind == kFurtherToken) {
+      ++stages[stage].token_heads;
     } else if (letters[i] != letters[i - 1]) {
       ++stages[stage].transformers;
     } else if (stage != stage_of_layer[i - 1]) {

@@ -49,7 +49,8 @@ std::string FormatMegatronLayout(const std::vector<MegatronStage>& stages);
 // Stages with so many Transformer layers each, the embedding with the first, the loss with the last.
 std::vector<MegatronStage> StagesOfTransformers(const std::vector<int64_t>& transformers);
 
-// [layer of the graph] Its stage. Refused: empty stages and token heads, which no stage here has.
+// [layer of the graph] Its stage. Refused: empty stages, and token heads other than the model's,
+// all with the loss.
 absl::StatusOr<std::vector<int>> StageOfLayerIn(const std::vector<MegatronStage>& stages,
                                                 const ModelGraph& graph);
 

@@ -1,11 +1,13 @@
 #include "pipelines/cost/megatron_layout.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/zoo/gpt.h"
 #include "models/zoo/gpt_testing.h"
 #include "models/zoo/mmt.h"
 #include "tools/base/rng.h"
@@ -110,6 +112,35 @@ TEST(StageOfLayerIn, RefusesWhatNoStageHas) {
                                            HasSubstr("m: the model predicts one token")));
   EXPECT_THAT(reason("Ett|tttL"), StatusIs(absl::StatusCode::kInvalidArgument,
                                            HasSubstr("5 Transformer layers, but the model has 4")));
+}
+
+TEST(StageOfLayerIn, HeadsForFurtherTokensAreWithTheLoss) {
+  GptConfig config;
+  config.layers = 4;
+  config.hidden = 16;
+  config.heads = 2;
+  config.tokens = 8;
+  config.vocabulary = 50;
+  for (const int64_t further : {1, 2}) {
+    config.further_tokens = further;
+    const ModelGraph gpt = BuildGpt(config).value();
+    const std::string heads = further == 1 ? "m" : "m*2";
+    for (const char* before : {"Et*2|t*2", "Et|t|t*2", "Et*4|", "E|t*4"}) {
+      const std::string layout = absl::StrCat(before, heads, "L");
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const auto stages, ParseMegatronLayout(layout));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> of_layer, StageOfLayerIn(stages, gpt));
+      EXPECT_EQ(std::count(of_layer.begin(), of_layer.end(), of_layer.back()),
+                1 + 4 * further + 2 * stages.back().transformers);
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const auto again, MegatronStagesOf(gpt, of_layer));
+      EXPECT_EQ(again, stages);
+    }
+    const auto reason = [&](absl::string_view layout) {
+      return std::string(StageOfLayerIn(*ParseMegatronLayout(layout), gpt).status().message());
+    };
+    EXPECT_THAT(reason("Et*2|t*2L"), HasSubstr(absl::StrCat("all ", further, " of the model")));
+    EXPECT_THAT(reason("Et*2|t*2mmmL"), HasSubstr("stage 1 has 3 heads for further tokens"));
+    EXPECT_THAT(reason(absl::StrCat("Et*4", heads, "|L")), HasSubstr("are with L here"));
+  }
 }
 
 TEST(MegatronStagesOf, RefusesWhatItHasNoLettersFor) {

@@ -8,7 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "models/specs/further_token_spec.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -134,8 +136,14 @@ std::vector<int> RebuiltBlocks(const ModelGraph& graph, std::vector<int> block_o
     const LayerSpec& layer = graph.layers[i];
     if (layer.inputs.empty() || layer.output_shape.empty()) kept.insert(block_of_layer[i]);
   }
-  for (int& block : block_of_layer) {
-    if (kept.count(block) > 0) block = -1;
+  int further = *std::max_element(block_of_layer.begin(), block_of_layer.end());
+  for (size_t i = 0; i < block_of_layer.size(); ++i) {
+    if (kept.count(block_of_layer[i]) > 0) block_of_layer[i] = -1;
+    // Heads for further tokens are in the loss's group, and their blocks are rebuilt all the same.
+    const LayerSpec& layer = graph.layers[i];
+    if (layer.kind == kFurtherToken) ++further;
+    const bool of_head = absl::StartsWith(layer.name, kFurtherTokens);
+    if (of_head && !layer.output_shape.empty()) block_of_layer[i] = further;
   }
   return block_of_layer;
 }

@@ -1,5 +1,6 @@
 // Experts, latent attention and windows in Megatron-LM's options and torchtitan's keys.
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -278,6 +279,51 @@ TEST(MegatronSettings, ExchangesReadBack) {
     EXPECT_EQ(again.config, r.config);
     EXPECT_NE(again.config.exchanges, Exchanges::kWaited);
   }
+}
+
+// One block more with the norms and the matrix in front of it and the norm behind it, in the stage
+// of the loss, whether the layout says so or there is none.
+TEST(ReadMegatronFlags, HeadsForFurtherTokens) {
+  const std::string gpt =
+      "--hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings "
+      "1024 --vocab-size 50257 --bf16 --micro-batch-size 1 --global-batch-size 32 --num-layers 8 "
+      "--pipeline-model-parallel-size 4 ";
+  constexpr int64_t c = 1024, block = 12 * c * c + 13 * c, more = 2 * 2 * c + 2 * c * c + 2 * c;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe none, ReadExperts(gpt, "", 4));
+  EXPECT_EQ(none.config.layout, "5+4+4+5");
+  const int64_t without = BuildGpt(none.model)->num_parameters();
+  for (const auto& [options, heads, layout] : {
+           std::make_tuple("--mtp-num-layers 1 --pipeline-model-parallel-layout Et*2|t*2|t*2|t*2mL",
+                           1, "5+4+4+9"),
+           std::make_tuple("--mtp-num-layers 1", 1, "5+4+4+9"),
+           std::make_tuple("--mtp-num-layers 2 --pipeline-model-parallel-layout Et*3|t*3|t*2|mmL",
+                           2, "7+6+4+9"),
+           std::make_tuple("--mtp-num-layers 0", 0, "5+4+4+5"),
+       }) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, ReadExperts(gpt, options, 4));
+    EXPECT_EQ(r.config.layout, layout);
+    EXPECT_EQ(BuildGpt(r.model)->num_parameters(), without + heads * (block + more)) << options;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Settings s, MegatronSettings(r));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe again, ReadMegatronFlags(s.Text(), "f", 4));
+    EXPECT_EQ(again.config, r.config) << s.Text();
+    EXPECT_EQ(again.model.further_tokens, heads);
+  }
+  EXPECT_THAT(ModelRefusal(gpt, "--pipeline-model-parallel-layout Et*2|t*2|t*2|t*2mL"),
+              HasSubstr("has 1 heads for further tokens (m); nearest: --mtp-num-layers 1"));
+  EXPECT_THAT(
+      ModelRefusal(gpt, "--mtp-num-layers 1 --pipeline-model-parallel-layout Et*2|t*2|t*2|t*2L"),
+      HasSubstr("has 0 heads for further tokens (m); nearest: with m in front of L"));
+  EXPECT_THAT(
+      ModelRefusal(gpt, "--mtp-num-layers 1 --pipeline-model-parallel-layout Et*2|t*2|t*4m|L"),
+      HasSubstr("are with the loss here"));
+  // DeepSeek-V3's, of a latent attention and all experts.
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe deepseek, ReadExperts(kDeepSeek, "--mtp-num-layers 1"));
+  constexpr int64_t d = 7168, q = 1536, kv = 512, heads = 128;
+  constexpr int64_t latent =
+      d + d * q + q + q * heads * 192 + d * (kv + 64) + kv + kv * heads * 256 + heads * 128 * d;
+  constexpr int64_t experts = d + d * 256 + int64_t{257} * 3 * d * 2048;
+  EXPECT_EQ(BuildGpt(deepseek.model)->num_parameters(),
+            671026404352 + 2 * d + 2 * d * d + latent + experts + d);
 }
 
 TEST(MegatronSettings, RefusesOfExpertsByName) {

@@ -46,6 +46,8 @@ class ModelReader {
     m.norm = norm == "RMSNorm" ? NormKind::kRms : NormKind::kLayer;
     TakeBiases();
     m.tied_embeddings = !o_.Has("untie-embeddings-and-output-weights");
+    PIPELAB_ASSIGN_OR_RETURN(m.further_tokens,
+                             o_.Integer("mtp-num-layers", 0, kMostFurtherTokens, 0));
     PIPELAB_RETURN_IF_ERROR(TakeDropout());
     return TakePositions();
   }

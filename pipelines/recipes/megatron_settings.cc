@@ -126,6 +126,7 @@ absl::Status AddMegatronModel(const Recipe& r, Settings* s) {
   if (latent) AddLatent(m.latent, s);
   s->AddIf(latent || m.query_key_norms, "--qk-layernorm");
   if (m.sinks) s->Add("--softmax-type", "learnable");
+  if (m.further_tokens > 0) s->Add("--mtp-num-layers", m.further_tokens);
   PIPELAB_RETURN_IF_ERROR(AddWindows(m, s));
   s->Add("--seq-length", m.tokens);
   s->Add("--max-position-embeddings", m.tokens);

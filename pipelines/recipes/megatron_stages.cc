@@ -15,6 +15,8 @@
 namespace pipelab {
 namespace {
 
+constexpr char kMtp[] = "mtp-num-layers";
+
 class StageReader {
  public:
   StageReader(const MegatronOptions& options, Recipe* recipe) : o_(options), r_(*recipe) {}
@@ -67,8 +69,15 @@ class StageReader {
     PIPELAB_ASSIGN_OR_RETURN(const std::string text, o_.Text(kLayout));
     absl::StatusOr<std::vector<MegatronStage>> stages = ParseMegatronLayout(text);
     if (!stages.ok()) return o_.Error(kLayout, stages.status().message());
-    int64_t layers = 0;
-    for (const MegatronStage& s : *stages) layers += s.transformers;
+    int64_t layers = 0, heads = 0;
+    for (const MegatronStage& s : *stages) {
+      layers += s.transformers;
+      heads += s.token_heads;
+    }
+    if (heads != r_.model.further_tokens) {
+      return o_.Error(kLayout, "has ", heads, " heads for further tokens (m); nearest: ",
+                      heads == 0 ? "with m in front of L" : absl::StrCat("--", kMtp, " ", heads));
+    }
     if (layers != r_.model.layers) {
       return o_.Error(kLayout, "has ", layers, " layers; nearest: --num-layers ", layers);
     }

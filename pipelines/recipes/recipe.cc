@@ -23,18 +23,25 @@ absl::StatusOr<Recipe> WithUnknown(const std::vector<std::string>& unknown,
 }
 
 absl::Status SetStages(std::vector<MegatronStage> stages, Recipe* recipe) {
-  // Of our layers a block has two.
+  const int64_t further = recipe->model.further_tokens;
+  if (std::none_of(stages.begin(), stages.end(),
+                   [](const MegatronStage& s) { return s.token_heads > 0; })) {
+    stages.back().token_heads = further;
+  }
+  // Of our layers a block has two, and a head for a further token four.
   std::vector<int64_t> layers;
   for (size_t s = 0; s < stages.size(); ++s) {
-    if (stages[s].token_heads > 0) {
-      return absl::InvalidArgumentError(
-          "m: heads for further tokens have no counterpart here; leave them out");
+    const int64_t heads = stages[s].token_heads;
+    if (heads != (stages[s].loss ? further : 0)) {
+      return absl::InvalidArgumentError(absl::StrCat("stage ", s, " has ", heads,
+                                                     " heads for further tokens (m); all ", further,
+                                                     " of the model are with the loss here"));
     }
     if (stages[s].empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat("stage ", s, " is empty, and every stage here has a layer; give it a t"));
     }
-    layers.push_back(2 * stages[s].transformers + stages[s].embedding + stages[s].loss);
+    layers.push_back(2 * stages[s].transformers + stages[s].embedding + stages[s].loss + 4 * heads);
   }
   recipe->config.layout = layers.size() == 1 ? "" : absl::StrJoin(layers, "+");
   recipe->stages = std::move(stages);
@@ -69,6 +76,11 @@ std::string MoreOfModel(const GptConfig& m) {
   }
   if (m.query_key_norms) absl::StrAppend(&more, ", norms of q and k");
   if (m.sinks) absl::StrAppend(&more, ", sinks");
+  if (m.further_tokens > 0) {
+    absl::StrAppend(
+        &more, ", ", m.further_tokens,
+        m.further_tokens == 1 ? " head for a further token" : " heads for further tokens");
+  }
   if (!m.windows.empty()) absl::StrAppend(&more, ", windows ", absl::StrJoin(m.windows, "+"));
   if (!HasExperts(m)) return more;
   const ExpertChoice& e = m.experts;

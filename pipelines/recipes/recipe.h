@@ -57,7 +57,8 @@ absl::Status RecipeError(const Parts&... parts) {
 absl::StatusOr<Recipe> WithUnknown(const std::vector<std::string>& unknown,
                                    absl::StatusOr<Recipe> recipe);
 
-// Takes the stages, and the layout for them. InvalidArgument for empty ones.
+// Takes the stages, and the layout for them; heads for further tokens that no stage has come to the
+// loss. InvalidArgument for empty stages.
 absl::Status SetStages(std::vector<MegatronStage> stages, Recipe* recipe);
 
 // As block_layout.h has it, and the stages for it.
