@@ -25,6 +25,11 @@ ABSL_FLAG(
     std::string, flags, "",
     "Megatron-LM's command line: a file (a script or YAML, too), the options themselves in quotes, "
     "or -, stdin");
+ABSL_FLAG(std::string, launch, "",
+          "which launch of a script with several counts (--flags): its number, from 1, or program");
+ABSL_FLAG(std::string, set, "",
+          "values of a script's variables and arguments (--flags): SIZE=small,NODES=4,1=8; they "
+          "count in place of the script's");
 ABSL_FLAG(std::string, toml, "", "torchtitan's configuration; -: stdin");
 ABSL_FLAG(bool, strict, false, "refuses a recipe with options that are unknown here");
 
@@ -104,8 +109,13 @@ SearchRequest TorchtitanSpace(const Recipe& r) {
   return space;
 }
 
+absl::StatusOr<Recipe> ReadLaunch(absl::string_view text, absl::string_view what, int64_t devices) {
+  return ReadMegatronFlags(text, what, devices,
+                           {absl::GetFlag(FLAGS_launch), absl::GetFlag(FLAGS_set)});
+}
+
 constexpr RecipeSystem kSystems[] = {
-    {"Megatron-LM", "megatron", &ReadMegatronFlags, &MegatronSettings, &MegatronSpace},
+    {"Megatron-LM", "megatron", &ReadLaunch, &MegatronSettings, &MegatronSpace},
     {"torchtitan", "torchtitan", &ReadTorchtitanToml, &TorchtitanSettings, &TorchtitanSpace},
 };
 
@@ -150,6 +160,12 @@ absl::StatusOr<RecipeInput> ReadRecipeInput() {
         "evaluate: needs ", flags.empty() ? "" : "one of ",
         "--flags=FILE, Megatron-LM's command line, or --toml=FILE, torchtitan's configuration"));
   }
+  for (const absl::string_view option : {"launch", "set"}) {
+    if (flags.empty() && FlagWasSet(option)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", option, ": is for a script; give it with --flags=FILE"));
+    }
+  }
   RecipeInput input;
   const bool megatron = !flags.empty();
   input.system = &kSystems[megatron ? 0 : 1];
@@ -170,7 +186,11 @@ absl::StatusOr<RecipeInput> ReadRecipeInput() {
     recipe = RecipeError(input.what, ": ", absl::StrJoin(recipe->unknown, "; "));
   }
   // What is missing on the command line is no fault of the file.
-  if (!recipe.ok() && !is_text && !absl::StartsWith(recipe.status().message(), "--devices")) {
+  const auto missing = [&](absl::string_view option) {
+    return absl::StartsWith(recipe.status().message(), option);
+  };
+  if (!recipe.ok() && !is_text && !missing("--devices") && !missing("--launch") &&
+      !missing("--set")) {
     return FaultOfFile(recipe.status());
   }
   PIPELAB_ASSIGN_OR_RETURN(input.recipe, std::move(recipe));

@@ -324,8 +324,10 @@ class MegatronReader {
 }  // namespace
 
 absl::StatusOr<Recipe> ReadMegatronFlags(absl::string_view text, absl::string_view what,
-                                         int64_t devices) {
-  PIPELAB_ASSIGN_OR_RETURN(const MegatronOptions options, MegatronOptions::Parse(text, what));
+                                         int64_t devices, const ScriptChoice& choice) {
+  PIPELAB_ASSIGN_OR_RETURN(
+      const MegatronOptions options,
+      MegatronOptions::Parse(text, what, choice, /*of_launcher=*/devices == 0));
   return WithUnknown(options.unknown(), MegatronReader(options, devices).Read());
 }
 

@@ -20,12 +20,13 @@
 #include "absl/strings/string_view.h"
 #include "pipelines/recipes/recipe.h"
 #include "pipelines/recipes/settings.h"
+#include "pipelines/recipes/shell_options.h"
 
 namespace pipelab {
 
-// `devices` 0: as many as torchrun is told, --nnodes times --nproc-per-node.
+// `devices` 0: as many as torchrun is told, --nnodes times --nproc-per-node. `choice` is for scripts.
 absl::StatusOr<Recipe> ReadMegatronFlags(absl::string_view text, absl::string_view what,
-                                         int64_t devices);
+                                         int64_t devices, const ScriptChoice& choice = {});
 
 // InvalidArgument naming what Megatron-LM has no words for.
 absl::StatusOr<Settings> MegatronSettings(const Recipe& recipe);

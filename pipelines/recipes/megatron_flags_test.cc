@@ -375,6 +375,40 @@ TEST(ReadMegatronFlags, SaysTheNearestThatWouldDo) {
               HasSubstr("must divide all 64; nearest: --devices=63"));
 }
 
+// As a shell would launch it: neither another array, nor another branch, nor another command.
+TEST(ReadMegatronFlags, ReadsAScriptAsAShellWould) {
+  const std::string rest =
+      "--hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 "
+      "--vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 --bf16 ";
+  const auto layers = [&](absl::string_view script, const ScriptChoice& choice = {}) {
+    const auto r = ReadMegatronFlags(script, "f", 4, choice);
+    return r.ok() ? absl::StrCat(r->model.layers, "x", r->config.pipeline)
+                  : std::string(r.status().message());
+  };
+  EXPECT_EQ(
+      layers(absl::StrCat("ARGS=\"--num-layers 8\n  ", rest, "\"\ntorchrun pretrain_gpt.py $ARGS")),
+      "8x1");
+  EXPECT_EQ(layers(absl::StrCat("A=(--num-layers 80)\nB=(--num-layers 8 "
+                                "--pipeline-model-parallel-size 4)\ntorchrun pretrain_gpt.py "
+                                "${A[@]} ",
+                                rest)),
+            "80x1");
+  EXPECT_EQ(layers(absl::StrCat("ray stop --force\nsrun --nodes=1 --gpus 4 python pretrain_gpt.py "
+                                "--num-layers 8 ",
+                                rest)),
+            "8x1");
+  const std::string sized = absl::StrCat(
+      "case $1 in small) N=8 ;; large) N=80 ;; esac\n"
+      "torchrun --nproc-per-node $GPUS pretrain_gpt.py --save $DIR --num-layers $N ",
+      rest);
+  EXPECT_THAT(layers(sized), HasSubstr("f:1: 'case $1' decides about options of the launch"));
+  EXPECT_EQ(layers(sized, {"", "1=large"}), "80x1");
+  // The number of GPUs counts where no other is given.
+  EXPECT_THAT(ReadMegatronFlags(sized, "f", 0, {"", "1=large"}).status().message(),
+              HasSubstr("--nproc-per-node $GPUS: a variable that the text does not set; give "
+                        "--set=GPUS=..."));
+}
+
 // What Megatron-LM's options say, in the other direction.
 TEST(MegatronSettings, ReadBackOverAGrid) {
   int read = 0;

@@ -62,24 +62,44 @@ std::string Unknown(absl::string_view name, absl::string_view value) {
                       DidYouMean(name, *known, "--"));
 }
 
+// Without its dashes; torchrun takes both, and so do options without influence.
+std::string NameOf(absl::string_view option) {
+  std::string name(option.substr(2));
+  std::string dashed = absl::StrReplaceAll(name, {{"_", "-"}});
+  const bool both = dashed == "nproc-per-node" || (IsPassedOver(dashed) && !IsPassedOver(name));
+  return both ? dashed : name;
+}
+
+// `of_launcher`: whether the numbers of processes that a launcher is told count.
+OptionRole RoleOfOption(absl::string_view option, bool of_launcher) {
+  if (option.size() <= 2) return OptionRole::kUnknown;
+  const std::string name = NameOf(option);
+  const bool processes = name == "nnodes" || name == "nproc-per-node";
+  if (IsPassedOver(name) || FindIn(kWithout, name) != nullptr || (processes && !of_launcher)) {
+    return OptionRole::kWithoutInfluence;
+  }
+  const bool counts = IsRead(name) || FindIn(kRefused, name) != nullptr;
+  return counts ? OptionRole::kCounts : OptionRole::kUnknown;
+}
+
 }  // namespace
 
 absl::StatusOr<MegatronOptions> MegatronOptions::Parse(absl::string_view text,
-                                                       absl::string_view what) {
+                                                       absl::string_view what,
+                                                       const ScriptChoice& choice,
+                                                       bool of_launcher) {
   MegatronOptions options;
   options.what_ = std::string(what);
-  PIPELAB_ASSIGN_OR_RETURN(std::vector<ShellOption> all, IsYaml(text)
-                                                             ? ParseYamlOptions(text, what)
-                                                             : ParseShellOptions(text, what));
+  const auto role_of = [&](absl::string_view name) { return RoleOfOption(name, of_launcher); };
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<ShellOption> all,
+                           IsYaml(text) ? ParseYamlOptions(text, what)
+                                        : ReadShellOptions(text, what, choice, role_of));
   if (all.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": no options; must be Megatron-LM's, such as --num-layers 32"));
   }
   for (ShellOption& o : all) {
-    std::string name = o.name.substr(2);
-    // torchrun takes both.
-    const std::string dashed = absl::StrReplaceAll(name, {{"_", "-"}});
-    if (dashed == "nproc-per-node" || (IsPassedOver(dashed) && !IsPassedOver(name))) name = dashed;
+    const std::string name = NameOf(o.name);
     // Behind torchrun's own options comes the program.
     const bool of_torchrun = name == "nnodes" || name == "nproc-per-node";
     if (of_torchrun && o.values.size() > 1) o.values.resize(1);

@@ -1,6 +1,6 @@
 // The options of a Megatron-LM command line by name and type. Private to recipes.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(MegatronOptions o, MegatronOptions::Parse(text, "--flags=run.sh"));
+//   PIPELAB_ASSIGN_OR_RETURN(MegatronOptions o, MegatronOptions::Parse(text, "f", {}, false));
 //   PIPELAB_ASSIGN_OR_RETURN(int64_t layers, o.Integer("num-layers", 1, 4096));
 //   o.Has("swiglu");
 //
@@ -21,13 +21,16 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "pipelines/recipes/shell_options.h"
 
 namespace pipelab {
 
 class MegatronOptions {
  public:
-  // None of the options that no model here has is in use.
-  static absl::StatusOr<MegatronOptions> Parse(absl::string_view text, absl::string_view what);
+  // None of the options that no model here has is in use. `of_launcher`: the numbers of processes
+  // that torchrun is told are needed.
+  static absl::StatusOr<MegatronOptions> Parse(absl::string_view text, absl::string_view what,
+                                               const ScriptChoice& choice, bool of_launcher);
 
   bool Has(absl::string_view name) const {
     asked_.emplace(name);

@@ -29,7 +29,10 @@ void Check(absl::string_view text, const Reader& read, const Writer& write) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
-  pipelab::Check(text, pipelab::ReadMegatronFlags, pipelab::MegatronSettings);
+  const auto read_flags = [](auto text, auto what, auto devices) {
+    return pipelab::ReadMegatronFlags(text, what, devices);
+  };
+  pipelab::Check(text, read_flags, pipelab::MegatronSettings);
   pipelab::Check(text, pipelab::ReadTorchtitanToml, pipelab::TorchtitanSettings);
   return 0;
 }

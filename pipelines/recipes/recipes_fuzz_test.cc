@@ -35,6 +35,27 @@ TEST(RecipesFuzz, MegatronFlags) {
   RunMutations({flags, experts, windows}, 5000);
 }
 
+TEST(RecipesFuzz, Scripts) {
+  const std::string script = R"(#!/bin/bash
+SIZE=${1:-small}; declare -A W=([small]=64 [large]=128)
+case "$SIZE" in small|tiny) L=$((2**3 - 4)) ;; [0-9]*) L=${SIZE%B} ;; *) exit 1 ;; esac
+if [ -z "$TP" ] && [[ $L -gt 2 || ! -f x ]]; then TP=2; elif ((L < 9)); then TP=1; fi
+function args() { local n=$1; A+=(--num-attention-heads $n "${@:2}"); }
+args 8 --swiglu; for i in {1..2} x; do O="$O --lr $i"; done
+while [ $# -gt 0 ]; do shift; done; cd $DIR || exit 1
+M="--num-layers $L --hidden-size ${W[$SIZE]} \
+  --seq-length 32 --vocab-size 100" # it's all
+cat <<E
+$(no)
+E
+srun -l bash -c "torchrun --nnodes=1 pretrain_gpt.py $M $O ${A[*]} --save $DIR \
+  --max-position-embeddings 32 --micro-batch-size 1 ${D:+--bf16} >log" 2>&1 | tee x &
+)";
+  ASSERT_TRUE(ReadMegatronFlags(script, "f", 64, {"", "DIR=/x,D=1"}).ok())
+      << ReadMegatronFlags(script, "f", 64, {"", "DIR=/x,D=1"}).status();
+  RunMutations({script}, 5000);
+}
+
 TEST(RecipesFuzz, TorchtitanToml) {
   const std::string toml =
       "[model]\nname = \"llama3\"\nflavor = \"debugmodel\"\nconverters = [\"float8\"]\n"
