@@ -17,7 +17,7 @@ namespace pipelab {
 
 // Names may have a subscript: "X[3]".
 using GetShellValue = std::function<absl::StatusOr<std::string>(absl::string_view name)>;
-using SetShellValue = std::function<absl::Status(absl::string_view name, std::string value)>;
+using SetShellValue = std::function<absl::Status(absl::string_view name, const std::string& value)>;
 
 absl::StatusOr<std::string> EvaluateShellSum(absl::string_view text, const GetShellValue& get,
                                              const SetShellValue& set);

@@ -15,8 +15,8 @@ TEST(EvaluateShellSum, IsBashs) {
   std::map<std::string, std::string> variables = {
       {"A", "7"}, {"E", ""}, {"S", "A + 1"}, {"F", "0.5"}, {"U", UnknownValue({"U", 3, "$(x)"})}};
   const auto get = [&](absl::string_view name) { return variables[std::string(name)]; };
-  const auto set = [&](absl::string_view name, std::string value) {
-    variables[std::string(name)] = std::move(value);
+  const auto set = [&](absl::string_view name, const std::string& value) {
+    variables[std::string(name)] = value;
     return absl::OkStatus();
   };
   const auto sum = [&](absl::string_view text) {

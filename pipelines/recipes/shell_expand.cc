@@ -61,12 +61,11 @@ absl::StatusOr<std::string> ShellExpander::Pattern(absl::string_view raw) {
 absl::StatusOr<std::string> ShellExpander::Sum(absl::string_view raw) {
   PIPELAB_ASSIGN_OR_RETURN(const std::string sum, Text(raw));
   const auto get = [&](absl::string_view name) { return Text(absl::StrCat("${", name, "}")); };
-  const auto set = [&](absl::string_view name, std::string value) {
+  const auto set = [&](absl::string_view name, const std::string& value) {
     const size_t bracket = std::min(name.find('['), name.size());
     const absl::string_view subscript = name.substr(bracket);
     return AssignValue(name.substr(0, bracket),
-                       subscript.empty() ? "0" : subscript.substr(1, subscript.size() - 2),
-                       std::move(value));
+                       subscript.empty() ? "0" : subscript.substr(1, subscript.size() - 2), value);
   };
   auto value = EvaluateShellSum(sum, get, set);
   if (value.ok() || absl::StartsWith(value.status().message(), what_)) return value;
@@ -162,13 +161,13 @@ absl::StatusOr<std::string> ShellExpander::Subscript(absl::string_view name,
 }
 
 absl::Status ShellExpander::AssignValue(absl::string_view name, absl::string_view subscript,
-                                        std::string value) {
+                                        const std::string& value) {
   const bool is_given = subscript == "0" && given_.count(name) > 0;
-  return is_given ? absl::OkStatus() : Store(name, subscript, std::move(value));
+  return is_given ? absl::OkStatus() : Store(name, subscript, value);
 }
 
 absl::Status ShellExpander::Store(absl::string_view name, absl::string_view subscript,
-                                  std::string value) {
+                                  const std::string& value) {
   if (value.size() > kMostLength) return Error("a word is too long");
   ShellVariable& variable = state_.variables[std::string(name)];
   PIPELAB_RETURN_IF_ERROR(Charge(value.size() + variable.elements.size() + 16));
@@ -192,7 +191,7 @@ absl::Status ShellExpander::Assign(const ShellAssignment& a) {
   const ShellVariable* before = state_.Find(a.name);
   const std::string* old = a.appends && before != nullptr ? before->Find(key) : nullptr;
   if (old != nullptr) value = absl::StrCat(*old, value);
-  return Store(a.name, key, std::move(value));
+  return Store(a.name, key, value);
 }
 
 // What is added to a variable that nothing sets stands alone.

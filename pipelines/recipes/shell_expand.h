@@ -48,7 +48,8 @@ class ShellExpander {
   void ForgetOwn() { reads_files_ = true; }  // another file may set all
 
   absl::Status Assign(const ShellAssignment& assignment);
-  absl::Status AssignValue(absl::string_view name, absl::string_view subscript, std::string value);
+  absl::Status AssignValue(absl::string_view name, absl::string_view subscript,
+                           const std::string& value);
   // The user's values, which those of the script do not replace.
   void SetGiven(std::set<std::string, std::less<>> names) { given_ = std::move(names); }
 
@@ -129,7 +130,7 @@ class ShellExpander {
   std::string WithoutItself(const std::string& value, absl::string_view name) const;
   bool IsAssociative(absl::string_view name) const;
   absl::StatusOr<std::string> Subscript(absl::string_view name, absl::string_view raw);
-  absl::Status Store(absl::string_view name, absl::string_view subscript, std::string value);
+  absl::Status Store(absl::string_view name, absl::string_view subscript, const std::string& value);
   absl::Status AssignArray(const ShellAssignment& assignment);
   std::string Unknown(absl::string_view name, absl::string_view text, bool is_list = false) const;
 

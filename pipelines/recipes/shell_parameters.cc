@@ -188,8 +188,8 @@ absl::StatusOr<bool> ShellExpander::TakeDefault(const Parameter& p, absl::string
   }
   if (!empty || kind == '?') return false;
   if (kind == '=') {
-    PIPELAB_ASSIGN_OR_RETURN(std::string value, Text(word));
-    PIPELAB_RETURN_IF_ERROR(AssignValue(p.name, "0", std::move(value)));
+    PIPELAB_ASSIGN_OR_RETURN(const std::string value, Text(word));
+    PIPELAB_RETURN_IF_ERROR(AssignValue(p.name, "0", value));
   }
   PIPELAB_RETURN_IF_ERROR(take_word());
   return true;
