@@ -166,6 +166,7 @@ absl::Status ScriptRunner::Execute(const std::vector<std::string>& words, Range 
   }
   ShellDoubt doubt;
   doubt.likely = true;
+  if (name == "getopts" && !state_.knows_arguments) doubt.names = {"#"};
   if (name != "echo" && name != "printf") SetDoubt(std::move(doubt), range);
   if (IsOneOf(name, {"read", "mapfile", "readarray", "getopts"}) ||
       (name == "printf" && words.size() > 2 && words[1] == "-v")) {
@@ -259,6 +260,11 @@ absl::Status ScriptRunner::RunProgram(const std::vector<std::string>& words, Ran
   bool inline_text = false;
   for (; text != words.end() && absl::StartsWith(*text, "-"); ++text) {
     inline_text |= !absl::StartsWith(*text, "--") && absl::StrContains(*text, 'c');
+  }
+  // A value of that name is none.
+  if (!inline_text && shell != words.begin() && absl::StartsWith(*(shell - 1), "--")) {
+    run_.commands.push_back({words, line});
+    return absl::OkStatus();
   }
   if (text == words.end()) return absl::OkStatus();
   if (!inline_text) {

@@ -98,8 +98,10 @@ absl::Status ScriptRunner::While(bool live) {
 absl::Status ScriptRunner::DoubtfulLoop(Range body, int line) {
   const std::vector<std::string> names = outcome_.doubt.names;
   SetOutcome(true);
-  const bool of_arguments = !names.empty() && std::count(names.begin(), names.end(), "#") ==
-                                                  static_cast<ptrdiff_t>(names.size());
+  const bool of_arguments =
+      !names.empty() && std::all_of(names.begin(), names.end(), [](absl::string_view name) {
+        return !name.empty() && name.find_first_not_of("#0123456789") == absl::string_view::npos;
+      });
   if (of_arguments || IsIdleRange(body)) return absl::OkStatus();
   const size_t commands = run_.commands.size();
   for (int turn = 0; turn < 2; ++turn) {  // the second one with what the first one changes
@@ -136,6 +138,7 @@ absl::Status ScriptRunner::For(bool live) {
   expander_.set_line(Token(begin).line);
   if (absl::StartsWith(name, "((")) return CountingLoop(name, body);
   if (!IsShellName(name)) return expander_.Error("'", name, "' is no variable");
+  SetOutcome(true);
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<std::string> values, Expanded(raws));
   if (values.size() > kMostShellTurns) return TooManyTurns();
   for (const std::string& value : values) {
@@ -153,6 +156,7 @@ absl::Status ScriptRunner::For(bool live) {
 // for ((i = 0; i < 4; i++))
 absl::Status ScriptRunner::CountingLoop(absl::string_view sums, Range body) {
   const std::vector<absl::string_view> parts = absl::StrSplit(sums.substr(2, sums.size() - 4), ';');
+  SetOutcome(true);
   if (parts.size() != 3) return expander_.Error("'", sums, "' is not understood here");
   PIPELAB_RETURN_IF_ERROR(expander_.Sum(parts[0]).status());
   for (int turn = 0;; ++turn) {

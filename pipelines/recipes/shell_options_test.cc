@@ -123,6 +123,7 @@ TEST(ReadShellOptions, NamesValuesThatAreNotKnown) {
   EXPECT_EQ(ReadBehind("source m.sh", "--a 1 ${MODEL[@]}", "MODEL=(--b 2)"), "--a=1 --b=2");
   EXPECT_THAT(ReadBehind("while read l; do N=$((N + 1)); done <x", "--a $N"),
               HasSubstr("--set=N="));
+  EXPECT_EQ(ReadBehind("while ! nc -z $H; do sleep 1; done", "--a 1"), "--a=1");
   EXPECT_THAT(ReadBehind("read -r N", "--a $N"), HasSubstr("--set=N="));
   EXPECT_EQ(ReadBehind("N=8; X=$N", "--a $X", "X=9"), "--a=9");
   EXPECT_THAT(ReadBehind("", "--a 1", "Q=1"), HasSubstr("--set=Q=1: the script has no variable Q"));
@@ -143,6 +144,12 @@ TEST(ReadShellOptions, RunsFunctionsAndLoops) {
   EXPECT_EQ(
       ReadBehind("S=1\nwhile [ $# -gt 0 ]; do case $1 in -s) S=$2;; esac; shift; done", "--a $S"),
       "--a=1");
+  EXPECT_EQ(ReadBehind("S=1\nwhile getopts s: o; do S=$OPTARG; done\n"
+                       "while [ -n \"$1\" ]; do S=$1; shift; done",
+                       "--a $S --no-save /x/bash"),
+            "--a=1 --no-save=/x/bash");
+  EXPECT_THAT(ReadBehind("N=0\nfor h in $(cat hosts); do N=$((N + 1)); done", "--a $N"),
+              HasSubstr("--set=N="));
   EXPECT_EQ(ReadBehind("(N=1); N=2; echo | N=3", "--a $N"), "--a=2");
   EXPECT_THAT(ReadBehind("i=0\nwhile true; do i=$((i + 1)); done", ""),
               HasSubstr("f:2: the loop does not end within 1000 turns"));
