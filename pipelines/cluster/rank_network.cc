@@ -237,18 +237,19 @@ PathCost RankNetwork::PipelineRing() const {
   return RingStep(*cluster_, {grid_.pipeline, std::abs(grid_.rank(1) - grid_.rank(0))});
 }
 
-PathCost RankNetwork::DataRing(int pipeline_device) const {
-  return RingOfCopies(pipeline_device, /*stride=*/1);
+PathCost RankNetwork::DataRing(int pipeline_device, int64_t copies) const {
+  return RingOfCopies(pipeline_device, copies, /*stride=*/1);
 }
 
-PathCost RankNetwork::ExpertRing(int pipeline_device) const {
-  return RingOfCopies(pipeline_device, grid_.experts);
+PathCost RankNetwork::ExpertRing(int pipeline_device, int64_t copies) const {
+  return RingOfCopies(pipeline_device, copies, grid_.experts);
 }
 
-PathCost RankNetwork::RingOfCopies(int pipeline_device, int64_t stride) const {
-  if (grid_.data <= stride) return {};
+PathCost RankNetwork::RingOfCopies(int pipeline_device, int64_t copies, int64_t stride) const {
+  if (copies == 0) copies = grid_.data;
+  if (copies <= stride) return {};
   RingCrossing ring;
-  for (int64_t d = 0; d < grid_.data; d += stride) {
+  for (int64_t d = 0; d < copies; d += stride) {
     ring.ranks.push_back(grid_.rank(pipeline_device, d));
   }
   ring.rings = grid_.tensor * stride;

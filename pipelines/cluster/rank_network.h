@@ -112,10 +112,11 @@ class RankNetwork {
 
   // Undisturbed. Between two different pipeline devices, from each rank of one to its like.
   PathCost Message(int from, int to) const;
-  // A step of the ring of all copies of a pipeline device, and of these devices of the program.
-  PathCost DataRing(int pipeline_device) const;
-  // The same of the copies that have the same experts.
-  PathCost ExpertRing(int pipeline_device) const;
+  // A step of the ring of the first `copies` of a pipeline device, which share what is sharded; 0:
+  // of all.
+  PathCost DataRing(int pipeline_device, int64_t copies = 0) const;
+  // The same of those that have the same experts.
+  PathCost ExpertRing(int pipeline_device, int64_t copies = 0) const;
   // A step of the ring of a pipeline's devices.
   PathCost PipelineRing() const;
   // What a call of the communication library takes besides its links.
@@ -128,7 +129,7 @@ class RankNetwork {
  private:
   class Builder;
   Nanoseconds MessageOverhead() const;
-  PathCost RingOfCopies(int pipeline_device, int64_t stride) const;
+  PathCost RingOfCopies(int pipeline_device, int64_t copies, int64_t stride) const;
 
   const ClusterSpec* cluster_;
   RankGrid grid_;

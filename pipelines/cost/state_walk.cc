@@ -85,7 +85,7 @@ StateWalk::StateWalk(const CostTable& costs, const Program& program, int device)
       constant_ &= copy.state.gathered + copy.state.run_gradients == Bytes(0);
     }
   }
-  if (!HasOwnSteps(s)) return;
+  if (!HasOwnSteps(s, device)) return;
   versions_.emplace(s, device);
   constant_ = false;
 }

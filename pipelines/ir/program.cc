@@ -52,11 +52,15 @@ namespace {
 
 // The copy's of the group, where parts are of members of groups.
 std::vector<int> SharingSetOf(const Program& program, const StageCopy& copy) {
-  const auto& group = program.schedule.placement.groups[copy.replica][copy.stage];
-  for (std::vector<int>& set : SharingSets(group, program.shards)) {
-    if (std::binary_search(set.begin(), set.end(), copy.device)) return std::move(set);
-  }
-  LOG(FATAL) << "device " << copy.device << " has no copy of stage " << copy.stage;
+  std::vector<int> group = program.schedule.placement.groups[copy.replica][copy.stage];
+  if (!std::is_sorted(group.begin(), group.end())) std::sort(group.begin(), group.end());
+  const auto own = std::lower_bound(group.begin(), group.end(), copy.device);
+  CHECK(own != group.end() && *own == copy.device)
+      << "device " << copy.device << " has no copy of stage " << copy.stage;
+  if (program.shards == 0) return group;
+  // Sets follow one another (SharingSets).
+  const auto first = group.begin() + (own - group.begin()) / program.shards * program.shards;
+  return {first, first + std::min<ptrdiff_t>(program.shards, group.end() - first)};
 }
 
 }  // namespace

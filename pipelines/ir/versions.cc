@@ -24,11 +24,15 @@ int VersionWalk::Next(const Action& a) {
   return kept ? 1 : 0;
 }
 
+bool HasOwnSteps(const Schedule& schedule, int device) {
+  const std::vector<Action>& list = schedule.order[device];
+  return std::any_of(list.begin(), list.end(),
+                     [](const Action& a) { return a.kind == ActionKind::kStep; });
+}
+
 bool HasOwnSteps(const Schedule& schedule) {
-  for (const std::vector<Action>& list : schedule.order) {
-    for (const Action& a : list) {
-      if (a.kind == ActionKind::kStep) return true;
-    }
+  for (int d = 0; d < schedule.num_devices(); ++d) {
+    if (HasOwnSteps(schedule, d)) return true;
   }
   return false;
 }

@@ -24,6 +24,7 @@ namespace pipelab {
 
 // Whether steps are in the order (asynchronous schedules), and not left to Lower.
 bool HasOwnSteps(const Schedule& schedule);
+bool HasOwnSteps(const Schedule& schedule, int device);  // in the device's order
 
 // [stage][version] How many actions compute with it, on one device of the stage's; one entry more
 // than the stage has steps. For valid schedules.

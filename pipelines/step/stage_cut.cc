@@ -144,11 +144,11 @@ absl::StatusOr<std::vector<StageEnd>> StageEnds(const StepModel& model, const St
 
 TensorGroup TensorGroupOf(const StepModel& model, const StepConfig& c) {
   const TensorParallel split = c.split();
-  TensorGroup group = {split, PathCost(), PathCost(), PathCost()};
+  TensorGroup group;
+  TakeChoices(model, c, &group);
   if (model.cluster == nullptr) return group;
   group.hop = RingStep(*model.cluster, {split.degree, 1});
   group.context_hop = RingStep(*model.cluster, {split.context, split.degree});
-  group.overlapped = c.overlap_tensor && c.sequence_parallel;
   if (c.slice_exchange) {
     const RankNetwork ranks(model.cluster, GridOfStep(model, c, c.copies(), Bytes(0)));
     group.context_hop = ranks.Message(0, c.pipeline - 1);
@@ -166,10 +166,17 @@ TensorGroup TensorGroupOf(const StepModel& model, const StepConfig& c) {
   absl::optional<RoutedRows> rows;
   if (split.once_per_node) rows = RowsOfExperts(model.model->graph);
   group.expert_path = ExchangePath(*model.cluster, ranks, groups, rows);
-  group.merged = MergedShare(c);
-  group.merges = c.exchanges != Exchanges::kWaited;
-  group.delayed_weights = c.exchanges == Exchanges::kBesideDelayed;
   return group;
+}
+
+void TakeChoices(const StepModel& model, const StepConfig& c, TensorGroup* group) {
+  group->split = c.split();
+  if (model.cluster == nullptr) return;
+  group->overlapped = c.overlap_tensor && c.sequence_parallel;
+  if (c.experts == 1) return;
+  group->merged = MergedShare(c);
+  group->merges = c.exchanges != Exchanges::kWaited;
+  group->delayed_weights = c.exchanges == Exchanges::kBesideDelayed;
 }
 
 std::vector<int> UnitOfLayer(const GroupedModel& model, CutRule rule) {
@@ -193,17 +200,25 @@ std::vector<int> RebuiltBlocksOf(const StepModel& model) {
 }
 
 absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& c) {
+  return UnitTimes(model, c, TensorGroupOf(model, c), {});
+}
+
+absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& c,
+                                                 const TensorGroup& tensor,
+                                                 const std::vector<int>& alike) {
   const absl::optional<Machine> machine = model.machine();
-  const TensorGroup tensor = TensorGroupOf(model, c);
   const std::vector<int> unit_of_layer = UnitOfLayer(*model.model, c.cut);
   const std::vector<int> blocks = c.recompute == Recompute::kBlocks
                                       ? RebuiltBlocksOf(model)
                                       : std::vector<int>(unit_of_layer.size());
   std::vector<StageCost> units(unit_of_layer.empty() ? 0 : unit_of_layer.back() + 1);
+  std::vector<LayerTimes> of_layer(unit_of_layer.size());
   for (size_t i = 0; i < unit_of_layer.size(); ++i) {
     const LayerSpec& layer = model.model->graph.layers[i];
-    LayerTimes times;
-    if (machine.has_value()) {
+    LayerTimes& times = of_layer[i];
+    if (i < alike.size() && alike[i] < static_cast<int>(i)) {
+      times = of_layer[alike[i]];
+    } else if (machine.has_value()) {
       PIPELAB_ASSIGN_OR_RETURN(
           times, TimesInGraph(model.model->graph, static_cast<int>(i), *machine, c.micro_batch_size,
                               TokenSlice(), tensor));

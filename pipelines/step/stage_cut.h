@@ -39,6 +39,8 @@ namespace pipelab {
 
 // The ranks of one tensor-parallel group, innermost on the cluster, and those that divide experts.
 TensorGroup TensorGroupOf(const StepModel& model, const StepConfig& config);
+// Makes it that of another configuration whose ranks are at the same places.
+void TakeChoices(const StepModel& model, const StepConfig& config, TensorGroup* group);
 
 // [layer] The unit that it is in, ascending from 0.
 std::vector<int> UnitOfLayer(const GroupedModel& model, CutRule rule);
@@ -50,6 +52,10 @@ std::vector<int> RebuiltBlocksOf(const StepModel& model);
 // [unit] The times of one micro-batch on one rank of a tensor-parallel group: forward, backward and
 // recompute; memory is not filled in.
 absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& config);
+// The same where TensorGroupOf and FirstAlike are known: layers that are alike are timed once.
+absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& config,
+                                                 const TensorGroup& group,
+                                                 const std::vector<int>& alike);
 
 // What stages learn by, which says what their layers cost.
 struct StageLearning {

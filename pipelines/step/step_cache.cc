@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "models/graph/alike_layers.h"
 #include "models/specs/kept_activations.h"
 #include "models/specs/megatron_kernels.h"
 #include "models/specs/recomputed_modules.h"
@@ -174,10 +175,27 @@ absl::StatusOr<const std::vector<StageCost>*> StepCache::UnitTimesOf(const StepC
   auto found = unit_times_.find(SizeOf(c));
   if (found == unit_times_.end()) {
     PIPELAB_ASSIGN_OR_RETURN(const StepModel* model, ModelOf(c));
-    PIPELAB_ASSIGN_OR_RETURN(std::vector<StageCost> times, UnitTimes(*model, c));
+    auto alike = alike_.find(model->model);
+    if (alike == alike_.end()) {
+      alike = alike_.emplace(model->model, FirstAlike(model->model->graph)).first;
+    }
+    PIPELAB_ASSIGN_OR_RETURN(std::vector<StageCost> times,
+                             UnitTimes(*model, c, GroupOf(c), alike->second));
     found = unit_times_.emplace(SizeOf(c), std::move(times)).first;
   }
   return &found->second;
+}
+
+TensorGroup StepCache::GroupOf(const StepConfig& c) {
+  if (c.slice_exchange) return TensorGroupOf(model_, c);  // between places of the pipeline, too
+  StepConfig places = c;
+  places.exchanges = Exchanges::kWaited;
+  const auto key = std::make_tuple(c.tensor, c.context, std::get<ExpertKey>(SizeOf(places)));
+  auto found = groups_.find(key);
+  if (found == groups_.end()) found = groups_.emplace(key, TensorGroupOf(model_, c)).first;
+  TensorGroup group = found->second;
+  TakeChoices(model_, c, &group);
+  return group;
 }
 
 absl::StatusOr<StageLearning> StepCache::LearningOf(const StepConfig& c) {
@@ -275,7 +293,7 @@ absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
     options.optimizer_tensors = model_.optimizer_tensors;
     options.state = c.state;
     options.step_flops_per_parameter = model_.step_flops_per_parameter;
-    options.tensor = TensorGroupOf(model_, c);
+    options.tensor = GroupOf(c);
     options.slices = slices;
     const GroupedModel& graph = cut->local.has_value() ? cut->local->model : *model->model;
     PIPELAB_ASSIGN_OR_RETURN(

@@ -63,7 +63,9 @@ class StepCache {
   static SizeKey SizeOf(const StepConfig& c) {
     ExpertKey experts = {1, false, 1, RankOrder(), Dispatch(), Exchanges(), 0};
     if (c.experts > 1) {
-      experts = {c.experts,  c.whole_experts, c.pipeline,    c.ranks,
+      // Else the ranks of a pipeline device lie side by side.
+      const int between = c.ranks == RankOrder::kTensorPipelineData ? c.pipeline : 1;
+      experts = {c.experts,  c.whole_experts, between,       c.ranks,
                  c.dispatch, c.exchanges,     MergedShare(c)};
     }
     return {c.tensor,
@@ -150,6 +152,8 @@ class StepCache {
   absl::StatusOr<PassTimes> PassTimesOf(const StepConfig& config);
   void DropOldSchedules();
 
+  // TensorGroupOf.
+  TensorGroup GroupOf(const StepConfig& config);
   // [layer of the user's model] Its stage, of either kind of layout.
   absl::StatusOr<std::vector<int>> StagesOfLayout(const StepConfig& config) const;
 
@@ -164,6 +168,9 @@ class StepCache {
   };
   std::map<std::string, Selective> selective_;  // by modules, made when they are asked for
   std::map<SizeKey, std::vector<StageCost>> unit_times_;
+  std::map<const GroupedModel*, std::vector<int>> alike_;  // FirstAlike
+  // By T, C and where the devices are that divide experts.
+  std::map<std::tuple<int, int, ExpertKey>, TensorGroup> groups_;
   // By size, recompute, whether of all blocks, micro-batches where the rule looks at memory,
   // stages, heads.
   std::map<std::tuple<SizeKey, Recompute, bool, int, int, StageLearning>, std::vector<int>> units_;
