@@ -34,7 +34,7 @@ interrupted() {
 begun='[[ $(ls /proc/$pid/task 2>/dev/null | wc -l) -gt 1 ]]'
 
 search() {
-  interrupted "$begun" '^search: interrupted after [0-9]* s; no result is kept$' \
+  interrupted "$begun" '^search: stopped before it found anything$' \
     "$pipelab" search --model=gpt-52b --cluster=dgx-a100 --devices=512 --batch=4096 --json=out.json || return 1
   [[ ! -e out.json ]] || { echo "out.json is there"; return 1; }
 }

@@ -251,7 +251,7 @@ check "parts of a vocabulary of another model" refused 1 'vocabulary of model "b
   search --model=bert-large --cluster=dgx-a100 --devices=8 --batch=16 --schemes=vocab_1f1b
 check "a scheme of graphs" refused 2 "--schemes=graph: search compares synchronous training in a chain" \
   search --model=gpt-6.6b --cluster=dgx-a100 --devices=8 --batch=16 --schemes=graph
-check "parts of tokens that are not looked at" refused 2 "--fixed=C=3: search looks at powers of two" \
+check "parts of tokens that are not looked at" refused 2 "--fixed=C=3: twice it must divide the 1024 tokens" \
   search --model=gpt-6.6b --cluster=dgx-a100 --devices=8 --batch=8 --fixed=C=3
 check "parts of tokens" prints "C=2" \
   search --model=gpt-6.6b --cluster=dgx-a100 --devices=8 --batch=4 --schemes=1f1b --fixed=C=2
@@ -262,7 +262,7 @@ check "experts in parts" prints "1f1b:P=2,T=1,D=4,V=1,b=1,M=8,E=4" \
   --kernels=megatron
 check "experts looked at" prints "E=2" \
   search --model=mixtral-small --cluster=dgx-a100 --devices=4 --batch=8 --schemes=1f1b --fixed=E=2
-check "experts that are not looked at" refused 2 "--fixed=E=3: search looks at powers of two" \
+check "experts that are not looked at" refused 2 "--fixed=E=3: must divide the 8 experts" \
   search --model=mixtral-small --cluster=dgx-a100 --devices=8 --batch=8 --fixed=E=3
 check "a step of parts of tokens" prints "1f1b:P=2,T=2,D=1,V=1,b=1,M=4,C=2" \
   compare 1f1b:P=2,T=2,C=2,V=1,M=4 1f1b:P=2,T=2,D=2,V=1,M=2 --model=gpt-6.6b --cluster=dgx-a100
@@ -277,7 +277,7 @@ check "words that no group divides" explain_refused "T=7: must divide" 1f1b:P=1,
 # The winner of a search goes through every other command as it is printed.
 composes() {
   local on="--model=gpt-6.6b --cluster=dgx-a100" config field
-  "$pipelab" search $on --devices=8 --batch=16 --top=1 --fixed=sharding=optimizer --max_tensor=2 --json_out=- >found || return 1
+  "$pipelab" search $on --devices=8 --batch=16 --top=1 --schemes=zbv --fixed=sharding=optimizer --max_tensor=2 --json_out=- >found || return 1
   config=$(sed -n 's/.*"config": "\(.*\)",/\1/p' found)
   grep -q 'sharding=optimizer' <<<"$config" || { echo "$config"; return 1; }
   "$pipelab" simulate "$config" $on --json_out=- >one && "$pipelab" search $on --explain="$config" --json_out=- >two &&

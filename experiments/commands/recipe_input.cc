@@ -46,7 +46,7 @@ SearchMethod Method(std::vector<std::string> schemes, std::vector<int> virtual_s
   method.virtual_stages = std::move(virtual_stages);
   method.shardings = std::move(shardings);
   method.overlap_data = c.overlap_data;
-  method.overlap_tensor = c.overlap_tensor;
+  method.overlap_tensor = {c.overlap_tensor};
   method.state = c.state;
   method.overlap_pipeline = false;
   return method;
@@ -60,8 +60,8 @@ SearchRequest SpaceOf(const Recipe& r) {
   space.sequence = {false, true};
   space.max_context = 2 * r.config.context;
   if (HasExperts(r.model)) space.max_expert = 2 * r.config.experts;
-  space.whole_experts = r.config.whole_experts;
-  space.exchange = r.config.context_exchange;
+  space.whole_experts = {r.config.whole_experts};
+  space.context_exchanges = {r.config.context_exchange};
   space.dispatch = {r.config.dispatch};
   return space;
 }

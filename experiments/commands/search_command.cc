@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/step_input.h"
@@ -24,7 +25,6 @@
 #include "models/graph/context_parallel.h"
 #include "models/graph/expert_parallel.h"
 #include "models/graph/layer_spec.h"
-#include "models/specs/kept_activations.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/schedules/catalog.h"
@@ -32,8 +32,8 @@
 #include "pipelines/search/breakdown.h"
 #include "pipelines/search/search.h"
 #include "pipelines/step/step.h"
-#include "pipelines/step/step_fields.h"
 #include "tools/base/json.h"
+#include "tools/base/progress.h"
 #include "tools/base/status_macros.h"
 
 ABSL_DECLARE_FLAG(int, devices);           // schedule_input.cc
@@ -42,16 +42,15 @@ ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 ABSL_FLAG(int64_t, batch, 0, "samples of a training step");
 ABSL_FLAG(int, top, 10, "configurations to print, the fastest first");
 ABSL_FLAG(std::string, schemes, "",
-          "schemes and schedule files to search, such as 1f1b,zbv,mine.csv; empty: the published "
-          "methods, every newer synchronous scheme, and those for parts of a vocabulary");
+          "schemes and schedule files to search, such as 1f1b,zbv,mine.csv; empty: every "
+          "synchronous scheme for a chain of stages, those for parts of a vocabulary, and none");
 ABSL_FLAG(int, max_tensor, 0, "largest tensor-parallel group; 0: the devices of a node");
-ABSL_FLAG(int, max_context, 1,
-          "devices that divide each sample's tokens, at most; --fixed=C=4 looks at these, too");
-ABSL_FLAG(
-    int, max_expert, 1,
-    "devices that divide the experts of each layer, at most; --fixed=E=8 looks at these, too");
+ABSL_FLAG(int, max_context, 0, "devices that divide each sample's tokens, at most; 0: any number");
+ABSL_FLAG(int, max_expert, 0,
+          "devices that divide the experts of each layer, at most; 0: any number");
 ABSL_FLAG(std::string, fixed, "",
-          "keys that every configuration must have, such as P=8,sharding=optimizer,recompute=none");
+          "keys that every configuration must have, such as P=8,sharding=optimizer,recompute=none; "
+          "keys that search does not vary have their defaults unless they are given here");
 ABSL_FLAG(std::string, explain, "",
           "a configuration as search prints it: its timeline and where its step goes");
 
@@ -66,34 +65,10 @@ absl::StatusOr<std::unique_ptr<ModelOnCluster>> ReadRequest() {
   return absl::InvalidArgumentError("--cluster: missing; a name or a file, such as dgx-a100");
 }
 
-// The keys of --fixed, as the text form has them.
-absl::StatusOr<std::function<bool(const StepConfig&)>> FilterFromFlags() {
-  const std::string text = absl::GetFlag(FLAGS_fixed);
-  if (text.empty()) return std::function<bool(const StepConfig&)>();
-  PIPELAB_ASSIGN_OR_RETURN(const StepConfig wanted,
-                           ParseStepConfig("--fixed", absl::StrCat("any:", text)));
-  std::vector<const StepField*> fields;
-  for (const absl::string_view word : absl::StrSplit(text, ',', absl::SkipEmpty())) {
-    const absl::string_view key = word.substr(0, word.find('='));
-    for (const StepField& f : StepFields()) {
-      if (f.key == key) fields.push_back(&f);
-    }
-  }
-  return std::function<bool(const StepConfig&)>([fields, wanted](const StepConfig& c) {
-    return std::all_of(fields.begin(), fields.end(),
-                       [&](const StepField* f) { return f->get(c) == f->get(wanted); });
-  });
-}
-
 absl::StatusOr<std::vector<SearchMethod>> MethodsFromFlags(const ModelGraph& model) {
   std::vector<SearchMethod> methods;
   const std::string schemes = absl::GetFlag(FLAGS_schemes);
-  if (schemes.empty()) {
-    methods = PublishedMethods();
-    for (SearchMethod& m : NewerMethods()) methods.push_back(std::move(m));
-    for (SearchMethod& m : VocabularyMethods(model)) methods.push_back(std::move(m));
-    return methods;
-  }
+  if (schemes.empty()) return AllMethods(model);
   for (const absl::string_view scheme : absl::StrSplit(schemes, ',', absl::SkipEmpty())) {
     StepConfig file;
     file.scheme = std::string(scheme);
@@ -250,59 +225,38 @@ absl::StatusOr<std::string> NoteOfFastest(const StepModel& on, const SearchResul
   return NoteAbove(on, fastest.config, fastest.step_time);
 }
 
-// The degree that --fixed asks for by its key; 1 if it has none.
-absl::StatusOr<int> FixedDegree(const StepConfig& wanted, absl::string_view key,
-                                int StepConfig::*degree) {
-  const int devices = wanted.*degree;
-  if ((devices & (devices - 1)) == 0) return devices;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--fixed=", key, "=", devices, ": search looks at powers of two"));
+// 0 leaves the limit as it is.
+absl::Status TakeMost(absl::string_view option, int value, int* most) {
+  PIPELAB_RETURN_IF_ERROR(CheckRange(option, value, 0, 1 << 20));
+  if (value > 0) *most = value;
+  return absl::OkStatus();
 }
 
-// The largest C and E, and which blocks are rebuilt.
 absl::Status TakeFixed(const ModelGraph& graph, SearchRequest* search) {
-  const std::string fixed = absl::StrCat("any:", absl::GetFlag(FLAGS_fixed));
-  PIPELAB_ASSIGN_OR_RETURN(const StepConfig wanted, ParseStepConfig("--fixed", fixed));
-  if (wanted.recompute == Recompute::kBlocks) {
-    // Else never looked at: half as many again.
-    search->recompute.push_back(Recompute::kBlocks);
-    search->rebuilt_blocks = SomeRebuiltBlocks();
-    if (wanted.rebuilt_blocks > 0) search->rebuilt_blocks = {wanted.rebuilt_blocks};
-  }
-  search->max_context = absl::GetFlag(FLAGS_max_context);
-  PIPELAB_RETURN_IF_ERROR(CheckRange("--max_context", search->max_context, 1, 1 << 20));
-  PIPELAB_ASSIGN_OR_RETURN(const int context, FixedDegree(wanted, "C", &StepConfig::context));
-  PIPELAB_RETURN_IF_ERROR(CheckContextParallel(graph, {1, false, context}, "--fixed=C"));
-  search->max_context = std::max(search->max_context, context);
-  search->exchange = wanted.context_exchange;
-  search->max_expert = absl::GetFlag(FLAGS_max_expert);
-  PIPELAB_RETURN_IF_ERROR(CheckRange("--max_expert", search->max_expert, 1, 1 << 20));
-  PIPELAB_ASSIGN_OR_RETURN(const int experts, FixedDegree(wanted, "E", &StepConfig::experts));
+  PIPELAB_ASSIGN_OR_RETURN(search->fixed, ParseFixedKeys("--fixed", absl::GetFlag(FLAGS_fixed)));
+  const StepConfig& c = search->fixed.values;
+  PIPELAB_RETURN_IF_ERROR(CheckContextParallel(graph, {1, false, c.context}, "--fixed=C"));
   PIPELAB_RETURN_IF_ERROR(
-      CheckExpertParallel(graph, {1, false, 1, experts}, /*copies=*/experts, "--fixed=E"));
-  search->max_expert = std::max(search->max_expert, experts);
-  search->dispatch = {wanted.dispatch};
+      CheckExpertParallel(graph, {1, false, 1, c.experts}, /*copies=*/c.experts, "--fixed=E"));
+  search->max_context = std::max(search->max_context, c.context);
+  search->max_expert = std::max(search->max_expert, c.experts);
   return absl::OkStatus();
 }
 
 absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
-  SearchRequest search;
-  search.batch = absl::GetFlag(FLAGS_batch);
   const int64_t devices = DevicesFromFlags();
-  search.devices = devices == 0 ? on.cluster->max_devices() : devices;
+  SearchRequest search = WholeSpace(on, devices == 0 ? on.cluster->max_devices() : devices,
+                                    absl::GetFlag(FLAGS_batch));
   search.top = absl::GetFlag(FLAGS_top);
-  search.together = true;
-  const int max_tensor = absl::GetFlag(FLAGS_max_tensor);
-  PIPELAB_RETURN_IF_ERROR(CheckRange("--max_tensor", max_tensor, 0, 1 << 20));
-  search.max_tensor = max_tensor == 0 ? static_cast<int>(NodeDevices(*on.cluster)) : max_tensor;
+  PIPELAB_RETURN_IF_ERROR(
+      TakeMost("--max_tensor", absl::GetFlag(FLAGS_max_tensor), &search.max_tensor));
+  PIPELAB_RETURN_IF_ERROR(
+      TakeMost("--max_context", absl::GetFlag(FLAGS_max_context), &search.max_context));
+  PIPELAB_RETURN_IF_ERROR(
+      TakeMost("--max_expert", absl::GetFlag(FLAGS_max_expert), &search.max_expert));
   PIPELAB_RETURN_IF_ERROR(TakeFixed(on.model->graph, &search));
-  search.sequence = {false, true};
-  if (AllowsSelectiveRecompute(on.model->graph)) {
-    search.recompute.push_back(Recompute::kSelective);
-  }
   PIPELAB_ASSIGN_OR_RETURN(search.memory, UsableMemory(on.cluster->device.memory.value));
   PIPELAB_ASSIGN_OR_RETURN(search.methods, MethodsFromFlags(on.model->graph));
-  PIPELAB_ASSIGN_OR_RETURN(search.accept, FilterFromFlags());
   return search;
 }
 
@@ -318,19 +272,27 @@ absl::Status SearchCommand(const Words& words) {
   PIPELAB_RETURN_IF_ERROR(CheckRange("--batch", absl::GetFlag(FLAGS_batch), 1, kMostBatch));
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, ReadRequest());
   PIPELAB_ASSIGN_OR_RETURN(SearchRequest search, SearchFromFlags(on->step()));
-  // Ctrl-C ends a command line; a program that calls this has the best so far.
-  absl::optional<InterruptGuard> interrupt;
-  if (CapturedOutput::Current() != nullptr) {
-    interrupt.emplace();
-    search.stop = [&interrupt] { return interrupt->raised(); };
-  }
+  const InterruptGuard interrupt;
+  ProgressOptions seldom;  // in a log
+  seldom.log_interval = absl::Seconds(60);
+  Progress progress("search", /*total=*/0, "configuration", seldom);
+  search.stop = [&] {
+    progress.Add(1);
+    return interrupt.raised();
+  };
+  search.found = [&](const RankedStep& r) {
+    progress.Add(0, absl::StrFormat("best %.2f ms", ToMs(r.step_time)));
+  };
   PIPELAB_ASSIGN_OR_RETURN(const SearchResult result, Search(on->step(), search));
   std::string json = absl::GetFlag(FLAGS_json_out);
   if (json.empty()) json = absl::GetFlag(FLAGS_json);
   if (json.empty()) {
     PIPELAB_ASSIGN_OR_RETURN(const std::string note, NoteOfFastest(on->step(), result));
-    return WriteOutput("stdout", "-",
-                       absl::StrCat(note, SearchTable(result, static_cast<size_t>(search.top))));
+    const absl::string_view stopped =
+        result.stopped ? "Interrupted: this is the best so far, not of all.\n" : "";
+    return WriteOutput(
+        "stdout", "-",
+        absl::StrCat(note, stopped, SearchTable(result, static_cast<size_t>(search.top))));
   }
   nlohmann::json all = nlohmann::json::array();
   for (const RankedStep& r : result.best) {

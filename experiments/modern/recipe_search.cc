@@ -196,7 +196,7 @@ SearchRequest RequestOf(const ModernRow& row, const ModernStep& step) {
     AddPipelines({Sharding::kReplicated, Sharding::kOptimizer}, /*interleaved=*/true, &search);
   }
   for (SearchMethod& method : search.methods) {
-    method.overlap_tensor = OverlapsTensor(row);
+    method.overlap_tensor = {OverlapsTensor(row)};
     method.state = StateNumbersOf(row);
     // Of several stages a device, as StepOfRow has it.
     if (!OverlapsMessages(row) || method.name != kInterleaved) continue;

@@ -40,14 +40,19 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
   std::vector<SchemeParams> all = {sizes};
   // Of a scheme with one stage per device more of them bring nothing.
   if (has(kVirtualStages) && sizes.virtual_stages == 0 && scheme.default_virtual_stages > 1) {
-    Vary(&SchemeParams::virtual_stages, {2, 3, 4, 6, 8, 12, 16}, &all);
+    std::vector<int> stages = {2, 3, 4, 6, 8, 12, 16};
+    if (limits.every_virtual_stages) {
+      stages.clear();
+      for (int v = 2; v <= limits.max_stages / devices; ++v) stages.push_back(v);
+    }
+    Vary(&SchemeParams::virtual_stages, stages, &all);
   }
-  if (has(kGroupSize) && !has(kStageGraph)) {
+  if (has(kGroupSize) && !has(kStageGraph) && sizes.group_size == 0) {
     std::vector<int> groups = {0};
     if (micro_batches >= 2 * devices) groups.push_back(2 * devices);
     Vary(&SchemeParams::group_size, groups, &all);
   }
-  if (has(kReplicas)) {
+  if (has(kReplicas) && sizes.replicas == 0) {
     std::vector<int> replicas = {0};
     for (int r = 4; r <= devices; r += 2) {
       if (devices % r == 0) replicas.push_back(r);

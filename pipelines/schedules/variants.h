@@ -19,15 +19,18 @@ struct VariantLimits {
   bool whole_groups = false;
   // Ways that run each micro-batch in two halves: the schedule then has twice as many.
   bool halves = false;
+  // Every number of stages a device up to max_stages, not some.
+  bool every_virtual_stages = false;
 };
 
 // The ways to run the scheme with these sizes (and recompute, groups and times as they are), all of
 // which MakeSchedule makes; its default way first, where that is among them. Empty where the scheme
 // does not serve the sizes, or has no way within the limits. In turn:
-//   stages a device     2, 3, 4, 6, 8, 12 and 16 that the scheme serves, where it has no number of
-//                       its own (kVirtualStages) and `sizes` none either
-//   groups (kGroupSize) P and 2P micro-batches; not of a stage graph, which is the caller's
-//   replicas            every even number that divides P
+//   stages a device     2, 3, 4, 6, 8, 12 and 16 (or every number) that the scheme serves, where it
+//                       has no number of its own (kVirtualStages) and `sizes` none either
+//   groups (kGroupSize) P and 2P micro-batches, where `sizes` has none; not of a stage graph, which
+//                       is the caller's
+//   replicas            every even number that divides P, where `sizes` has none
 //   concatenation       each, of two replicas
 //   token slices        2, 4, 8, 16, where `sizes` has none
 //   updates             after P micro-batches, and after all

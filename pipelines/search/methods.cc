@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "models/specs/kept_activations.h"
 #include "models/zoo/vocabulary_shards.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/vocabulary.h"
@@ -13,6 +14,12 @@ namespace pipelab {
 namespace {
 
 const std::vector<int> kStagesPerDevice = {2, 4, 8, 16};
+
+// Whether a search's bounds of whole samples in a chain of stages are true of it.
+bool IsBounded(const Scheme& scheme) {
+  return TrainsAsSerial(scheme) &&
+         (scheme.options & (kTokenSlices | kStageGraph | kOffloads | kBeyondBounds)) == 0;
+}
 
 SearchMethod Method(std::string name, std::vector<std::string> schemes) {
   SearchMethod method;
@@ -68,8 +75,43 @@ std::vector<SearchMethod> PublishedMethods() {
 
 SearchMethod MethodOf(const std::string& scheme) {
   SearchMethod method = Method(scheme, {scheme});
-  method.shardings = {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kFully};
+  method.shardings = {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients,
+                      Sharding::kFully};
+  method.overlap_tensor = {false, true};
   return method;
+}
+
+std::vector<SearchMethod> AllMethods(const ModelGraph& model) {
+  SearchMethod none = MethodOf("1f1b");
+  none.name = "no pipeline";
+  none.schemes = {"1f1b", "breadth_first", "interleaved"};
+  none.pipeline = false;
+  std::vector<SearchMethod> methods = {none};
+  for (const Scheme& scheme : Catalog()) {
+    if (IsBounded(scheme)) methods.push_back(MethodOf(std::string(scheme.name)));
+  }
+  for (const SearchMethod& m : VocabularyMethods(model)) methods.push_back(MethodOf(m.name));
+  return methods;
+}
+
+SearchRequest WholeSpace(const StepModel& model, int64_t devices, int64_t batch) {
+  SearchRequest search;
+  search.devices = devices;
+  search.batch = batch;
+  search.max_tensor = static_cast<int>(NodeDevices(*model.cluster));
+  search.max_context = search.max_expert = static_cast<int>(devices);
+  search.methods = AllMethods(model.model->graph);
+  search.together = true;
+  search.every_size = true;
+  search.sequence = search.whole_experts = {false, true};
+  search.recompute = {Recompute::kNone, Recompute::kFull, Recompute::kBlocks};
+  if (AllowsSelectiveRecompute(model.model->graph)) {
+    search.recompute.push_back(Recompute::kSelective);
+  }
+  search.context_exchanges = {ContextExchange::kGather, ContextExchange::kRing};
+  search.dispatch = {Dispatch::kRows, Dispatch::kOncePerNode};
+  search.exchanges = {Exchanges::kWaited, Exchanges::kBeside, Exchanges::kBesideDelayed};
+  return search;
 }
 
 std::vector<SearchMethod> NewerMethods() {
@@ -80,13 +122,10 @@ std::vector<SearchMethod> NewerMethods() {
   std::vector<SearchMethod> methods;
   for (const Scheme& scheme : Catalog()) {
     const std::string name(scheme.name);
-    if (!TrainsAsSerial(scheme) ||
-        (scheme.options & (kTokenSlices | kStageGraph | kOffloads | kBeyondBounds)) != 0) {
-      continue;
-    }
-    if (published.count(name) > 0) continue;
+    if (!IsBounded(scheme) || published.count(name) > 0) continue;
     methods.push_back(MethodOf(name));
     methods.back().shardings = {Sharding::kReplicated, Sharding::kOptimizer};
+    methods.back().overlap_tensor = {false};
   }
   return methods;
 }
@@ -98,6 +137,7 @@ std::vector<SearchMethod> VocabularyMethods(const ModelGraph& model) {
     if (!TakesVocabularyParts(scheme)) continue;
     methods.push_back(MethodOf(std::string(scheme.name)));
     methods.back().shardings = {Sharding::kReplicated, Sharding::kOptimizer};
+    methods.back().overlap_tensor = {false};
   }
   return methods;
 }

@@ -15,6 +15,11 @@ auto ScheduleOf(const StepConfig& c) {
                          c.slices, c.concatenation, c.vocabulary_barriers);
 }
 
+auto RecomputeOf(const StepConfig& c) {
+  return std::make_tuple(c.recompute, c.modules, c.rebuilt_blocks, c.rebuilt_every,
+                         c.rebuilt_together);
+}
+
 }  // namespace
 
 int ChangedValues(const StepConfig& a, const StepConfig& b) {
@@ -28,7 +33,7 @@ int ChangedValues(const StepConfig& a, const StepConfig& b) {
   changes += a.tensor != b.tensor;
   changes += a.context != b.context;
   changes += a.experts != b.experts;
-  changes += a.recompute != b.recompute || a.rebuilt_blocks != b.rebuilt_blocks;
+  changes += RecomputeOf(a) != RecomputeOf(b);
   changes += a.sharding != b.sharding && !(one_pipeline && both_shard);
   changes += a.tensor > 1 && b.tensor > 1 && a.sequence_parallel != b.sequence_parallel;
   return changes;

@@ -17,6 +17,7 @@ namespace pipelab {
 absl::Status PlacedStep::Set(const StepConfig& c, const Schedule& schedule) {
   StepConfig shared = c;
   shared.sharding = Sharding::kReplicated;
+  shared.shards = 0;
   shared.overlap_data = true;
   std::string key = shared.ToString();
   if (key != key_) {
@@ -30,7 +31,7 @@ absl::Status PlacedStep::Set(const StepConfig& c, const Schedule& schedule) {
     costs_.divided_messages = c.divided_messages();
     const StepModel& model = cache_.model();
     network_.emplace(model.cluster,
-                     GridOfStep(model, c, MembersOf(model, c), LargestMessage(costs_)));
+                     GridOfStep(model, shared, MembersOf(model, shared), LargestMessage(costs_)));
     AddExecutionCosts(*network_, model, c, &costs_);
     order_.calls = LoweringOf(c).calls;
     hops_.assign(static_cast<size_t>(c.pipeline) * c.pipeline, absl::nullopt);
@@ -48,11 +49,11 @@ absl::Status PlacedStep::Set(const StepConfig& c, const Schedule& schedule) {
 // The same for all schemes on a grid.
 void PlacedStep::SetRings() {
   const StepConfig& c = config_;
-  std::vector<Rings>& rings =
-      rings_of_grid_[{c.pipeline, c.tensor, c.context, c.data, c.split().expert_copies(), c.ranks}];
+  std::vector<Rings>& rings = rings_of_grid_[{c.pipeline, c.tensor, c.context, c.data, c.shards,
+                                              c.split().expert_copies(), c.ranks}];
   if (rings.empty()) {
     for (int p = 0; p < c.pipeline; ++p) {
-      rings.push_back({network_->DataRing(p), network_->ExpertRing(p)});
+      rings.push_back({network_->DataRing(p, c.shards), network_->ExpertRing(p, c.shards)});
     }
   }
   rings_ = &rings;
@@ -165,8 +166,8 @@ Nanoseconds PlacedStep::TimeOfRings(int device, Collective kind, Bytes bytes,
                                     Bytes of_experts) const {
   const Rings& rings = (*rings_)[device];
   const Nanoseconds time = network_->CallOverhead() +
-                           RingTime(rings.all, config_.copies(), kind, bytes) - Nanoseconds(1);
-  const int64_t same = config_.copies() / order_.expert_copies;
+                           RingTime(rings.all, config_.sharing(), kind, bytes) - Nanoseconds(1);
+  const int64_t same = config_.sharing() / order_.expert_copies;
   if (of_experts == Bytes(0) || same == 1) return time;
   return time + network_->CallOverhead() + RingTime(rings.experts, same, kind, of_experts) -
          Nanoseconds(1);

@@ -88,13 +88,15 @@ class PlacedStep {
   absl::optional<RankNetwork> network_;
   std::vector<absl::optional<PathCost>> hops_;  // [from][to]
   std::vector<State> states_;                   // [stage]
-  // Steps of the ring of all copies of a pipeline device, and of those with the same experts.
+  // Steps of the ring of the copies of a pipeline device that share what is sharded, and of those
+  // with the same experts. Sums between sets that share are left out: times are bounds.
   struct Rings {
     PathCost all, experts;
   };
   const std::vector<Rings>* rings_ = nullptr;  // [pipeline device]
-  // By P, T, C, D, copies with different experts and the order of ranks.
-  std::map<std::tuple<int, int, int, int, int64_t, RankOrder>, std::vector<Rings>> rings_of_grid_;
+  // By P, T, C, D, shards, copies with different experts and the order of ranks.
+  std::map<std::tuple<int, int, int, int, int, int64_t, RankOrder>, std::vector<Rings>>
+      rings_of_grid_;
 };
 
 }  // namespace pipelab

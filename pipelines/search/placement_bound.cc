@@ -259,6 +259,12 @@ absl::StatusOr<Bytes> PlacementBound::MemoryOfOrder(const StepConfig& c, Bytes m
   return MemoryFor(*longest, memory, ample);
 }
 
+absl::StatusOr<StepLeast> PlacementBound::OfAnySharding(const StepConfig& c, Bytes memory) {
+  PIPELAB_ASSIGN_OR_RETURN(const bool placed, Place(c));
+  OrderWalk walk;
+  return placed ? OfDevices(memory, &walk) : StepLeast();
+}
+
 absl::StatusOr<StepLeast> PlacementBound::Of(const StepConfig& c, Bytes memory) {
   PIPELAB_ASSIGN_OR_RETURN(const bool placed, Place(c));
   if (!placed) return StepLeast();

@@ -41,6 +41,9 @@ class PlacementBound {
 
   // Errors are those of PredictStep.
   absl::StatusOr<StepLeast> Of(const StepConfig& config, Bytes memory);
+  // The same of all shardings, of which the configuration has the one with the least state: without
+  // what comes after the actions.
+  absl::StatusOr<StepLeast> OfAnySharding(const StepConfig& config, Bytes memory);
   // For a scheme that chooses its order by the passes' times: what an order needs that takes no
   // longer than the scheme's for equal times, if `memory` has none. Else 0. Slower than Of: it
   // makes the schedule for equal times.

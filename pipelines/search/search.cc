@@ -1,6 +1,7 @@
 #include "pipelines/search/search.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -19,14 +20,14 @@ namespace pipelab {
 namespace {
 
 // Before another in the search, and in its result where steps take the same time: an earlier
-// method, a lower first bound (StepBounds), then the order of collection.
+// method, a lower first bound (StepBounds), then the order of enumeration.
 struct Rank {
   int method = 0;
   Nanoseconds bound;
-  size_t number = 0;  // of its configuration
+  std::vector<int32_t> path;  // SearchNode's
 
   friend bool operator<(const Rank& a, const Rank& b) {
-    return std::tie(a.method, a.bound, a.number) < std::tie(b.method, b.bound, b.number);
+    return std::tie(a.method, a.bound, a.path) < std::tie(b.method, b.bound, b.path);
   }
 };
 
@@ -34,14 +35,16 @@ struct Rank {
 enum class BoundOf { kCompute, kPlacement, kOrder };
 
 struct Candidate {
-  Rank rank;
-  Nanoseconds bound;  // the best known
+  int method = 0;
+  size_t node = 0;           // its number
+  Nanoseconds first, bound;  // of compute; the best known
   BoundOf bound_of = BoundOf::kCompute;
 };
 
 // For a heap whose top is the least.
 bool After(const Candidate& a, const Candidate& b) {
-  return std::make_pair(b.bound, b.rank) < std::make_pair(a.bound, a.rank);
+  return std::tie(b.bound, b.method, b.first, b.node) <
+         std::tie(a.bound, a.method, a.first, a.node);
 }
 
 struct Found {
@@ -89,21 +92,22 @@ class BestFirst {
         refusals_(*refusals),
         memory_(MemoryFor(model_, search)) {}
 
-  // Adds the configurations of search.methods[method].
+  // Adds the grids of search.methods[method].
   absl::Status Add(int method) {
-    return ForEachConfig(model_, search_, search_.methods[method], &refusals_,
-                         [&](const StepConfig& c) { return Collect(method, c); });
+    SearchSpace& space =
+        spaces_.try_emplace(method, model_, search_, search_.methods[method], &refusals_)
+            .first->second;
+    return space.ForEachGrid([&](const SearchNode& grid) { return AddGrid(method, grid); });
   }
 
   absl::StatusOr<std::vector<RankedStep>> Run() {
-    std::make_heap(candidates_.begin(), candidates_.end(), After);
     while (!candidates_.empty() && !Stopped()) {
       std::pop_heap(candidates_.begin(), candidates_.end(), After);
       const Candidate candidate = candidates_.back();
       candidates_.pop_back();
-      if (Beyond(candidate)) break;  // and so is the rest
-      const bool simulate = candidate.bound_of == BoundOf::kOrder || search_.simulate_all;
-      PIPELAB_RETURN_IF_ERROR(simulate ? Simulate(candidate) : BoundCloser(candidate));
+      const Nanoseconds time = ToBeat();
+      if (time > Nanoseconds(0) && candidate.bound > time) break;  // and so is the rest
+      PIPELAB_RETURN_IF_ERROR(Open(candidate));
     }
     std::vector<RankedStep> best;
     for (Found& found : best_) best.push_back(std::move(found.result));
@@ -113,21 +117,95 @@ class BestFirst {
   bool Stopped() const { return search_.stop && search_.stop(); }
 
  private:
-  const StepConfig& ConfigOf(const Candidate& c) const { return configs_[c.rank.number]; }
+  const StepConfig& ConfigOf(const Candidate& c) const { return nodes_[c.node].config; }
+  Rank RankOf(const Candidate& c) const { return {c.method, c.first, nodes_[c.node].path}; }
 
-  absl::Status Collect(int method, const StepConfig& c) {
+  void PushAgain(const Candidate& candidate) {
+    candidates_.push_back(candidate);
+    std::push_heap(candidates_.begin(), candidates_.end(), After);
+  }
+
+  // `first`: its bound of compute.
+  void Push(int method, const SearchNode& node, Nanoseconds first, Nanoseconds bound) {
+    PushAgain({method, nodes_.size(), first, bound});
+    nodes_.push_back(node);
+  }
+
+  // With the sharding of the method that leaves the least state on a device.
+  StepConfig LeastSharded(int method, StepConfig c, Bounds* bounds) const {
+    absl::optional<Bytes> least;
+    StepConfig of_least = c;
+    for (const Sharding sharding : search_.methods[method].shardings) {
+      c.sharding = sharding;
+      const Bytes state = bounds->of_any.LeastState(c);
+      if (least.has_value() && *least <= state) continue;
+      least = state;
+      of_least = c;
+    }
+    return of_least;
+  }
+
+  absl::Status AddGrid(int method, const SearchNode& grid) {
     if (Stopped()) return absl::OkStatus();
-    const absl::StatusOr<Bounds*> bounds = shared_.BoundsOf(c);
-    if (!bounds.ok()) return RefuseScheme(c, bounds.status());
-    const Bytes state = (*bounds)->of_any.LeastState(c);
-    if (!search_.simulate_all && state > memory_) {
-      RefuseMemory(c, state);
+    if (search_.simulate_all) {
+      Push(method, grid, Nanoseconds(0), Nanoseconds(0));
       return absl::OkStatus();
     }
-    const absl::StatusOr<Nanoseconds> bound = (*bounds)->of_any.LeastTime(c);
-    if (!bound.ok()) return RefuseScheme(c, bound.status());
-    candidates_.push_back({{method, *bound, configs_.size()}, *bound});
-    configs_.push_back(c);
+    PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(grid.config));
+    const StepConfig least = LeastSharded(method, grid.config, bounds);
+    const Bytes state = bounds->of_any.LeastState(least);
+    if (state > memory_) {
+      ++refusals_.considered;
+      RefuseMemory(least, state);
+      return absl::OkStatus();
+    }
+    const absl::StatusOr<Nanoseconds> bound =
+        bounds->of_any.LeastWork(grid.config, search_.exchanges);
+    if (!bound.ok()) return RefuseScheme(grid.config, bound.status());
+    Push(method, grid, *bound, *bound);
+    return absl::OkStatus();
+  }
+
+  absl::Status Open(const Candidate& candidate) {
+    if (nodes_[candidate.node].level == SearchNode::Level::kWhole) {
+      if (Beyond(candidate)) return absl::OkStatus();
+      const bool simulate = candidate.bound_of == BoundOf::kOrder || search_.simulate_all;
+      return simulate ? Simulate(candidate) : BoundCloser(candidate);
+    }
+    const SearchNode node = nodes_[candidate.node];
+    SearchSpace& space = spaces_.at(candidate.method);
+    const auto add_schedule = [&](const SearchNode& schedule) {
+      return AddSchedule(candidate.method, schedule);
+    };
+    if (node.level == SearchNode::Level::kGrid) return space.ForEachChild(node, add_schedule);
+    if (candidate.bound_of == BoundOf::kCompute) {
+      PIPELAB_RETURN_IF_ERROR(space.WithOneMoreRebuilt(node, add_schedule));
+      if (!search_.simulate_all) return BoundCloser(candidate);
+    }
+    return space.ForEachChild(node, [&](const SearchNode& whole) {
+      return AddWhole(candidate.method, whole, candidate);
+    });
+  }
+
+  absl::Status AddSchedule(int method, const SearchNode& schedule) {
+    const absl::StatusOr<Bounds*> bounds = shared_.BoundsOf(schedule.config);
+    if (!bounds.ok()) return RefuseScheme(schedule.config, bounds.status());
+    const absl::StatusOr<Nanoseconds> bound = (*bounds)->of_any.LeastTime(schedule.config);
+    if (!bound.ok()) return RefuseScheme(schedule.config, bound.status());
+    Push(method, schedule, *bound, *bound);
+    return absl::OkStatus();
+  }
+
+  absl::Status AddWhole(int method, const SearchNode& whole, const Candidate& schedule) {
+    if (!search_.simulate_all) {
+      PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(whole.config));
+      const Bytes state = bounds->of_any.LeastState(whole.config);
+      if (state > memory_) {
+        RefuseMemory(whole.config, state);
+        return absl::OkStatus();
+      }
+    }
+    Push(method, whole, schedule.first, schedule.bound);
     return absl::OkStatus();
   }
 
@@ -135,7 +213,7 @@ class BestFirst {
   bool Beyond(const Candidate& c) const {
     const Nanoseconds time = ToBeat();
     return time > Nanoseconds(0) &&
-           std::make_pair(time, best_.back().rank) < std::make_pair(c.bound, c.rank);
+           std::make_pair(time, best_.back().rank) < std::make_pair(c.bound, RankOf(c));
   }
 
   // Of the last of the best; 0 while there are not as many as are asked for.
@@ -149,10 +227,14 @@ class BestFirst {
   // Gives it the next bound, unless that needs more memory than there is.
   absl::Status BoundCloser(Candidate candidate) {
     const StepConfig& c = ConfigOf(candidate);
+    const bool whole = nodes_[candidate.node].level == SearchNode::Level::kWhole;
     const bool of_order = candidate.bound_of == BoundOf::kPlacement;
     PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(c));
     const absl::StatusOr<StepLeast> least =
-        of_order ? BoundOfOrder(c, bounds) : bounds->of_placement.Of(c, memory_);
+        of_order ? BoundOfOrder(c, bounds)
+        : whole  ? bounds->of_placement.Of(c, memory_)
+                 : bounds->of_placement.OfAnySharding(LeastSharded(candidate.method, c, bounds),
+                                                      memory_);
     if (!least.ok()) return RefuseScheme(c, least.status());
     if (least->memory > memory_) {
       RefuseMemory(c, least->memory);
@@ -163,8 +245,7 @@ class BestFirst {
     // A time to beat ends the making of other orders early.
     const bool first = ToBeat() == Nanoseconds(0) || candidate.bound < ToBeat();
     if (of_order && first && StepCache::ChoosesOrder(c)) return Simulate(candidate);
-    candidates_.push_back(candidate);
-    std::push_heap(candidates_.begin(), candidates_.end(), After);
+    PushAgain(candidate);
     return absl::OkStatus();
   }
 
@@ -186,9 +267,9 @@ class BestFirst {
       return absl::OkStatus();
     }
     Found found;
-    found.rank = candidate.rank;
+    found.rank = RankOf(candidate);
     RankedStep& result = found.result;
-    result.method = search_.methods[candidate.rank.method].name;
+    result.method = search_.methods[candidate.method].name;
     result.config = point->step.config;
     result.step_time = point->step_time;
     result.largest_device = point->largest_device;
@@ -199,6 +280,7 @@ class BestFirst {
           return std::make_pair(a.result.step_time, a.rank) <
                  std::make_pair(b.result.step_time, b.rank);
         });
+    if (at == best_.begin() && search_.found) search_.found(found.result);
     best_.insert(at, std::move(found));
     if (static_cast<int>(best_.size()) > search_.top) best_.pop_back();
     return absl::OkStatus();
@@ -234,9 +316,10 @@ class BestFirst {
   const SearchRequest& search_;
   Shared& shared_;
   SearchRefusals& refusals_;
-  const Bytes memory_;  // of a device
-  std::vector<StepConfig> configs_;
-  std::vector<Candidate> candidates_;  // a heap, once collected
+  const Bytes memory_;                 // of a device
+  std::map<int, SearchSpace> spaces_;  // by method
+  std::deque<SearchNode> nodes_;
+  std::vector<Candidate> candidates_;  // a heap
   std::vector<Found> best_;            // fastest first
 };
 

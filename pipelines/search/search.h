@@ -7,14 +7,15 @@
 //   PIPELAB_ASSIGN_OR_RETURN(SearchResult r, Search(model, search));
 //   r.best[0].config.ToString();     // fastest first
 //
-// All divisions of the devices into pipeline x tensor x data, micro-batches that are powers of two,
-// what the schemes let vary, shardings, with and without recomputation and sequence parallelism are
-// looked at. Each gets a lower bound of its step: the compute of one device, and the idle time that
-// any order of the scheme's actions leaves at the pipeline's ends (step_bounds.h). In the order of
-// these bounds each gets that of its placement in the given memory (placement_bound.h), then that
-// of its own order (order_bound.h), or is refused if it needs too much memory. The one with the
-// least bound is simulated, until the bounds pass the best that was found. So the result is that of
-// simulating all, and every time in it is a simulated one.
+// All divisions of the devices into pipeline x tensor x context x data, of experts over copies,
+// sizes of micro-batches, what the schemes let vary, shardings, and what is computed again are
+// looked at, as a tree (search_space.h). Each grid gets a lower bound of its step, the compute of
+// one device if all have as much. The node with the least bound is opened: a schedule adds the idle
+// time that any order of the scheme's actions leaves at the pipeline's ends (step_bounds.h), a
+// whole configuration gets the bound of its placement in the given memory (placement_bound.h), then
+// that of its own order (order_bound.h), or is refused if it needs too much memory, and then it is
+// simulated, until the bounds pass the best that was found. So the result is that of simulating
+// all, and every time in it is a simulated one.
 #ifndef PIPELAB_PIPELINES_SEARCH_SEARCH_H_
 #define PIPELAB_PIPELINES_SEARCH_SEARCH_H_
 
@@ -24,8 +25,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/step/step.h"
+#include "pipelines/step/step_fields.h"
 
 namespace pipelab {
 
@@ -39,41 +42,14 @@ struct SearchMethod {
   std::vector<Sharding> shardings = {Sharding::kReplicated};
   Residency residency = Residency::kRun;
   bool overlap_pipeline = true, overlap_data = true, whole_messages = false;
-  bool overlap_tensor = false;  // StepConfig::overlap_tensor, with sequence parallelism
-  bool steady_overlap = false;  // StepConfig::steady_overlap
-  StateNumbers state;           // StepConfig::state
-  uint32_t execution = 0;       // StepConfig::execution
-  bool pipeline = true;         // false: no pipeline, one stage
+  std::vector<bool> overlap_tensor = {false};  // StepConfig::overlap_tensor, with `sequence`
+  bool steady_overlap = false;                 // StepConfig::steady_overlap
+  StateNumbers state;                          // StepConfig::state
+  uint32_t execution = 0;                      // StepConfig::execution
+  bool pipeline = true;                        // false: no pipeline, one stage
   // Micro-batches in whole groups of as many as the pipeline has devices, as Megatron-LM's
   // interleaved schedule asks (Narayanan et al. 2021, section 2.2).
   bool whole_groups = false;
-};
-
-// For SearchRequest::rebuilt_blocks.
-inline std::vector<int> SomeRebuiltBlocks() { return {0, 1, 2, 4, 8, 16, 32}; }
-
-struct SearchRequest {
-  int64_t devices = 1, batch = 1;
-  int max_tensor = 8;  // devices of a tensor-parallel group, at most: those of a node
-  std::vector<SearchMethod> methods;
-  std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kFull};
-  // Of recompute=blocks: how many of each stage, where it has more; 0: all.
-  std::vector<int> rebuilt_blocks = {0};                // or SomeRebuiltBlocks()
-  int max_context = 1;                                  // C, powers of 2 up to it
-  ContextExchange exchange = ContextExchange::kGather;  // where C is above 1
-  int max_expert = 1;                                   // E, in the same way
-  bool whole_experts = false;                           // where E and T are above 1
-  std::vector<Dispatch> dispatch = {Dispatch::kRows};   // where E is above 1
-  std::vector<bool> sequence = {false};                 // sequence parallelism, where T is above 1
-  // Of a device, that a step may use; 0: all that it has.
-  Bytes memory;
-  // Only configurations that it takes; none: all.
-  std::function<bool(const StepConfig&)> accept;
-  int top = 1;                // of each method
-  bool together = false;      // `top` of all methods, which takes less time, not of each
-  bool simulate_all = false;  // without bounds, the same result: for tests
-  // Asked between configurations: true ends the search with the best so far.
-  std::function<bool()> stop;
 };
 
 // A configuration and its figures.
@@ -85,7 +61,52 @@ struct RankedStep {
   double tflops_per_device = 0, samples_per_second = 0;
 };
 
-// Why configurations were left out.
+// For SearchRequest::rebuilt_blocks.
+inline std::vector<int> SomeRebuiltBlocks() { return {0, 1, 2, 4, 8, 16, 32}; }
+
+// Keys of StepConfig that have one value each; none: what the request says.
+struct FixedKeys {
+  std::vector<const StepField*> fields;
+  StepConfig values;
+
+  bool has(absl::string_view key) const;
+};
+// "P=8,sharding=optimizer,sequence"; errors are ParseStepConfig's.
+absl::StatusOr<FixedKeys> ParseFixedKeys(absl::string_view option, absl::string_view text);
+
+struct SearchRequest {
+  int64_t devices = 1, batch = 1;
+  int max_tensor = 8;  // devices of a tensor-parallel group, at most: those of a node
+  std::vector<SearchMethod> methods;
+  std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kFull};
+  // Of recompute=blocks: how many of each stage, where it has more; 0: all.
+  std::vector<int> rebuilt_blocks = {0};  // or SomeRebuiltBlocks()
+  int max_context = 1;                    // C, at most
+  std::vector<ContextExchange> context_exchanges = {ContextExchange::kGather};  // with C above 1
+  int max_expert = 1;                                                           // E, at most
+  std::vector<bool> whole_experts = {false};                // where E and T are above 1
+  std::vector<Dispatch> dispatch = {Dispatch::kRows};       // where E is above 1
+  std::vector<Exchanges> exchanges = {Exchanges::kWaited};  // where E is above 1
+  std::vector<bool> sequence = {false};  // sequence parallelism, where T is above 1
+  // Every divisor for T, C, E and b, every V up to the blocks that a stage can have, every number
+  // of ranks that shards, and of recompute=blocks every number of blocks; else powers of two, V of
+  // schedules/variants.h, all ranks, and rebuilt_blocks.
+  bool every_size = false;
+  FixedKeys fixed;
+  // Of a device, that a step may use; 0: all that it has.
+  Bytes memory;
+  // Only configurations that it takes; none: all.
+  std::function<bool(const StepConfig&)> accept;
+  int top = 1;                // of each method
+  bool together = false;      // `top` of all methods, which takes less time, not of each
+  bool simulate_all = false;  // without bounds, the same result: for tests
+  // Asked between configurations: true ends the search with the best so far.
+  std::function<bool()> stop;
+  // Told what is faster than all before.
+  std::function<void(const RankedStep&)> found;
+};
+
+// Why configurations were left out. A grid or a schedule that is left out counts as one.
 struct SearchRefusals {
   int64_t considered = 0;  // all that were looked at
   int64_t ordered = 0;     // whose order was played for a tighter bound (order_bound.h)
@@ -127,6 +148,12 @@ std::vector<SearchMethod> NewerMethods();
 std::vector<SearchMethod> VocabularyMethods(const ModelGraph& model);
 // One scheme, or a schedule file, with all that its catalogue entry lets vary.
 SearchMethod MethodOf(const std::string& scheme);
+// Every scheme whose steps the search's bounds are true of and that trains as serial training does
+// on a chain of stages, and no pipeline: one method each.
+std::vector<SearchMethod> AllMethods(const ModelGraph& model);
+// All methods with all that a configuration may have and that changes neither the numbers which are
+// trained nor the question: the result has no slower best than that of any narrower request.
+SearchRequest WholeSpace(const StepModel& model, int64_t devices, int64_t batch);
 
 }  // namespace pipelab
 

@@ -22,13 +22,6 @@
 namespace pipelab {
 namespace {
 
-std::vector<SearchMethod> AllMethods(const ModelGraph& model) {
-  std::vector<SearchMethod> methods = PublishedMethods();
-  for (SearchMethod& m : NewerMethods()) methods.push_back(std::move(m));
-  for (SearchMethod& m : VocabularyMethods(model)) methods.push_back(std::move(m));
-  return methods;
-}
-
 void CountSearches(const StepModel& grid, SearchRequest search, const std::vector<int64_t>& batches,
                    benchmark::State* state) {
   SearchRefusals all;

@@ -1,19 +1,19 @@
 #include "pipelines/search/search_space.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <string>
-#include <vector>
+#include <array>
+#include <limits>
 
-#include "absl/status/statusor.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "models/graph/context_parallel.h"
 #include "models/graph/expert_parallel.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/variants.h"
 #include "pipelines/schedules/vocabulary.h"
-#include "pipelines/step/step.h"
+#include "pipelines/step/expert_exchange.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -23,196 +23,335 @@ namespace {
 // micro-batches.
 constexpr int64_t kMostActions = int64_t{1} << 20;
 
-class SearchSpace {
- public:
-  SearchSpace(const StepModel& model, const SearchRequest& search, const SearchMethod& method,
-              SearchRefusals* refusals, absl::FunctionRef<absl::Status(const StepConfig&)> look)
-      : model_(model), search_(search), method_(method), refusals_(*refusals), look_(look) {}
+std::vector<int64_t> DivisorsOf(int64_t n, int64_t most, bool all = true) {
+  std::vector<int64_t> divisors;
+  for (int64_t d = 1; d * d <= n; ++d) {
+    if (n % d != 0) continue;
+    divisors.push_back(d);
+    if (d * d != n) divisors.push_back(n / d);
+  }
+  const auto is_other = [](int64_t d) { return (d & (d - 1)) != 0; };  // than a power of two
+  if (!all)
+    divisors.erase(std::remove_if(divisors.begin(), divisors.end(), is_other), divisors.end());
+  std::sort(divisors.begin(), divisors.end());
+  divisors.erase(std::upper_bound(divisors.begin(), divisors.end(), most), divisors.end());
+  return divisors;
+}
 
-  absl::Status Run() {
-    for (int64_t tensor = 1; tensor <= search_.devices; tensor *= 2) {
-      if (search_.devices % tensor != 0) continue;
-      if (tensor > search_.max_tensor || !Divides(static_cast<int>(tensor))) {
-        ++refusals_.considered;
-        ++refusals_.tensor;
-        continue;
-      }
-      const int64_t rest = search_.devices / tensor;
-      for (int64_t pipeline = 1; pipeline <= rest; ++pipeline) {
-        if (rest % pipeline != 0 || (pipeline == 1) == method_.pipeline) continue;
-        for (int64_t context = 1; context <= search_.max_context; context *= 2) {
-          if (rest / pipeline % context != 0) break;
-          for (int64_t experts = 1; experts <= search_.max_expert; experts *= 2) {
-            const int64_t ranks = search_.whole_experts ? rest * tensor : rest;
-            if (ranks / pipeline % experts != 0) break;
-            PIPELAB_RETURN_IF_ERROR(Grids(static_cast<int>(pipeline), static_cast<int>(tensor),
-                                          static_cast<int>(context), static_cast<int>(experts)));
-          }
-        }
-      }
+bool IsSize(absl::string_view key) {
+  return key == "V" || key == "group" || key == "replicas" || key == "slices";
+}
+
+// Which level of the tree chooses a key; the first has the rest, which all its children share.
+SearchNode::Level LevelOf(absl::string_view key) {
+  constexpr std::array<absl::string_view, 9> kOfSchedule = {
+      "V",         "group",     "replicas", "slices", "concatenation", "vocabulary_barriers",
+      "exchanges", "recompute", "rebuilt"};
+  if (absl::c_linear_search(kOfSchedule, key)) return SearchNode::Level::kSchedule;
+  if (key == "sharding" || key == "shards") return SearchNode::Level::kWhole;
+  return SearchNode::Level::kGrid;
+}
+
+}  // namespace
+
+bool FixedKeys::has(absl::string_view key) const {
+  return absl::c_any_of(fields, [&](const StepField* f) { return f->key == key; });
+}
+
+absl::StatusOr<FixedKeys> ParseFixedKeys(absl::string_view option, absl::string_view text) {
+  FixedKeys fixed;
+  if (text.empty()) return fixed;
+  PIPELAB_ASSIGN_OR_RETURN(fixed.values, ParseStepConfig(option, absl::StrCat("any:", text)));
+  for (const absl::string_view word : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    const absl::string_view key = word.substr(0, word.find('='));
+    for (const StepField& f : StepFields()) {
+      if (f.key == key) fixed.fields.push_back(&f);
     }
+  }
+  return fixed;
+}
+
+// Gives children their places.
+class SearchSpace::Children {
+ public:
+  Children(SearchNode::Level level, const std::vector<int32_t>& parent, Look look) : look_(look) {
+    node_.level = level;
+    node_.path = parent;
+    node_.path.push_back(0);
+  }
+
+  absl::Status Add(const StepConfig& c) {
+    node_.config = c;
+    PIPELAB_RETURN_IF_ERROR(look_(node_));
+    ++node_.path.back();
     return absl::OkStatus();
   }
+
+  SearchNode::Level level() const { return node_.level; }
 
  private:
-  bool Divides(int tensor) const {
-    return CheckTensorParallel(model_.model->graph, {tensor, false}).ok();
-  }
+  const Look look_;
+  SearchNode node_;
+};
 
-  absl::Status Grids(int pipeline, int tensor, int context, int experts) {
-    StepConfig c;
-    c.pipeline = pipeline;
-    c.tensor = tensor;
-    c.context = context;
-    if (context > 1) c.context_exchange = search_.exchange;
-    c.experts = experts;
-    c.whole_experts = search_.whole_experts && tensor > 1 && experts > 1;
-    c.data = static_cast<int>(search_.devices / pipeline / tensor / context);
-    c.residency = method_.residency;
-    c.overlap_pipeline = method_.overlap_pipeline;
-    c.steady_overlap = method_.steady_overlap;
-    c.state = method_.state;
-    c.overlap_data = method_.overlap_data;
-    c.whole_messages = method_.whole_messages;
-    c.execution = method_.execution;
-    if (search_.batch % c.data != 0) {
+// Whether the keys that this level chooses are as they are fixed.
+bool SearchSpace::Fixed(const StepConfig& c, SearchNode::Level level) const {
+  return absl::c_all_of(search_.fixed.fields, [&](const StepField* f) {
+    return LevelOf(f->key) != level || f->get(c) == f->get(search_.fixed.values);
+  });
+}
+
+absl::Status SearchSpace::ForEachGrid(Look look) {
+  Children grids(SearchNode::Level::kGrid, {}, look);
+  const ModelGraph& graph = model_.model->graph;
+  const bool divides_tokens = CheckContextParallel(graph, {1, false, 2}).ok();
+  const int64_t max_experts = RowsOfExperts(graph).has_value() ? search_.max_expert : 1;
+  StepConfig c;
+  c.residency = method_.residency;
+  c.overlap_pipeline = method_.overlap_pipeline;
+  c.steady_overlap = method_.steady_overlap;
+  c.state = method_.state;
+  c.overlap_data = method_.overlap_data;
+  c.whole_messages = method_.whole_messages;
+  c.execution = method_.execution;
+  c.scheme = method_.schemes.empty() ? c.scheme : method_.schemes[0];
+  for (const StepField* f : search_.fixed.fields) {
+    // Later levels choose the others, but for sizes that a scheme is asked for.
+    if (LevelOf(f->key) != SearchNode::Level::kGrid && !IsSize(f->key)) continue;
+    PIPELAB_RETURN_IF_ERROR(f->set(f->get(search_.fixed.values), &c));
+  }
+  for (const int64_t tensor : DivisorsOf(search_.devices, search_.devices, search_.every_size)) {
+    if (tensor > search_.max_tensor ||
+        !CheckTensorParallel(graph, {static_cast<int>(tensor), false}).ok()) {
       ++refusals_.considered;
-      ++refusals_.batch;
-      return absl::OkStatus();
+      ++refusals_.tensor;
+      continue;
     }
-    for (const bool sequence : search_.sequence) {
-      if (sequence && tensor == 1) continue;
-      c.sequence_parallel = sequence;
-      c.overlap_tensor = sequence && method_.overlap_tensor;
-      if (!CheckTensorParallel(model_.model->graph, c.split()).ok()) continue;
-      if (!CheckContextParallel(model_.model->graph, c.split()).ok()) continue;
-      if (!CheckExpertParallel(model_.model->graph, c.split(), c.copies()).ok()) continue;
-      for (const Dispatch dispatch : search_.dispatch) {
-        c.dispatch = experts > 1 ? dispatch : Dispatch::kRows;
-        PIPELAB_RETURN_IF_ERROR(Batches(c));
-        if (experts == 1) break;
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Batches(StepConfig c) {
-    const int64_t samples = search_.batch / c.data;
-    for (int64_t b = 1; b <= samples; b *= 2) {
-      if (samples % b != 0) break;
-      c.micro_batch_size = b;
-      c.micro_batches = static_cast<int>(samples / b);
-      if (method_.whole_groups && c.micro_batches % c.pipeline != 0) continue;
-      PIPELAB_RETURN_IF_ERROR(Schedules(c));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Schedules(StepConfig c) {
-    for (const std::string& scheme : method_.schemes) {
-      c.scheme = scheme;
-      PIPELAB_ASSIGN_OR_RETURN(const std::vector<StepConfig> variants, VariantsOf(c));
-      for (StepConfig variant : variants) {
-        const int64_t stages = int64_t{c.pipeline} * std::max(variant.virtual_stages, 1);
-        if (stages > model_.model->num_groups() || stages * c.micro_batches * 2 > kMostActions) {
+    c.tensor = static_cast<int>(tensor);
+    const int64_t rest = search_.devices / tensor;
+    for (const int64_t pipeline : DivisorsOf(rest, rest)) {
+      if ((pipeline == 1) == method_.pipeline || pipeline > model_.model->num_groups()) continue;
+      c.pipeline = static_cast<int>(pipeline);
+      for (const int64_t context : DivisorsOf(
+               rest / pipeline, divides_tokens ? search_.max_context : 1, search_.every_size)) {
+        c.context = static_cast<int>(context);
+        c.data = static_cast<int>(rest / pipeline / context);
+        if (search_.batch % c.data != 0) {
+          ++refusals_.considered;
+          ++refusals_.batch;
           continue;
         }
-        for (const Recompute recompute : search_.recompute) {
-          variant.recompute = recompute;
-          for (const int rebuilt : search_.rebuilt_blocks) {
-            const bool some =
-                recompute == Recompute::kBlocks && rebuilt * stages < model_.model->num_groups();
-            if (rebuilt > 0 && !some) continue;
-            variant.rebuilt_blocks = rebuilt;
-            PIPELAB_RETURN_IF_ERROR(Shardings(variant));
+        for (const int64_t experts :
+             DivisorsOf(rest / pipeline * tensor, max_experts, search_.every_size)) {
+          c.experts = static_cast<int>(experts);
+          PIPELAB_RETURN_IF_ERROR(Split(c, &grids));
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// How tokens and experts are divided.
+absl::Status SearchSpace::Split(StepConfig c, Children* grids) {
+  const ModelGraph& graph = model_.model->graph;
+  const auto suits = [&](bool has, const auto& all, auto otherwise) {
+    return has ? all : std::decay_t<decltype(all)>{otherwise};
+  };
+  for (const ContextExchange exchange :
+       suits(c.context > 1, search_.context_exchanges, ContextExchange::kGather)) {
+    c.context_exchange = exchange;
+    for (const bool whole : suits(c.tensor > 1 && c.experts > 1, search_.whole_experts, false)) {
+      c.whole_experts = whole;
+      for (const bool sequence : search_.sequence) {
+        if (sequence && c.tensor == 1) continue;
+        c.sequence_parallel = sequence;
+        if (!CheckTensorParallel(graph, c.split()).ok()) continue;
+        if (!CheckContextParallel(graph, c.split()).ok()) continue;
+        if (!CheckExpertParallel(graph, c.split(), c.copies()).ok()) continue;
+        for (const Dispatch dispatch : suits(c.experts > 1, search_.dispatch, Dispatch::kRows)) {
+          c.dispatch = dispatch;
+          for (const bool overlap : suits(sequence, method_.overlap_tensor, false)) {
+            c.overlap_tensor = overlap;
+            PIPELAB_RETURN_IF_ERROR(Batches(c, grids));
           }
         }
       }
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SearchSpace::Batches(StepConfig c, Children* grids) {
+  const int64_t samples = search_.batch / c.data;
+  for (const int64_t b : DivisorsOf(samples, samples, search_.every_size)) {
+    c.micro_batch_size = b;
+    c.micro_batches = static_cast<int>(samples / b);
+    if (method_.whole_groups && c.micro_batches % c.pipeline != 0) continue;
+    if (Fixed(c, grids->level())) {
+      PIPELAB_RETURN_IF_ERROR(grids->Add(c));
+    } else {
+      ++refusals_.accept;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SearchSpace::ForEachChild(const SearchNode& node, Look look) {
+  if (node.level == SearchNode::Level::kGrid) {
+    Children schedules(SearchNode::Level::kSchedule, node.path, look);
+    return Schedules(node.config, &schedules);
+  }
+  Children leaves(SearchNode::Level::kWhole, node.path, look);
+  return Shardings(node.config, &leaves);
+}
+
+absl::Status SearchSpace::Schedules(StepConfig c, Children* schedules) {
+  // Of one micro-batch on one device these have the same order.
+  const bool twins = c.pipeline == 1 && c.micro_batches == 1 && method_.schemes.size() > 1;
+  for (const std::string& scheme : method_.schemes) {
+    if (twins && scheme == "interleaved") continue;
+    c.scheme = scheme;
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<StepConfig> variants, VariantsOf(c));
+    for (StepConfig variant : variants) {
+      const int64_t stages = int64_t{c.pipeline} * std::max(variant.virtual_stages, 1);
+      if (stages > model_.model->num_groups() || stages * c.micro_batches * 2 > kMostActions) {
+        continue;
+      }
+      for (const Exchanges exchanges : search_.exchanges) {
+        variant.exchanges = exchanges;
+        if (exchanges != Exchanges::kWaited && !CheckExchanges(model_.model->graph, variant).ok()) {
+          continue;
+        }
+        PIPELAB_RETURN_IF_ERROR(Recomputes(variant, schedules));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<StepConfig>> SearchSpace::VariantsOf(const StepConfig& c) {
+  std::vector<StepConfig> variants;
+  if (!method_.virtual_stages.empty() || c.has_schedule_file()) {
+    for (const int virtual_stages : method_.virtual_stages) {
+      variants.push_back(c);
+      variants.back().virtual_stages = virtual_stages;
+    }
+    if (c.has_schedule_file()) variants = {c};
+    return variants;
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(c.scheme));
+  if (TakesVocabularyParts(*scheme)) return WithVocabularyParts(scheme->default_virtual_stages, c);
+  VariantLimits limits;
+  limits.max_stages = model_.model->num_groups();
+  limits.whole_groups = method_.whole_groups;
+  limits.every_virtual_stages = search_.every_size;
+  for (const SchemeParams& params : Variants(*scheme, SchemeSizes(c), limits)) {
+    StepConfig& variant = variants.emplace_back(c);
+    // A fixed V is compared with the scheme's own.
+    variant.virtual_stages = params.virtual_stages == 0 && search_.fixed.has("V")
+                                 ? scheme->default_virtual_stages
+                                 : params.virtual_stages;
+    variant.group_size = params.group_size;
+    variant.replicas = params.replicas;
+    variant.concatenation = params.concatenation;
+    variant.slices = params.slices;
+  }
+  if (variants.empty()) RefuseSizes(c, NumStages(c.scheme, SchemeSizes(c)));
+  return variants;
+}
+
+// With one barrier and with two. None where parts would be divided again.
+std::vector<StepConfig> SearchSpace::WithVocabularyParts(int default_virtual_stages,
+                                                         const StepConfig& c) {
+  if (c.tensor > 1 || c.context > 1) return {};
+  const int chain = c.pipeline * default_virtual_stages;
+  if (chain > model_.model->num_groups()) {
+    RefuseSizes(c, chain);
+    return {};
+  }
+  std::vector<StepConfig> variants(2, c);
+  for (int barriers = 1; barriers <= 2; ++barriers) {
+    variants[barriers - 1].vocabulary_barriers = barriers;
+  }
+  return variants;
+}
+
+void SearchSpace::RefuseSizes(const StepConfig& c, const absl::StatusOr<int>& stages) {
+  ++refusals_.considered;
+  ++refusals_.scheme;
+  refusals_.scheme_reason = absl::StrCat(
+      c.ToString(), ": ",
+      !stages.ok() ? std::string(stages.status().message())
+                   : absl::StrCat(*stages, " stages, but the model has ",
+                                  model_.model->num_groups(), " blocks to cut between"));
+}
+
+absl::Status SearchSpace::Recomputes(StepConfig c, Children* schedules) {
+  const int64_t stages = int64_t{c.pipeline} * std::max(c.virtual_stages, 1);
+  const StepConfig& fixed = search_.fixed.values;
+  std::vector<Recompute> kinds = search_.recompute;
+  if (search_.fixed.has("recompute")) kinds = {fixed.recompute};
+  std::vector<int> rebuilt = search_.rebuilt_blocks;
+  if (search_.every_size) rebuilt = {0, 1};
+  if (search_.fixed.has("rebuilt")) rebuilt = {fixed.rebuilt_blocks};
+  for (const Recompute recompute : kinds) {
+    c.recompute = recompute;
+    for (const int r : rebuilt) {
+      const bool some = recompute == Recompute::kBlocks && r * stages < model_.model->num_groups();
+      if (r > 0 && !some) continue;
+      c.rebuilt_blocks = r;
+      if (!CheckExchanges(model_.model->graph, c).ok()) continue;
+      if (Fixed(c, schedules->level())) {
+        PIPELAB_RETURN_IF_ERROR(schedules->Add(c));
+      } else {
+        ++refusals_.accept;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SearchSpace::WithOneMoreRebuilt(const SearchNode& schedule, Look look) {
+  SearchNode next = schedule;
+  StepConfig& c = next.config;
+  if (!search_.every_size || search_.fixed.has("rebuilt") || c.rebuilt_blocks == 0) {
     return absl::OkStatus();
   }
+  ++c.rebuilt_blocks;
+  next.path.push_back(std::numeric_limits<int32_t>::max());  // after the leaves of this one
+  const int64_t stages = int64_t{c.pipeline} * std::max(c.virtual_stages, 1);
+  if (c.rebuilt_blocks * stages >= model_.model->num_groups()) return absl::OkStatus();
+  return look(next);
+}
 
-  absl::StatusOr<std::vector<StepConfig>> VariantsOf(const StepConfig& c) {
-    std::vector<StepConfig> variants;
-    if (!method_.virtual_stages.empty() || c.has_schedule_file()) {
-      for (const int virtual_stages : method_.virtual_stages) {
-        variants.push_back(c);
-        variants.back().virtual_stages = virtual_stages;
+absl::Status SearchSpace::Shardings(StepConfig c, Children* leaves) {
+  for (const Sharding sharding : method_.shardings) {
+    const bool shards = sharding != Sharding::kReplicated;
+    if (c.copies() == 1 && shards && method_.shardings.size() > 1) {
+      continue;  // nothing to shard: the same as replicated
+    }
+    c.sharding = sharding;
+    std::vector<int64_t> sets = {0};
+    if (shards && search_.every_size) {
+      for (const int64_t s : DivisorsOf(c.copies(), c.copies() - 1)) {
+        if (CheckShards(sharding, static_cast<int>(s), c.copies(), c.split().expert_copies())
+                .ok()) {
+          sets.push_back(s);
+        }
       }
-      if (c.has_schedule_file()) variants = {c};
-      return variants;
     }
-    PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(c.scheme));
-    if (TakesVocabularyParts(*scheme)) return WithVocabularyParts(*scheme, c);
-    VariantLimits limits;
-    limits.max_stages = model_.model->num_groups();
-    limits.whole_groups = method_.whole_groups;
-    for (const SchemeParams& params : Variants(*scheme, SchemeSizes(c), limits)) {
-      StepConfig& variant = variants.emplace_back(c);
-      variant.virtual_stages = params.virtual_stages;
-      variant.group_size = params.group_size;
-      variant.replicas = params.replicas;
-      variant.concatenation = params.concatenation;
-      variant.slices = params.slices;
-    }
-    if (variants.empty()) RefuseSizes(c, NumStages(c.scheme, SchemeSizes(c)));
-    return variants;
-  }
-
-  // With one barrier and with two. None where parts would be divided again.
-  std::vector<StepConfig> WithVocabularyParts(const Scheme& scheme, const StepConfig& c) {
-    if (c.tensor > 1 || c.context > 1) return {};
-    const int chain = c.pipeline * scheme.default_virtual_stages;
-    if (chain > model_.model->num_groups()) {
-      RefuseSizes(c, chain);
-      return {};
-    }
-    std::vector<StepConfig> variants(2, c);
-    for (int barriers = 1; barriers <= 2; ++barriers) {
-      variants[barriers - 1].vocabulary_barriers = barriers;
-    }
-    return variants;
-  }
-
-  void RefuseSizes(const StepConfig& c, const absl::StatusOr<int>& stages) {
-    ++refusals_.considered;
-    ++refusals_.scheme;
-    refusals_.scheme_reason = absl::StrCat(
-        c.ToString(), ": ",
-        !stages.ok() ? std::string(stages.status().message())
-                     : absl::StrCat(*stages, " stages, but the model has ",
-                                    model_.model->num_groups(), " blocks to cut between"));
-  }
-
-  absl::Status Shardings(StepConfig c) {
-    for (const Sharding sharding : method_.shardings) {
-      if (c.copies() == 1 && sharding != Sharding::kReplicated && method_.shardings.size() > 1) {
-        continue;  // nothing to shard: the same as replicated
-      }
-      c.sharding = sharding;
-      if (search_.accept && !search_.accept(c)) {
+    for (const int64_t s : sets) {
+      c.shards = static_cast<int>(s);
+      if (!Fixed(c, leaves->level()) || (search_.accept && !search_.accept(c))) {
         ++refusals_.accept;
         continue;
       }
       ++refusals_.considered;
-      PIPELAB_RETURN_IF_ERROR(look_(c));
+      PIPELAB_RETURN_IF_ERROR(leaves->Add(c));
     }
-    return absl::OkStatus();
   }
-
-  const StepModel& model_;
-  const SearchRequest& search_;
-  const SearchMethod& method_;
-  SearchRefusals& refusals_;
-  const absl::FunctionRef<absl::Status(const StepConfig&)> look_;
-};
-
-}  // namespace
-
-absl::Status ForEachConfig(const StepModel& model, const SearchRequest& search,
-                           const SearchMethod& method, SearchRefusals* refusals,
-                           absl::FunctionRef<absl::Status(const StepConfig&)> look) {
-  return SearchSpace(model, search, method, refusals, look).Run();
+  return absl::OkStatus();
 }
 
 }  // namespace pipelab

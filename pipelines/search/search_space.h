@@ -1,26 +1,75 @@
-// The configurations that a search looks at. Private to search.
+// The configurations that a search looks at, as a tree: what is chosen first says most about a
+// step's time, so that a bound of a node spares its whole branch. Private to search.
 //
-//   PIPELAB_RETURN_IF_ERROR(ForEachConfig(model, search, method, &refusals,
-//                                         [&](const StepConfig& c) { return Look(c); }));
+//   SearchSpace space(model, search, method, &refusals);
+//   PIPELAB_RETURN_IF_ERROR(space.ForEachGrid([&](const SearchNode& grid) { return Look(grid); }));
+//   PIPELAB_RETURN_IF_ERROR(space.ForEachChild(grid, [&](const SearchNode& schedule) { ... }));
 //
-// All divisions of the devices into pipeline x tensor x data, micro-batches that are powers of two,
-// and what the method and its schemes let vary.
+// A grid is a division of the devices with what its passes take: P, T, C, D, E, b and how their
+// collectives run. Its children choose the schedule and what is computed again; theirs, the leaves,
+// what is sharded: they are whole configurations.
 #ifndef PIPELAB_PIPELINES_SEARCH_SEARCH_SPACE_H_
 #define PIPELAB_PIPELINES_SEARCH_SEARCH_SPACE_H_
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "pipelines/search/search.h"
 #include "pipelines/step/step_config.h"
 #include "pipelines/step/step_model.h"
 
 namespace pipelab {
 
-// Counts all, and those that are left out by the reason, among `refusals`. An error of `look` ends
-// it.
-absl::Status ForEachConfig(const StepModel& model, const SearchRequest& search,
-                           const SearchMethod& method, SearchRefusals* refusals,
-                           absl::FunctionRef<absl::Status(const StepConfig&)> look);
+struct SearchNode {
+  enum class Level : uint8_t { kGrid, kSchedule, kWhole };
+
+  Level level = Level::kGrid;
+  // Has its defaults in what is not chosen yet.
+  StepConfig config;
+  // The place among the children of each node on the way here. In this order everything is
+  // enumerated.
+  std::vector<int32_t> path;
+};
+
+class SearchSpace {
+ public:
+  using Look = absl::FunctionRef<absl::Status(const SearchNode&)>;
+
+  // All must outlive it. Counts what is left out, by the reason, among `refusals`.
+  SearchSpace(const StepModel& model, const SearchRequest& search, const SearchMethod& method,
+              SearchRefusals* refusals)
+      : model_(model), search_(search), method_(method), refusals_(*refusals) {}
+
+  // An error of `look` ends them.
+  absl::Status ForEachGrid(Look look);
+  absl::Status ForEachChild(const SearchNode& node, Look look);
+  // The same schedule with one more rebuilt block, which takes no less time; none where it rebuilds
+  // none or all. Such schedules are no children of their grid but for the first.
+  absl::Status WithOneMoreRebuilt(const SearchNode& schedule, Look look);
+
+ private:
+  class Children;
+
+  absl::Status Split(StepConfig c, Children* grids);
+  absl::Status Collectives(StepConfig c, Children* grids);
+  absl::Status Batches(StepConfig c, Children* grids);
+  absl::Status Schedules(StepConfig c, Children* schedules);
+  absl::Status Recomputes(StepConfig c, Children* schedules);
+  absl::Status Shardings(StepConfig c, Children* leaves);
+  absl::StatusOr<std::vector<StepConfig>> VariantsOf(const StepConfig& c);
+  std::vector<StepConfig> WithVocabularyParts(int default_virtual_stages, const StepConfig& c);
+  void RefuseSizes(const StepConfig& c, const absl::StatusOr<int>& stages);
+  bool Fixed(const StepConfig& c, SearchNode::Level level) const;
+
+  const StepModel& model_;
+  const SearchRequest& search_;
+  const SearchMethod& method_;
+  SearchRefusals& refusals_;
+};
 
 }  // namespace pipelab
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/types/optional.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/schedules/catalog.h"
@@ -110,7 +111,8 @@ void StepBounds::SetWays(const StepConfig& c, const std::vector<int>& cut, CutCo
 
 absl::StatusOr<const StepBounds::CutCosts*> StepBounds::CostsOfStages(const StepConfig& c,
                                                                       int stages) {
-  const auto key = std::make_tuple(StepCache::SizeOf(c), c.recompute, c.rebuilt_blocks, stages);
+  const auto key =
+      std::make_tuple(StepCache::SizeOf(c), c.recompute, c.rebuilt_blocks, c.rebuilt_every, stages);
   auto found = stages_.find(key);
   if (found != stages_.end()) return &found->second;
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost>* groups, cache_.UnitTimesOf(c));
@@ -124,7 +126,10 @@ absl::StatusOr<const StepBounds::CutCosts*> StepBounds::CostsOfStages(const Step
     for (int i = 0; i < (*cut)[s]; ++i, ++group) {
       const Nanoseconds again = (*groups)[group].recompute;
       const bool all = c.rebuilt_blocks == 0 || rebuilt < c.rebuilt_blocks;
-      if (c.recompute == Recompute::kBlocks && all) sums[s].backward_input += again;
+      // Every few-th block is some of them: the bound leaves them out.
+      if (c.recompute == Recompute::kBlocks && all && c.rebuilt_every == 1) {
+        sums[s].backward_input += again;
+      }
       rebuilt += again > Nanoseconds(0);
       sums[s].forward += (*groups)[group].forward;
       sums[s].backward_input += (*groups)[group].backward_input;
@@ -144,6 +149,34 @@ absl::StatusOr<const ScheduleShape*> StepBounds::Shape(const StepConfig& c) {
     found = shapes_.emplace(key, ShapeOf(*schedule, cache_.SplitsBackwards(c, *schedule))).first;
   }
   return &found->second;
+}
+
+absl::StatusOr<Nanoseconds> StepBounds::LeastWork(const StepConfig& grid,
+                                                  const std::vector<Exchanges>& exchanges) {
+  // So many that the share of micro-batches which hide exchanges is as large as can be.
+  constexpr int kManyMicroBatches = 1 << 24;
+  absl::optional<double> least;
+  const bool may_hide = grid.experts > 1 && exchanges.size() > 1;
+  for (const Exchanges kind : exchanges) {
+    StepConfig c = grid;
+    c.exchanges = kind;
+    // What hides makes no step longer.
+    if (kind == Exchanges::kWaited ? may_hide : grid.experts == 1) continue;
+    if (kind != Exchanges::kWaited) {
+      c.scheme = "interleaved";
+      if (c.ranks != RankOrder::kTensorPipelineData) c.pipeline = 1;  // one share for all
+      c.virtual_stages = 1;
+      c.micro_batches = kManyMicroBatches;
+    }
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost>* units, cache_.UnitTimesOf(c));
+    Nanoseconds work;
+    for (const StageCost& unit : *units) {
+      work += unit.forward + unit.backward_input + unit.backward_weight;
+    }
+    const double time = static_cast<double>(work.value()) * grid.micro_batches / grid.pipeline;
+    least = std::min(least.value_or(time), time);
+  }
+  return Nanoseconds(static_cast<int64_t>(least.value_or(0)));
 }
 
 absl::StatusOr<Nanoseconds> StepBounds::LeastTime(const StepConfig& c) {

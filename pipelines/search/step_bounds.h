@@ -31,6 +31,10 @@ class StepBounds {
   explicit StepBounds(StepCache* cache);
 
   absl::StatusOr<Nanoseconds> LeastTime(const StepConfig& config);
+  // The same of all schedules of the grid, with the best of these exchanges: what a device computes
+  // if all have as much and nothing is computed again.
+  absl::StatusOr<Nanoseconds> LeastWork(const StepConfig& grid,
+                                        const std::vector<Exchanges>& exchanges);
   Bytes LeastState(const StepConfig& config) const;
 
   // What a bound must know of a schedule; the same for all numbers of micro-batches.
@@ -62,9 +66,9 @@ class StepBounds {
   StepCache& cache_;
   const StepModel& model_;
   int64_t parameters_ = 0, experts_ = 0;  // of all, those that experts divide
-  // By size, recompute, rebuilt blocks, stages; by scheme, pipeline, virtual stages, replicas,
-  // recompute.
-  std::map<std::tuple<StepCache::SizeKey, Recompute, int, int>, CutCosts> stages_;
+  // By size, recompute, rebuilt blocks, every which, stages; by scheme, pipeline, virtual stages,
+  // replicas, recompute.
+  std::map<std::tuple<StepCache::SizeKey, Recompute, int, int, int>, CutCosts> stages_;
   std::map<std::tuple<std::string, int, int, int, Recompute>, ScheduleShape> shapes_;
   std::map<CutRule, std::vector<UnitEdge>> edges_;
 };

@@ -1,0 +1,295 @@
+// Nothing that a configuration may have beats a search of the whole space: not one or two keys away
+// from its best, not at the end of a climb from somewhere else, and no narrower request.
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "gtest/gtest.h"
+#include "models/zoo/gpt.h"
+#include "models/zoo/layer_groups.h"
+#include "pipelines/cluster/catalog.h"
+#include "pipelines/search/search.h"
+#include "pipelines/step/step.h"
+#include "tools/base/rng.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+// Draws in turn.
+class Draws {
+ public:
+  explicit Draws(uint64_t seed) : rng_(seed, "whole_space_test") {}
+
+  int64_t Below(int64_t n) {
+    return static_cast<int64_t>(rng_.Below(draws_++, static_cast<uint64_t>(n)));
+  }
+  template <typename T>
+  T Of(const std::vector<T>& values) {
+    return values[Below(static_cast<int64_t>(values.size()))];
+  }
+
+ private:
+  const CounterRng rng_;
+  uint64_t draws_ = 0;
+};
+
+// A small model on a small machine, whose memory binds.
+struct Request {
+  GroupedModel model;
+  ClusterSpec cluster;
+  StepModel on;
+  SearchRequest search;
+};
+
+void Make(uint64_t seed, Request* r) {
+  Draws draws(seed);
+  GptConfig c = LlamaConfig(/*layers=*/4 + static_cast<int>(draws.Below(9)), /*hidden=*/512,
+                            /*heads=*/draws.Of<int>({4, 6, 8}), /*feed_forward=*/1536,
+                            /*tokens=*/draws.Of<int>({256, 1024}),
+                            /*vocabulary=*/draws.Of<int>({4096, 65536}));
+  c.hidden = 64 * c.heads;
+  if (draws.Below(3) == 0) {
+    c.experts.experts = draws.Of<int>({4, 6, 8});
+    c.experts.chosen = 2;
+  }
+  r->model = GroupByName(*BuildGpt(c));
+  r->cluster = *LoadCluster(
+      "--cluster", draws.Of<std::string>({"dgx1-v100", "dgx-a100", "dgx-h100", "p100-pcie"}));
+  r->on.model = &r->model;
+  r->on.cluster = &r->cluster;
+  r->on.type = NarrowestType(r->cluster.device);
+  const int64_t devices = draws.Of<int64_t>({4, 6, 8, 12, 16});
+  r->search = WholeSpace(r->on, devices, draws.Of<int64_t>({4, 12, 16, 24, 30}));
+  // From a third of what one device needs to hold the model's state to three times of it.
+  const double state = 16.0 * static_cast<double>(r->model.graph.num_parameters());
+  r->search.memory = Bytes(
+      static_cast<int64_t>(state * static_cast<double>(1 + draws.Below(9)) / 3) / devices * 2);
+}
+
+// Moves a factor of one number to another, where it has one.
+bool MoveFactor(Draws* draws, const std::vector<std::function<int64_t()>>& get,
+                const std::vector<std::function<void(int64_t)>>& set) {
+  const int64_t from = draws->Below(static_cast<int64_t>(get.size()));
+  const int64_t to = draws->Below(static_cast<int64_t>(get.size()));
+  const int64_t factor = draws->Of<int64_t>({2, 2, 3, 5});
+  if (from == to || get[from]() % factor != 0) return false;
+  set[from](get[from]() / factor);
+  set[to](get[to]() * factor);
+  return true;
+}
+
+// Another value of one key, or of two whose product stays.
+void ChangeOne(Draws* draws, StepConfig* c) {
+  const auto number = [&](int StepConfig::*member) {
+    return std::make_pair(
+        std::function<int64_t()>([=] { return int64_t{c->*member}; }),
+        std::function<void(int64_t)>([=](int64_t v) { c->*member = static_cast<int>(v); }));
+  };
+  const auto toggle = [&](bool StepConfig::*member) { c->*member = !(c->*member); };
+  const auto step = [&](int StepConfig::*member) {
+    c->*member = std::max(0, c->*member + static_cast<int>(draws->Of<int64_t>({-1, 1})));
+  };
+  const auto p = number(&StepConfig::pipeline), t = number(&StepConfig::tensor),
+             x = number(&StepConfig::context), d = number(&StepConfig::data),
+             m = number(&StepConfig::micro_batches);
+  const auto b =
+      std::make_pair(std::function<int64_t()>([=] { return c->micro_batch_size; }),
+                     std::function<void(int64_t)>([=](int64_t v) { c->micro_batch_size = v; }));
+  switch (draws->Below(13)) {
+    case 0:  // the devices' places, with the batch as it is
+      MoveFactor(draws, {p.first, t.first, x.first}, {p.second, t.second, x.second});
+      break;
+    case 1: {
+      const StepConfig before = *c;
+      if (MoveFactor(draws, {p.first, t.first, x.first, d.first},
+                     {p.second, t.second, x.second, d.second})) {
+        const int64_t samples = before.batch() / c->data;
+        if (before.batch() % c->data != 0 || samples % c->micro_batch_size != 0) {
+          *c = before;
+        } else {
+          c->micro_batches = static_cast<int>(samples / c->micro_batch_size);
+        }
+      }
+      break;
+    }
+    case 2:
+      MoveFactor(draws, {b.first, m.first}, {b.second, m.second});
+      break;
+    case 3:
+      c->virtual_stages =
+          std::max(0, c->virtual_stages + static_cast<int>(draws->Of<int64_t>({-1, 1, 2})));
+      break;
+    case 4: {
+      std::vector<std::string> schemes;
+      for (const Scheme& s : Catalog()) {
+        if (TrainsAsSerial(s) &&
+            (s.options & (kTokenSlices | kStageGraph | kOffloads | kBeyondBounds)) == 0) {
+          schemes.emplace_back(s.name);
+        }
+      }
+      c->scheme = draws->Of(schemes);
+      c->group_size = c->replicas = 0;
+      if (draws->Below(2) == 0) c->virtual_stages = 0;
+      break;
+    }
+    case 5:
+      c->recompute = draws->Of<Recompute>(
+          {Recompute::kNone, Recompute::kSelective, Recompute::kFull, Recompute::kBlocks});
+      c->rebuilt_blocks =
+          c->recompute == Recompute::kBlocks ? static_cast<int>(draws->Below(4)) : 0;
+      break;
+    case 6:
+      step(&StepConfig::rebuilt_blocks);
+      break;
+    case 7:
+      c->sharding = draws->Of<Sharding>(
+          {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully});
+      if (c->sharding == Sharding::kReplicated) c->shards = 0;
+      break;
+    case 8:
+      c->shards = static_cast<int>(draws->Of<int64_t>({0, 2, 3, 4, 8}));
+      break;
+    case 9:
+      toggle(&StepConfig::sequence_parallel);
+      if (!c->sequence_parallel) c->overlap_tensor = false;
+      break;
+    case 10:
+      if (draws->Below(2) == 0) toggle(&StepConfig::overlap_tensor);
+      c->context_exchange =
+          draws->Of<ContextExchange>({ContextExchange::kGather, ContextExchange::kRing});
+      break;
+    case 11:
+      c->experts = static_cast<int>(draws->Of<int64_t>({1, 2, 3, 4, 6, 8}));
+      c->whole_experts = c->experts > 1 && c->tensor > 1 && draws->Below(2) == 0;
+      break;
+    default:
+      c->dispatch = draws->Of<Dispatch>({Dispatch::kRows, Dispatch::kOncePerNode});
+      c->exchanges =
+          draws->Of<Exchanges>({Exchanges::kWaited, Exchanges::kBeside, Exchanges::kBesideDelayed});
+  }
+  if (c->experts == 1) {
+    c->dispatch = Dispatch::kRows;
+    c->exchanges = Exchanges::kWaited;
+  }
+}
+
+// None where the configuration is no step of the request.
+absl::optional<Nanoseconds> TimeOf(StepCache* cache, const SearchRequest& search,
+                                   const StepConfig& c) {
+  if (c.batch() != search.batch || c.devices() != search.devices) return absl::nullopt;
+  if (c.tensor > search.max_tensor) return absl::nullopt;
+  const absl::StatusOr<StepPrediction> p = PredictStep(cache, c);
+  if (!p.ok() || p->largest_device > search.memory) return absl::nullopt;
+  return p->step_time;
+}
+
+class WholeSpaceTest : public testing::TestWithParam<int> {
+ protected:
+  WholeSpaceTest() {
+    Make(static_cast<uint64_t>(GetParam()), &request_);
+    cache_.emplace(request_.on);
+  }
+
+  Request request_;
+  absl::optional<StepCache> cache_;
+};
+
+TEST_P(WholeSpaceTest, NothingNearOrFarIsFaster) {
+  SearchRequest& search = request_.search;
+  const absl::StatusOr<SearchResult> found = Search(&*cache_, search);
+  Draws draws(static_cast<uint64_t>(GetParam()) + 1000);
+  Nanoseconds best(std::numeric_limits<int64_t>::max());
+  StepConfig start;
+  start.data = static_cast<int>(std::min<int64_t>(2, search.devices));
+  if (found.ok()) {
+    best = found->best[0].step_time;
+    start = found->best[0].config;
+    ASSERT_EQ(TimeOf(&*cache_, search, start), best) << start.ToString();
+  } else {
+    ASSERT_TRUE(absl::IsNotFound(found.status())) << found.status();
+    start.pipeline = static_cast<int>(search.devices);
+    start.data = 1;
+    start.micro_batches = static_cast<int>(search.batch);
+  }
+  int steps = 0;  // that could run
+  for (int i = 0; i < 400; ++i) {
+    StepConfig c = start;
+    for (int changes = 1 + static_cast<int>(draws.Below(2)); changes > 0; --changes) {
+      ChangeOne(&draws, &c);
+    }
+    const absl::optional<Nanoseconds> time = TimeOf(&*cache_, search, c);
+    if (!time.has_value()) continue;
+    ++steps;
+    EXPECT_GE(*time, best) << c.ToString() << " beats " << start.ToString();
+  }
+  if (found.ok()) {
+    EXPECT_GT(steps, 20);
+  }
+  for (int climb = 0; climb < 5; ++climb) {
+    StepConfig at = start;
+    for (int i = 0; i < 12; ++i) ChangeOne(&draws, &at);
+    absl::optional<Nanoseconds> time = TimeOf(&*cache_, search, at);
+    for (int i = 0; i < 60; ++i) {
+      StepConfig c = at;
+      ChangeOne(&draws, &c);
+      const absl::optional<Nanoseconds> of_c = TimeOf(&*cache_, search, c);
+      if (time.has_value() && (!of_c.has_value() || *of_c > *time)) continue;
+      at = std::move(c);
+      time = of_c;
+    }
+    if (!time.has_value()) continue;
+    EXPECT_GE(*time, best) << at.ToString() << " beats " << start.ToString();
+  }
+}
+
+TEST_P(WholeSpaceTest, NoNarrowerRequestFindsAFaster) {
+  const SearchRequest& search = request_.search;
+  const absl::StatusOr<SearchResult> found = Search(&*cache_, search);
+  const auto expect_slower = [&](const SearchRequest& narrower, const std::string& what) {
+    const absl::StatusOr<SearchResult> of = Search(&*cache_, narrower);
+    if (!of.ok()) return;
+    ASSERT_TRUE(found.ok()) << what << " finds " << of->best[0].config.ToString();
+    EXPECT_GE(of->best[0].step_time, found->best[0].step_time)
+        << what << " finds " << of->best[0].config.ToString() << ", the whole space "
+        << found->best[0].config.ToString();
+  };
+  Draws draws(static_cast<uint64_t>(GetParam()) + 2000);
+  for (int i = 0; i < 4; ++i) {
+    SearchRequest one = search;
+    one.methods = {draws.Of(search.methods)};
+    expect_slower(one, one.methods[0].name);
+  }
+  const std::vector<std::string> fixed = {"D=1",
+                                          "T=2",
+                                          "V=2",
+                                          "b=2",
+                                          "sharding=optimizer",
+                                          "recompute=full",
+                                          "recompute=blocks,rebuilt=2",
+                                          "C=2",
+                                          "group=9",
+                                          "tensor_overlap,sequence",
+                                          "P=2,V=3",
+                                          "no_pipeline_overlap",
+                                          "steady_overlap",
+                                          "whole_messages",
+                                          "gathers_each,sharding=fully",
+                                          "E=2",
+                                          "shards=2,sharding=fully"};
+  for (int i = 0; i < 6; ++i) {
+    SearchRequest one = search;
+    const std::string text = draws.Of(fixed);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(one.fixed, ParseFixedKeys("--fixed", text));
+    expect_slower(one, text);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, WholeSpaceTest, testing::Range(0, 20));
+
+}  // namespace
+}  // namespace pipelab
