@@ -146,7 +146,8 @@ TEST(RecipeKeys, EachHasWordsOrAReason) {
     EXPECT_NE(flags || toml, *key.why_none != 0) << key.key;
     // D, b and M always stand in a recipe; here they are others than a configuration's defaults.
     if (flags && !absl::c_linear_search(std::vector<std::string>{"b", "M"}, key.key)) {
-      ReadsAndWrites(key, FlagsOf(key), ReadMegatronFlags, MegatronSettings);
+      const auto read = [](const auto&... of) { return ReadMegatronFlags(of...); };
+      ReadsAndWrites(key, FlagsOf(key), read, MegatronSettings);
     }
     if (toml) ReadsAndWrites(key, TomlOf(key), ReadTorchtitanToml, TorchtitanSettings);
   }
@@ -211,7 +212,8 @@ TEST(RecipeKeys, EachOptionIsRead) {
         "--use-rotary-position-embeddings --window-size 127,0 --window-attn-skip-freq 2 "
         "--make-vocab-size-divisible-by 1 --recompute-activations --optimizer sgd "
         "--sgd-momentum 0.9 --tokenizer-type NullTokenizer",
-        "--padded-vocab-size 32000", "--use-torch-fsdp2 --torch-fsdp2-no-reshard-after-forward",
+        "--mtp-num-layers 1 --softmax-type learnable", "--padded-vocab-size 32000",
+        "--use-torch-fsdp2 --torch-fsdp2-no-reshard-after-forward",
         "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads "
         "--overlap-param-gather"}) {
     texts.push_back(absl::StrCat(kFlagsOfModel, more));
