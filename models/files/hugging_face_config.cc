@@ -328,7 +328,7 @@ bool IsHuggingFaceConfig(const nlohmann::json& root) {
 absl::StatusOr<GptConfig> ReadHuggingFaceConfig(const nlohmann::json& root, absl::string_view what,
                                                 int64_t tokens) {
   PIPELAB_ASSIGN_OR_RETURN(JsonObject file, JsonObject::Root(root, what));
-  const TextModel text = TextModelOf(root);
+  const TextTower text = TextTowerOf(root);
   const nlohmann::json nested = {{text.key, text.model}};
   if (!text.key.empty()) {
     PIPELAB_ASSIGN_OR_RETURN(const JsonObject whole, JsonObject::Root(nested, what));

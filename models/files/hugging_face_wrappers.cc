@@ -86,7 +86,7 @@ std::string TypeOf(const nlohmann::json& model) {
 
 }  // namespace
 
-TextModel TextModelOf(const nlohmann::json& root) {
+TextTower TextTowerOf(const nlohmann::json& root) {
   for (const char* key : {"text_config", "llm_config", "language_config"}) {
     const auto found = root.find(key);
     if (found == root.end() || !found->is_object()) continue;
@@ -108,7 +108,7 @@ TextModel TextModelOf(const nlohmann::json& root) {
 }
 
 std::string UnpricedPartOf(const nlohmann::json& root) {
-  const TextModel text = TextModelOf(root);
+  const TextTower text = TextTowerOf(root);
   if (text.model.is_null()) return "";
   std::vector<absl::string_view> others;
   for (const char* key : {"vision_config", "audio_config"}) {

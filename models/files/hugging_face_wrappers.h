@@ -1,6 +1,6 @@
 // Files of Hugging Face's that hold a text model among others: of images and text, mostly.
 //
-//   const TextModel text = TextModelOf(root);     // "text_config", {"model_type": "mistral", ...}
+//   const TextTower text = TextTowerOf(root);     // "text_config", {"model_type": "mistral", ...}
 //   UnpricedPartOf(root)    // "mistral3: its text model is priced, ...; its vision tower is not"
 //
 // A "text_config" says what differs from the defaults of its type in transformers, which stand for
@@ -14,13 +14,13 @@
 
 namespace pipelab {
 
-struct TextModel {
+struct TextTower {
   std::string key;                 // empty: its keys are the file's own, beside the others' objects
   nlohmann::json model = nullptr;  // all that it says, with the type by which it is read
 };
 
 // Null where the file is of a text model alone.
-TextModel TextModelOf(const nlohmann::json& root);
+TextTower TextTowerOf(const nlohmann::json& root);
 
 // What of the file is priced, in one line; empty where it is all of it.
 std::string UnpricedPartOf(const nlohmann::json& root);
