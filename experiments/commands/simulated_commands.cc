@@ -57,8 +57,8 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
       {"evaluate",
        "what a Megatron-LM command line or a torchtitan file costs, and what near it is better",
        "evaluate --flags=run.sh --cluster=dgx-h100 --devices=16",
-       {"flags", "launch", "set", "toml", "cluster", "launches", "devices", "reserve", "top", "strict",
-        "json_out"},
+       {"flags", "launch", "set", "toml", "cluster", "launches", "devices", "reserve", "top",
+        "strict", "json_out"},
        &EvaluateCommand},
       {"plan",
        "divides a network into stages by a planner, or a graph over devices (--graph), and says "

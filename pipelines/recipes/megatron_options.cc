@@ -91,9 +91,9 @@ absl::StatusOr<MegatronOptions> MegatronOptions::Parse(absl::string_view text,
   MegatronOptions options;
   options.what_ = std::string(what);
   const auto role_of = [&](absl::string_view name) { return RoleOfOption(name, of_launcher); };
-  PIPELAB_ASSIGN_OR_RETURN(std::vector<ShellOption> all,
-                           IsYaml(text) ? ParseYamlOptions(text, what)
-                                        : ReadShellOptions(text, what, choice, role_of));
+  PIPELAB_ASSIGN_OR_RETURN(
+      std::vector<ShellOption> all,
+      IsYaml(text) ? ParseYamlOptions(text, what) : ReadShellOptions(text, what, choice, role_of));
   if (all.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": no options; must be Megatron-LM's, such as --num-layers 32"));
