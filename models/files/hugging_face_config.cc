@@ -211,7 +211,7 @@ class LanguageModelKeys : public HuggingFaceKeys {
                        ", of them must have ", groups.chosen);
   }
 
-  // Of a width of their own.
+  // Qwen's experts have a width of their own.
   absl::Status TakeQwenExperts(GptConfig* c) const {
     PIPELAB_RETURN_IF_ERROR(TakeExperts("num_experts", c));
     PIPELAB_ASSIGN_OR_RETURN(c->expert_feed_forward,

@@ -22,7 +22,7 @@ struct TextTower {
 // Null where the file is of a text model alone.
 TextTower TextTowerOf(const nlohmann::json& root);
 
-// What of the file is priced, in one line; empty where it is all of it.
+// One line that says which part of the file is priced; empty where all of it is.
 std::string UnpricedPartOf(const nlohmann::json& root);
 
 }  // namespace pipelab

@@ -112,7 +112,7 @@ std::string FileOf(absl::string_view path) {
   return IsDirectory(file) ? JoinPath(file, "config.json") : file;
 }
 
-// Whether it is "owner/name", as a hub has it, and no file that there is.
+// Whether the word is "owner/name", as a hub has it, and names no file.
 bool IsOnHub(absl::string_view word) {
   const size_t slash = word.find('/');
   return slash != 0 && slash == word.rfind('/') && word[0] != '.' &&

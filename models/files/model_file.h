@@ -36,7 +36,7 @@ struct ModelFileOptions {
 absl::StatusOr<ModelGraph> FindModel(absl::string_view option, absl::string_view word,
                                      const ModelFileOptions& options = ModelFileOptions());
 
-// What the user should know about the model, as lines on stderr.
+// Writes to stderr, a line each, the notes that the user should read about the model.
 void PrintNotes(const ModelGraph& graph);
 
 // The same as sizes: of a language model by name or a config.json alone.

@@ -1,4 +1,4 @@
-// What goes into a head for further tokens (multi-token prediction, DeepSeek-V3, arXiv 2412.19437,
+// The layer before a head for further tokens (multi-token prediction, DeepSeek-V3, arXiv 2412.19437,
 // section 2.2; Megatron-Core's transformer/multi_token_prediction.py): the norms of the last
 // block's rows and of the next tokens' embeddings, side by side, times a matrix of twice the width.
 //
@@ -22,7 +22,7 @@ namespace pipelab {
 inline constexpr char kFurtherToken[] = "further_token";
 // How the names of all layers of such a head begin, before its number.
 inline constexpr char kFurtherTokens[] = "head/further";
-// What of their layers is priced alone.
+// The name under which messages say that these layers are priced and do not run.
 inline constexpr char kFurtherHeads[] = "heads for further tokens";
 
 struct FurtherTokenSizes {

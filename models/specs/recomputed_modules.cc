@@ -168,7 +168,7 @@ Part EverySecondOfExperts(const LayerSpec& layer) {
   const int64_t chosen = WholeAttribute(layer, "chosen"), shared = WholeAttribute(layer, "shared");
   Part part;
   part.again = [](const Operation& o) { return If(!o.own, o); };
-  // Of shared experts the gate's input is kept.
+  // Shared experts keep the input of their gate.
   part.numbers = [=](const SplitRows& rows, TensorParallel split) {
     return rows.all * (2 * chosen + shared) * (inner / split.degree);
   };
@@ -275,7 +275,7 @@ constexpr Module kModules[] = {
     {"every_second_product", HasSavedProducts, EverySecondProduct},
 };
 
-// Of the layer's modules, without parts of what is rebuilt as a whole.
+// The layer's modules of these names, without parts of one that is rebuilt as a whole.
 std::vector<const Module*> ModulesIn(const LayerSpec& layer,
                                      const std::vector<std::string>& names) {
   std::vector<const Module*> in;

@@ -184,7 +184,7 @@ TEST(RecomputedModulesTest, SharedExperts) {
   EXPECT_EQ(change.kept, Bytes(4 * kRows * 3 * kModuleInner));
   EXPECT_EQ(change.flops, 2.0 * kRows * kModuleHidden * 3 * kModuleInner);
   EXPECT_EQ(change.kernels, 3);
-  // What is rebuilt as a whole has no parts that are rebuilt once more.
+  // A module that is rebuilt as a whole has no parts that are rebuilt once more.
   const Change whole = ChangeOf(c, {"moe"}, 2), both = ChangeOf(c, {"shared_experts", "moe"}, 2);
   EXPECT_EQ(both.kept, whole.kept);
   EXPECT_EQ(both.flops, whole.flops);

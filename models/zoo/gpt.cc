@@ -241,7 +241,7 @@ absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
   for (int64_t block = 0; block < c.layers; ++block) {
     last = AddBlock(c, block, absl::StrCat("block", block), last, &graph);
   }
-  // Of one group with the head by their names, so that no stage comes between them.
+  // Their names put them into the head's group, so that no stage comes between them.
   int state = last;
   for (int64_t i = 0; i < c.further_tokens; ++i) {
     const std::string name = absl::StrCat(kFurtherTokens, i);

@@ -34,7 +34,7 @@ enum class OptionRole : uint8_t { kUnknown, kWithoutInfluence, kCounts };
 
 using RoleOf = std::function<OptionRole(absl::string_view name)>;
 
-// What the user says of a script.
+// The user's choices where a script leaves some.
 struct ScriptChoice {
   std::string launch;  // of several: its number, from 1, or its program
   std::string set;     // values of variables and arguments: "SIZE=small,1=8"
