@@ -28,6 +28,13 @@ SearchMethod Method(std::string name, std::vector<std::string> schemes) {
   return method;
 }
 
+// As studies compare newer schemes: with what the published methods may divide.
+SearchMethod PlainMethodOf(const std::string& scheme) {
+  SearchMethod method = Method(scheme, {scheme});
+  method.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
+  return method;
+}
+
 }  // namespace
 
 int64_t NodeDevices(const ClusterSpec& cluster) {
@@ -123,9 +130,7 @@ std::vector<SearchMethod> NewerMethods() {
   for (const Scheme& scheme : Catalog()) {
     const std::string name(scheme.name);
     if (!IsBounded(scheme) || published.count(name) > 0) continue;
-    methods.push_back(MethodOf(name));
-    methods.back().shardings = {Sharding::kReplicated, Sharding::kOptimizer};
-    methods.back().overlap_tensor = {false};
+    methods.push_back(PlainMethodOf(name));
   }
   return methods;
 }
@@ -135,9 +140,7 @@ std::vector<SearchMethod> VocabularyMethods(const ModelGraph& model) {
   if (!ShardVocabulary(model, /*parts=*/2, /*barriers=*/2).ok()) return methods;
   for (const Scheme& scheme : Catalog()) {
     if (!TakesVocabularyParts(scheme)) continue;
-    methods.push_back(MethodOf(std::string(scheme.name)));
-    methods.back().shardings = {Sharding::kReplicated, Sharding::kOptimizer};
-    methods.back().overlap_tensor = {false};
+    methods.push_back(PlainMethodOf(std::string(scheme.name)));
   }
   return methods;
 }

@@ -172,7 +172,7 @@ class BestFirst {
       const bool simulate = candidate.bound_of == BoundOf::kOrder || search_.simulate_all;
       return simulate ? Simulate(candidate) : BoundCloser(candidate);
     }
-    const SearchNode node = nodes_[candidate.node];
+    const SearchNode& node = nodes_[candidate.node];  // stays where it is when others are added
     SearchSpace& space = spaces_.at(candidate.method);
     const auto add_schedule = [&](const SearchNode& schedule) {
       return AddSchedule(candidate.method, schedule);

@@ -38,16 +38,16 @@ std::vector<int64_t> DivisorsOf(int64_t n, int64_t most, bool all = true) {
   return divisors;
 }
 
-bool IsSize(absl::string_view key) {
-  return key == "V" || key == "group" || key == "replicas" || key == "slices";
-}
+// Sizes that a scheme is asked for, which its variants keep.
+constexpr std::array<absl::string_view, 4> kSizes = {"V", "group", "replicas", "slices"};
 
 // Which level of the tree chooses a key; the first has the rest, which all its children share.
 SearchNode::Level LevelOf(absl::string_view key) {
-  constexpr std::array<absl::string_view, 9> kOfSchedule = {
-      "V",         "group",     "replicas", "slices", "concatenation", "vocabulary_barriers",
-      "exchanges", "recompute", "rebuilt"};
-  if (absl::c_linear_search(kOfSchedule, key)) return SearchNode::Level::kSchedule;
+  constexpr std::array<absl::string_view, 5> kOfSchedule = {"concatenation", "vocabulary_barriers",
+                                                            "exchanges", "recompute", "rebuilt"};
+  if (absl::c_linear_search(kSizes, key) || absl::c_linear_search(kOfSchedule, key)) {
+    return SearchNode::Level::kSchedule;
+  }
   if (key == "sharding" || key == "shards") return SearchNode::Level::kWhole;
   return SearchNode::Level::kGrid;
 }
@@ -116,8 +116,9 @@ absl::Status SearchSpace::ForEachGrid(Look look) {
   c.execution = method_.execution;
   c.scheme = method_.schemes.empty() ? c.scheme : method_.schemes[0];
   for (const StepField* f : search_.fixed.fields) {
-    // Later levels choose the others, but for sizes that a scheme is asked for.
-    if (LevelOf(f->key) != SearchNode::Level::kGrid && !IsSize(f->key)) continue;
+    // Later levels choose the others.
+    const bool size = absl::c_linear_search(kSizes, f->key);
+    if (LevelOf(f->key) != SearchNode::Level::kGrid && !size) continue;
     PIPELAB_RETURN_IF_ERROR(f->set(f->get(search_.fixed.values), &c));
   }
   for (const int64_t tensor : DivisorsOf(search_.devices, search_.devices, search_.every_size)) {

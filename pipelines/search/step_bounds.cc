@@ -111,8 +111,7 @@ void StepBounds::SetWays(const StepConfig& c, const std::vector<int>& cut, CutCo
 
 absl::StatusOr<const StepBounds::CutCosts*> StepBounds::CostsOfStages(const StepConfig& c,
                                                                       int stages) {
-  const auto key =
-      std::make_tuple(StepCache::SizeOf(c), c.recompute, c.rebuilt_blocks, c.rebuilt_every, stages);
+  const auto key = std::make_tuple(StepCache::SizeOf(c), c.recompute, c.rebuilt(), stages);
   auto found = stages_.find(key);
   if (found != stages_.end()) return &found->second;
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost>* groups, cache_.UnitTimesOf(c));
