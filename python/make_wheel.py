@@ -67,7 +67,7 @@ def Files(root, version):
     for name in sorted(os.listdir(folder)):
         if name.endswith((".py", ".pyi", "py.typed")):
             files[f"pipelab/{name}"] = Read(os.path.join(folder, name))
-    extension, program = os.path.join(folder, "_core.so"), os.path.join(root, "experiments/pipelab")
+    extension, program = os.path.join(folder, "_core.so"), os.path.join(root, "experiments/pipelab_plan")
     files["pipelab/_core" + sysconfig.get_config_var("EXT_SUFFIX")] = Stripped(extension)
     # bin/ and lib/pipelab/ are as in a tarball: one DT_RPATH of the program is right in both.
     files["pipelab/bin/pipelab"] = Stripped(program)

@@ -12,26 +12,47 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "experiments/command_line/command_list.h"
+#include "experiments/command_line/topics.h"
+#include "experiments/commands/command.h"
 #include "tools/base/process.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
 
-constexpr char kTrain[] = "pipelab_train", kStudy[] = "pipelab_study";
-
-bool Trains(const std::string& name) {
-  const absl::Span<const Command> commands = Commands();
-  return std::any_of(commands.begin(), commands.end(),
-                     [&](const Command& c) { return c.name == name && c.run == nullptr; });
+// The program that has a command or a topic of help; empty: this one, or none.
+absl::string_view ProgramNamed(absl::string_view name) {
+  for (const Command& c : Commands()) {
+    if (c.name == name) return c.run == nullptr ? c.program : "";
+  }
+  for (const Topic& t : Topics()) {
+    if (t.name == name && !t.command.empty()) return ProgramNamed(t.command);
+  }
+  return "";
 }
 
-// The texts about every command need the options of those that train.
-bool IsAboutTraining(absl::Span<const std::string> words, size_t command) {
-  if (words[command] == "completion") return true;
-  if (words[command] != "help") return false;
-  return std::any_of(words.begin() + static_cast<std::ptrdiff_t>(command) + 1, words.end(),
-                     [](const std::string& w) { return w == "--man" || Trains(w); });
+// The texts about every command need the options of all that train.
+absl::string_view ProgramOfTexts() {
+  const absl::Span<const Command> commands = Commands();
+  const bool lacks = std::any_of(commands.begin(), commands.end(), [](const Command& c) {
+    return c.run == nullptr && c.program != kStudyProgram;
+  });
+  return lacks ? kTrainProgram : "";
+}
+
+absl::string_view ProgramOfCommand(absl::Span<const std::string> words) {
+  if (words[0] == "completion") return ProgramOfTexts();
+  if (words[0] != "help") return ProgramNamed(words[0]);
+  for (const std::string& word : words.subspan(1)) {
+    const absl::string_view program = word == "--man" ? ProgramOfTexts() : ProgramNamed(word);
+    if (!program.empty()) return program;
+  }
+  return "";
+}
+
+const char* WhatNeeds(absl::string_view program) {
+  if (program == kStudyProgram) return "studies";
+  return program == kTrainProgram ? "trainings" : "plans, syntheses and the server";
 }
 
 // Bazel's checkout, where `bazel run` started this program; else empty.
@@ -67,19 +88,17 @@ absl::Status Build(const std::string& checkout, const std::string& name) {
 
 }  // namespace
 
-absl::optional<OtherProgram> ProgramOf(absl::Span<const std::string> words, bool trains) {
+absl::optional<OtherProgram> ProgramOf(absl::Span<const std::string> words) {
   const auto first = std::find_if(words.begin(), words.end(),
                                   [](const std::string& w) { return !absl::StartsWith(w, "-"); });
   if (first == words.end()) return absl::nullopt;
-  std::vector<std::string> all(words.begin(), words.end());
   const size_t command = static_cast<size_t>(first - words.begin());
-  if (*first == "study") {
-    all.erase(all.begin() + static_cast<std::ptrdiff_t>(command));
-    return OtherProgram{kStudy, all};
-  }
-  if (trains) return absl::nullopt;
-  if (Trains(*first) || IsAboutTraining(words, command)) return OtherProgram{kTrain, all};
-  return absl::nullopt;
+  const absl::string_view program = ProgramOfCommand(words.subspan(command));
+  if (program.empty()) return absl::nullopt;
+  std::vector<std::string> all(words.begin(), words.end());
+  // The studies' program has no other commands.
+  if (*first == "study") all.erase(all.begin() + static_cast<std::ptrdiff_t>(command));
+  return OtherProgram{std::string(program), all};
 }
 
 absl::Status StartBeside(const OtherProgram& program) {
@@ -95,7 +114,7 @@ absl::Status StartBeside(const OtherProgram& program) {
   execv(path.c_str(), arguments.data());
   if (errno != ENOENT) return absl::InternalError(absl::StrCat(path, ": ", std::strerror(errno)));
   return absl::NotFoundError(absl::StrCat(
-      path, ": no such program, and ", program.name == kStudy ? "studies" : "trainings",
+      path, ": no such program, and ", WhatNeeds(program.name),
       " need it; the .deb and the tarball of a release have it, and so does tools/bazel build "
       "//experiments:",
       program.name));

@@ -1,8 +1,8 @@
-// The programs that pipelab is made of. `pipelab` plans, simulates, searches and serves, and links no kernels;
-// pipelab_train has the commands that train, pipelab_study the studies. Users see one command, which
-// starts the others from where they lie beside it.
+// The programs that pipelab is made of. `pipelab` simulates, compares, searches and evaluates; pipelab_plan also
+// plans, synthesizes and serves, and neither links kernels; pipelab_train also has the commands that train, and
+// pipelab_study the studies. Users see one command, which starts the others from where they lie beside it.
 //
-//   if (absl::optional<OtherProgram> other = ProgramOf(words, false)) return StartBeside(*other);
+//   if (absl::optional<OtherProgram> other = ProgramOf(words)) return StartBeside(*other);
 #ifndef PIPELAB_EXPERIMENTS_COMMAND_LINE_BESIDE_H_
 #define PIPELAB_EXPERIMENTS_COMMAND_LINE_BESIDE_H_
 
@@ -20,9 +20,8 @@ struct OtherProgram {
   std::vector<std::string> words;  // its command line without its name
 };
 
-// The other program that a command line is for, `words` being without the program's own name; none: this one. With
-// `trains` this one has the commands that train.
-absl::optional<OtherProgram> ProgramOf(absl::Span<const std::string> words, bool trains);
+// The other program that a command line is for, `words` being without the program's own name; none: this one.
+absl::optional<OtherProgram> ProgramOf(absl::Span<const std::string> words);
 
 // Becomes the program, and returns only where that fails: NotFound says where it was looked for and how it is built.
 // Started by `bazel run`, it has Bazel build the program first, since it may be missing or old.

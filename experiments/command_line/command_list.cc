@@ -5,7 +5,6 @@
 
 #include "experiments/command_line/help.h"
 #include "experiments/commands/option_groups.h"
-#include "experiments/serve/serve_command.h"
 #include "glog/logging.h"
 
 namespace pipelab {
@@ -33,25 +32,29 @@ std::vector<Command> MakeCommands() {
                     {"steps", "seed", "layers", "heads", "wait_limit_s", "tensor_parallel", "data",
                      "batch_norm", "layout", "sequence_parallel", "backend", "dtype", "cuda_graphs",
                      "checkpoint", "checkpoint_every", "resume", "pretrained", "json_out"}}),
-       nullptr},
+       nullptr,
+       kTrainProgram},
   };
   const std::vector<Command> language_models = {
       {"logits",
        "what a language model with published weights says after given tokens, and its loss",
        "logits --model=llama/config.json --tokens=464,2068,7586",
        {"model", "tokens", "top", "backend", "dtype", "json_out"},
-       nullptr},
+       nullptr,
+       kTrainProgram},
       {"generate",
        "what a trained model writes behind a prompt, over a pipeline of devices with caches",
        "generate --model=llama/config.json --tokens=464,2068,7586 --new_tokens=4 --devices=2",
        {"resume", "prompt", "model", "tokens", "new_tokens", "devices", "groups", "slots", "chunk",
         "cache", "temperature", "seed", "backend", "dtype", "json_out"},
-       nullptr},
+       nullptr,
+       kTrainProgram},
       {"study",
        "a published study again, or all of them (docs/results.md)",
        "study schedule_formulas --out=formulas",
        {},
-       nullptr},
+       nullptr,
+       kStudyProgram},
       {"predict",
        "times and memory of training iterations of a GPT on a cluster, one per row of a file",
        "predict --rows=runs.csv --cluster=dgx-a100 --csv_out=-",
@@ -69,12 +72,14 @@ std::vector<Command> MakeCommands() {
                                   "order_free",   "eight_bits",    "update_delay",
                                   "rebalance_s",  "train",         "in_flight",
                                   "local_peers",  "speed",         "least_pass_ms"}}),
-       nullptr},
+       nullptr,
+       kTrainProgram},
       {"serve",
        "the commands in a browser: timelines, memory, comparisons and searches (docs/serve.md)",
        "serve --port=8080",
        {"port", "address", "token_file"},
-       &ServeCommand},
+       nullptr,
+       kPlanProgram},
   };
   const std::vector<Command> about = {
       {"help",
@@ -91,6 +96,7 @@ std::vector<Command> MakeCommands() {
   InsertBehind("show", run, &all);
   InsertBehind("check_plan", language_models, &all);
   InsertBehind("list", about, &all);
+  AddLinkedFunctions(&all);
   return all;
 }
 

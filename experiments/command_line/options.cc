@@ -9,7 +9,6 @@
 #include "experiments/command_line/topics.h"
 #include "models/zoo/published.h"
 #include "pipelines/cluster/catalog.h"
-#include "pipelines/planners/planners.h"
 #include "pipelines/schedules/catalog.h"
 
 namespace pipelab {
@@ -63,19 +62,13 @@ std::vector<std::string> ModelNames() {
   return names;
 }
 
-std::vector<std::string> PlannerNames() {
-  std::vector<std::string> names = {"best"};
-  for (const Planner& p : Planners()) names.emplace_back(p.name);
-  return names;
-}
-
 }  // namespace
 
 std::vector<std::string> ValuesOf(absl::string_view option) {
   if (option == "model") return ModelNames();
   if (option == "cluster") return ClusterNames();
   if (option == "schemes") return SchemeNames();
-  return option == "planner" ? PlannerNames() : std::vector<std::string>();
+  return LinkedOptionValues(option);
 }
 
 std::vector<OptionText> OptionsOf(const Command& command) {

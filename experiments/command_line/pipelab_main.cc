@@ -49,7 +49,7 @@ absl::Status CheckForeignOptions(absl::string_view command, const Words& words) 
   return absl::OkStatus();
 }
 
-absl::Status RunWords(const Words& words, absl::Span<const LinkedCommand> training) {
+absl::Status RunWords(const Words& words) {
   if (words.empty()) {
     return absl::InvalidArgumentError("a command is missing; --help lists them with examples");
   }
@@ -58,18 +58,15 @@ absl::Status RunWords(const Words& words, absl::Span<const LinkedCommand> traini
   const absl::Status options = CheckOptions(**command);
   if (!options.ok()) return options;
   if ((*command)->run != nullptr) return (*command)->run(words);
-  for (const LinkedCommand& linked : training) {
-    if (linked.name == words[0]) return linked.run(words);
-  }
   return absl::InternalError(absl::StrCat("'", words[0], "': this program does not have it"));
 }
 
 }  // namespace
 
-int PipelabMain(int argc, char** argv, absl::Span<const LinkedCommand> training) {
+int PipelabMain(int argc, char** argv) {
   std::vector<char*> words(argv, argv + argc);
   const absl::optional<OtherProgram> other =
-      ProgramOf(std::vector<std::string>(words.begin() + 1, words.end()), !training.empty());
+      ProgramOf(std::vector<std::string>(words.begin() + 1, words.end()));
   if (other.has_value()) {
     const absl::Status status = StartBeside(*other);
     PrintError(status);
@@ -94,7 +91,7 @@ int PipelabMain(int argc, char** argv, absl::Span<const LinkedCommand> training)
       return ExitCode(foreign);
     }
     return RunMain(argc, words.data(), "//experiments:pipelab", "",
-                   [&](const Words& rest) { return RunWords(rest, training); });
+                   [](const Words& rest) { return RunWords(rest); });
   }
   return RunMain(1, words.data(), "//experiments:pipelab", "", [&](const auto&) {
     // Of several processes one speaks.

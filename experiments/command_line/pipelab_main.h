@@ -1,26 +1,16 @@
-// main() of `pipelab` and of pipelab_train, which has all that `pipelab` has and the commands that train.
+// main() of `pipelab` and of the programs that have more commands, which they link first.
 //
 //   int main(int argc, char** argv) {
-//     return pipelab::PipelabMain(argc, argv, {{"run", &pipelab::RunCommand}});
+//     pipelab::LinkCommand("serve", &pipelab::ServeCommand);
+//     return pipelab::PipelabMain(argc, argv);
 //   }
 #ifndef PIPELAB_EXPERIMENTS_COMMAND_LINE_PIPELAB_MAIN_H_
 #define PIPELAB_EXPERIMENTS_COMMAND_LINE_PIPELAB_MAIN_H_
 
-#include "absl/status/status.h"
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
-#include "experiments/commands/command.h"
-
 namespace pipelab {
 
-// A command that this program has linked, of those without a function in Commands().
-struct LinkedCommand {
-  absl::string_view name;
-  absl::Status (*run)(const Words& words);
-};
-
-// With none of them, commands that train start pipelab_train (beside.h).
-int PipelabMain(int argc, char** argv, absl::Span<const LinkedCommand> training);
+// A command that this program has not linked starts the program that has it (beside.h).
+int PipelabMain(int argc, char** argv);
 
 }  // namespace pipelab
 

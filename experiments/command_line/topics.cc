@@ -130,7 +130,7 @@ absl::Span<const Topic> Topics() {
       {"schemes", "orders of micro-batches", SchemesText},
       {"models", "published models, and files of your own", ModelsText},
       {"clusters", "machines, and files of your own", ClustersText},
-      {"planners", "what cuts a model into stages", PlannersText},
+      {"planners", "what cuts a model into stages", PlannersText, "plan"},
       {"configuration", "the text form of a step: 1f1b:P=4,M=16", ConfigurationText},
       {"units", "bytes, bandwidths, flops and times", UnitsText},
       {"memory", "what is counted, and how to save it", MemoryText},

@@ -15,6 +15,7 @@ struct Topic {
   absl::string_view name;     // no command has it
   absl::string_view summary;  // what it is about, for the list of topics
   std::string (*text)();
+  absl::string_view command = "";  // whose program knows the text; empty: every one
 };
 
 absl::Span<const Topic> Topics();

@@ -3,6 +3,9 @@
 //
 //   for (const Command& c : SimulatedCommands()) if (c.name == words[0]) return c.run(words);
 //
+// This library has the functions of the commands that `search` is one of. Programs that have more link them before
+// they ask for a command: LinkCommand("plan", &PlanCommand).
+//
 // A command reads the flags that it names (experiments/flags/flags.h has set them) and prints to stdout.
 // `words` are the other words of the command line; words[0] is the command. Errors are one line:
 // InvalidArgument for what the user asked (exit code 2), other codes for what files and devices did
@@ -20,14 +23,30 @@ namespace pipelab {
 
 using Words = std::vector<std::string>;
 
+using CommandFunction = absl::Status (*)(const Words& words);
+
+// Programs of more commands than `pipelab` has, which starts them from its own folder (command_line/beside.h).
+constexpr char kPlanProgram[] = "pipelab_plan";    // pipelab's, and what plans, synthesizes and serves
+constexpr char kTrainProgram[] = "pipelab_train";  // pipelab_plan's, and what trains
+constexpr char kStudyProgram[] = "pipelab_study";  // the studies alone
+
 struct Command {
   absl::string_view name;
   absl::string_view summary;               // one line
   absl::string_view example;               // what follows "pipelab "
   std::vector<absl::string_view> options;  // flags that it reads
-  // None: a program beside this one has it (command_line/beside.h).
-  absl::Status (*run)(const Words& words) = nullptr;
+  CommandFunction run = nullptr;           // none: this program has not linked it
+  absl::string_view program = "";          // the smallest that has it; empty: every one
 };
+
+// Gives a command its function, for all lists of commands that are made from now on.
+void LinkCommand(absl::string_view name, CommandFunction run);
+// Sets the function of each command that was linked so.
+void AddLinkedFunctions(std::vector<Command>* commands);
+
+// The same for the names that an option of such a command takes; none of an option that nothing linked.
+void LinkOptionValues(absl::string_view option, std::vector<std::string> names);
+std::vector<std::string> LinkedOptionValues(absl::string_view option);
 
 // Those that plan, simulate and draw (simulated_commands.cc).
 std::vector<Command> SimulatedCommands();
@@ -51,9 +70,6 @@ absl::Status ListCommand(const Words& words);
 absl::Status SearchCommand(const Words& words);
 absl::Status EvaluateCommand(const Words& words);
 absl::Status CompareCommand(const Words& words);
-absl::Status PlanCommand(const Words& words);
-absl::Status CheckPlanCommand(const Words& words);
-absl::Status SynthesizeCommand(const Words& words);
 
 }  // namespace pipelab
 

@@ -1,6 +1,7 @@
 // The commands that plan, simulate and draw: none of them runs a kernel, so other programs may link
 // them alone.
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/flags/commandlineflag.h"
@@ -53,7 +54,7 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
                     {"devices", "micro_batches", "virtual_stages", "recompute", "data_parallel",
                      "memory", "times", "time_limit", "seed", "slow_device", "freedoms",
                      "schedule_out", "json_out"}}),
-       &SynthesizeCommand},
+       nullptr, kPlanProgram},
       {"evaluate",
        "what a Megatron-LM command line or a torchtitan file costs, and what near it is better",
        "evaluate --flags=run.sh --cluster=dgx-h100 --devices=16",
@@ -69,11 +70,11 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
        JoinOptions({g.plan_problem,
                     {"planner", "time_limit", "stages", "stage_micro_batch_size", "objective",
                      "json_out", "graph", "partition", "fanouts", "seed", "parts_out"}}),
-       &PlanCommand},
+       nullptr, kPlanProgram},
       {"check_plan", "checks a plan and prints its objective and bounds",
        "check_plan --plan=plan.json --model=mmt-small --cluster=summit-4gpu --devices=8 "
        "--micro_batch_size=2",
-       JoinOptions({g.plan_problem, {"plan", "json_out"}}), &CheckPlanCommand},
+       JoinOptions({g.plan_problem, {"plan", "json_out"}}), nullptr, kPlanProgram},
       {"list",
        "the schemes, models and clusters that have a name",
        "list models",
@@ -82,12 +83,41 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
   };
 }
 
+std::map<absl::string_view, CommandFunction>& LinkedFunctions() {
+  static auto* functions = new std::map<absl::string_view, CommandFunction>;
+  return *functions;
+}
+
+std::map<absl::string_view, std::vector<std::string>>& LinkedValues() {
+  static auto* values = new std::map<absl::string_view, std::vector<std::string>>;
+  return *values;
+}
+
 }  // namespace
+
+void LinkCommand(absl::string_view name, CommandFunction run) { LinkedFunctions()[name] = run; }
+
+void AddLinkedFunctions(std::vector<Command>* commands) {
+  for (Command& c : *commands) {
+    const auto linked = LinkedFunctions().find(c.name);
+    if (linked != LinkedFunctions().end()) c.run = linked->second;
+  }
+}
+
+void LinkOptionValues(absl::string_view option, std::vector<std::string> names) {
+  LinkedValues()[option] = std::move(names);
+}
+
+std::vector<std::string> LinkedOptionValues(absl::string_view option) {
+  const auto linked = LinkedValues().find(option);
+  return linked == LinkedValues().end() ? std::vector<std::string>() : linked->second;
+}
 
 std::vector<Command> SimulatedCommands() {
   const OptionGroups groups;
   std::vector<Command> commands = CommandsOfSchedules(groups);
   for (Command& c : CommandsOfConfigurations(groups)) commands.push_back(std::move(c));
+  AddLinkedFunctions(&commands);
   return commands;
 }
 

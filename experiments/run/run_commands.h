@@ -12,6 +12,8 @@ absl::Status LogitsCommand(const Words& words);
 absl::Status GenerateCommand(const Words& words);
 absl::Status SwarmCommand(const Words& words);
 
+void LinkRunCommands();  // for main(), before PipelabMain
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_EXPERIMENTS_RUN_RUN_COMMANDS_H_

@@ -80,4 +80,6 @@ absl::Status ServeCommand(const Words& words) {
   return asked ? absl::OkStatus() : absl::UnavailableError("serve: the server has ended by itself");
 }
 
+void LinkServeCommand() { LinkCommand("serve", &ServeCommand); }
+
 }  // namespace pipelab

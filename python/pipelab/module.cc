@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "experiments/commands/command_call.h"
+#include "experiments/plan_commands/plan_commands.h"
 #include "pybind11/pybind11.h"
 #include "pybind11/stl.h"
 #include "python/pipelab/bindings.h"
@@ -44,6 +45,7 @@ std::vector<std::tuple<std::string, std::string, std::string, std::string>> Opti
 }  // namespace pipelab
 
 PYBIND11_MODULE(_core, module) {
+  pipelab::LinkPlanCommands();
   module.attr("version") = pipelab::kVersion;
   pipelab::DefineErrors(&module);
   module.def("call", &pipelab::Call);

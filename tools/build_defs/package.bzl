@@ -28,7 +28,7 @@ _COPTS = [
 ])
 
 # What sets up, reads small files, prints or tests need not be fast, and compiles in less time.
-_QUICK = ["-O1"]
+_QUICK = ["-Og"]
 _QUICK_FOLDERS = ["experiments", "python", "tests", "models/files", "models/specs", "models/zoo", "pipelines/recipes"]
 
 # Files at which a chunk is foreseen. Their number is known before their lines are: chunks that are left over are

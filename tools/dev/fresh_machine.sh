@@ -121,7 +121,7 @@ END
 used='python3 -c "import pipelab; print(pipelab.simulate(\"zbv\", devices=4, micro_batches=8).makespan)"'
 users() {
   inside "time tools/bazel run //python:install -- --venv=/tmp/venv; PATH=/tmp/venv/bin:\$PATH $used"
-  inside "time tools/bazel build //experiments:pipelab; pipelab=bazel-bin/experiments/pipelab; $served"
+  inside "time tools/bazel build //experiments:pipelab_plan; pipelab=bazel-bin/experiments/pipelab_plan; $served"
   inside 'time tools/bazel run //:deb -- --out=/tmp/dist; tools/bazel run //python:wheel -- --out=/tmp/dist'
   bare_system "$root.bare"
   cp "$root"/tmp/dist/* "$root.bare/tmp/"

@@ -29,7 +29,9 @@ import libraries
 from libraries import Output
 
 SUMMARY = "Pipeline-parallel training schemes compared end to end"
-PROGRAMS = ["pipelab", "pipelab_train", "pipelab_study"]
+# `pipelab` is there the program that also plans and serves: to whoever does not build it, small is no gain.
+PROGRAMS = {"pipelab": "pipelab_plan", "pipelab_train": "pipelab_train",
+            "pipelab_study": "pipelab_study"}
 QUICK = os.environ.get("PIPELAB_QUICK_PACKAGE") == "1"
 # Libraries of Abseil that the headers of the surface use, by the names of their .pc files.
 ABSEIL = ["flat_hash_map", "flat_hash_set", "memory", "optional", "span", "status", "statusor",
@@ -46,7 +48,7 @@ class Package:
 
     def __init__(self, root, prefix):
         self.root, self.prefix = root, prefix
-        self.program = os.path.join(root, "experiments/pipelab")
+        self.program = os.path.join(root, "experiments/pipelab_plan")
         self.version = re.match("pipelab ([^ :\n]+)", Output(self.program, "--version")).group(1)
         self.number = re.match(r"\d+\.\d+", self.version).group()
         library = os.path.join(root, "tools/package/libpipelab.so")
@@ -85,8 +87,8 @@ class Package:
         self.AddText(re.sub(r"@(\w+)@", lambda match: values[match.group(1)], text), target)
 
     def AddAll(self):
-        for name in PROGRAMS:
-            self.AddBinary(os.path.join(self.root, "experiments", name), "bin/" + name)
+        for name, made in PROGRAMS.items():
+            self.AddBinary(os.path.join(self.root, "experiments", made), "bin/" + name)
         self.AddBinary(os.path.join(self.root, "tools/package/libpipelab.so"),
                        "lib/" + self.so_name)
         link = os.path.join(self.prefix, "lib/libpipelab.so")

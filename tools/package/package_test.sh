@@ -5,7 +5,7 @@
 # //python:package_test.
 set -euo pipefail
 root=$PWD
-if nm -D experiments/pipelab | grep -q -e __asan_init -e __tsan_init -e __ubsan_handle; then
+if nm -D experiments/pipelab_plan | grep -q -e __asan_init -e __tsan_init -e __ubsan_handle; then
   echo "skipped: a sanitizer's runtime is no part of a package"
   exit 0
 fi
@@ -30,8 +30,8 @@ done
 # try PREFIX LIBRARY_PATH: the command, the program and the headers of what is installed in PREFIX.
 try() {
   local prefix=$1 out
-  [[ $("$prefix/bin/pipelab" --version) == "$(experiments/pipelab --version)" ]] || fail "$prefix: another version"
-  [[ $("$prefix/bin/pipelab" simulate 1f1b:P=4,M=8) == "$(experiments/pipelab simulate 1f1b:P=4,M=8)" ]] ||
+  [[ $("$prefix/bin/pipelab" --version) == "$(experiments/pipelab_plan --version)" ]] || fail "$prefix: another version"
+  [[ $("$prefix/bin/pipelab" simulate 1f1b:P=4,M=8) == "$(experiments/pipelab_plan simulate 1f1b:P=4,M=8)" ]] ||
     fail "$prefix: another step"
   # By a link elsewhere: the programs that it starts lie beside the file that the link leads to.
   ln -sf "$prefix/bin/pipelab" "$box/linked"
@@ -79,7 +79,7 @@ package release --out=dist >"$box/release.txt"
 (cd "$box/dist" && sha256sum --check --strict --quiet "$sums") || fail "the checksums"
 [[ $(awk '{ print $2 }' "$sums") == "$(basename -a "$deb" "$tarball" "$wheel")" ]] || fail "SHA256SUMS: $(cat "$sums")"
 [[ $(find "$box/dist" -type f | wc -l) == 4 ]] || fail "a release has $(ls "$box/dist")"
-number=$(version experiments/pipelab)
+number=$(version experiments/pipelab_plan)
 [[ $deb == */pipelab_${number/-/"~"}_*.deb && $tarball == */pipelab-$number-linux-* && $wheel == */pipelab-${number/-/.}*-cp3*.whl ]] ||
   fail "names without the version $number: $(cat "$box/release.txt")"
 

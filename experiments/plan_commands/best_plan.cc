@@ -1,4 +1,4 @@
-#include "experiments/commands/best_plan.h"
+#include "experiments/plan_commands/best_plan.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "experiments/commands/synthesis_problems.h"
+#include "experiments/plan_commands/synthesis_problems.h"
 
 #include <algorithm>
 

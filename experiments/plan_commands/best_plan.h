@@ -4,13 +4,13 @@
 //   PIPELAB_ASSIGN_OR_RETURN(const BestPlan best,
 //                            FindBestPlan("best", problem, options, &simulator));
 //   best.plan.planner, best.table
-#ifndef PIPELAB_EXPERIMENTS_COMMANDS_BEST_PLAN_H_
-#define PIPELAB_EXPERIMENTS_COMMANDS_BEST_PLAN_H_
+#ifndef PIPELAB_EXPERIMENTS_PLAN_COMMANDS_BEST_PLAN_H_
+#define PIPELAB_EXPERIMENTS_PLAN_COMMANDS_BEST_PLAN_H_
 
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "experiments/commands/plan_timeline.h"
+#include "experiments/plan_commands/plan_timeline.h"
 #include "pipelines/planners/plan.h"
 #include "pipelines/planners/plan_problem.h"
 #include "pipelines/planners/planners.h"
@@ -36,4 +36,4 @@ absl::StatusOr<BestPlan> FindBestPlan(const std::string& planner, const PlanProb
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_EXPERIMENTS_COMMANDS_BEST_PLAN_H_
+#endif  // PIPELAB_EXPERIMENTS_PLAN_COMMANDS_BEST_PLAN_H_

@@ -3,8 +3,8 @@
 //   PIPELAB_ASSIGN_OR_RETURN(const PlanSimulator simulator, PlanSimulator::Make(problem));
 //   text += simulator.Timeline(plan);
 //   simulator.StepSeconds(plan)
-#ifndef PIPELAB_EXPERIMENTS_COMMANDS_PLAN_TIMELINE_H_
-#define PIPELAB_EXPERIMENTS_COMMANDS_PLAN_TIMELINE_H_
+#ifndef PIPELAB_EXPERIMENTS_PLAN_COMMANDS_PLAN_TIMELINE_H_
+#define PIPELAB_EXPERIMENTS_PLAN_COMMANDS_PLAN_TIMELINE_H_
 
 #include <memory>
 #include <string>
@@ -38,4 +38,4 @@ class PlanSimulator {
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_EXPERIMENTS_COMMANDS_PLAN_TIMELINE_H_
+#endif  // PIPELAB_EXPERIMENTS_PLAN_COMMANDS_PLAN_TIMELINE_H_

@@ -2,8 +2,8 @@
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const GivenProblems given, ProblemsOfTimes(config, options));
 //   for (const auto& [placement, problem] : given.problems) Synthesize(problem, options.search);
-#ifndef PIPELAB_EXPERIMENTS_COMMANDS_SYNTHESIS_PROBLEMS_H_
-#define PIPELAB_EXPERIMENTS_COMMANDS_SYNTHESIS_PROBLEMS_H_
+#ifndef PIPELAB_EXPERIMENTS_PLAN_COMMANDS_SYNTHESIS_PROBLEMS_H_
+#define PIPELAB_EXPERIMENTS_PLAN_COMMANDS_SYNTHESIS_PROBLEMS_H_
 
 #include <cstdint>
 #include <string>
@@ -34,4 +34,4 @@ absl::StatusOr<Bytes> SynthesisMemory();
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_EXPERIMENTS_COMMANDS_SYNTHESIS_PROBLEMS_H_
+#endif  // PIPELAB_EXPERIMENTS_PLAN_COMMANDS_SYNTHESIS_PROBLEMS_H_

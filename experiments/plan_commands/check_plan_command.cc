@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "experiments/commands/command.h"
+#include "experiments/plan_commands/plan_commands.h"
 #include "experiments/commands/plan_problem_flags.h"
 #include "experiments/flags/output.h"
 #include "experiments/simulate/user_file.h"

@@ -1,4 +1,4 @@
-#include "experiments/commands/graph_parts.h"
+#include "experiments/plan_commands/graph_parts.h"
 
 #include <cstdint>
 #include <numeric>

@@ -1,6 +1,6 @@
 // pipelab plan --graph: divides a graph's vertices over devices, and says how well.
-#ifndef PIPELAB_EXPERIMENTS_COMMANDS_GRAPH_PARTS_H_
-#define PIPELAB_EXPERIMENTS_COMMANDS_GRAPH_PARTS_H_
+#ifndef PIPELAB_EXPERIMENTS_PLAN_COMMANDS_GRAPH_PARTS_H_
+#define PIPELAB_EXPERIMENTS_PLAN_COMMANDS_GRAPH_PARTS_H_
 
 #include "absl/status/status.h"
 
@@ -11,4 +11,4 @@ absl::Status PlanGraphParts();
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_EXPERIMENTS_COMMANDS_GRAPH_PARTS_H_
+#endif  // PIPELAB_EXPERIMENTS_PLAN_COMMANDS_GRAPH_PARTS_H_

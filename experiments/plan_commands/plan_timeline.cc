@@ -1,4 +1,4 @@
-#include "experiments/commands/plan_timeline.h"
+#include "experiments/plan_commands/plan_timeline.h"
 
 #include <cstdint>
 #include <utility>
