@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -68,10 +69,43 @@ absl::StatusOr<std::vector<int>> Minimise(absl::Span<const double> layer_costs, 
   return first;
 }
 
+// Minimise with the larger of two costs, where stages end anywhere. The least of the first layers
+// grows with their number, and the cost of the layers behind falls, so that the best begin of a last
+// stage is where these cross, and moves on with the number of layers.
+std::vector<int> MinimiseLargest(absl::Span<const double> layer_costs, int num_stages) {
+  const int layers = static_cast<int>(layer_costs.size());
+  std::vector<double> sum(layers + 1, 0);
+  for (int i = 0; i < layers; ++i) sum[i + 1] = sum[i] + layer_costs[i];
+  std::vector<double> before = sum, best(layers + 1, 0);  // `before`: of one stage
+  std::vector<std::vector<int>> begin(num_stages + 1, std::vector<int>(layers + 1, 0));
+  for (int k = 2; k <= num_stages; ++k) {
+    int crossing = k - 1;
+    for (int n = k; n <= layers; ++n) {
+      const auto behind = [&](int b) { return sum[n] - sum[b]; };
+      while (crossing + 1 < n && before[crossing] < behind(crossing)) ++crossing;
+      best[n] = std::max(before[crossing], behind(crossing));
+      begin[k][n] = crossing;
+      // The first of those that are as good.
+      for (int b = crossing - 1; b >= k - 1 && behind(b) <= best[n]; --b) {
+        best[n] = behind(b);
+        begin[k][n] = b;
+      }
+    }
+    std::swap(before, best);
+  }
+  std::vector<int> first(num_stages);
+  for (int k = num_stages, n = layers; k > 0; --k) n = first[k - 1] = begin[k][n];
+  return first;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<int>> PartitionChain(absl::Span<const double> layer_costs,
                                                 int num_stages, absl::Span<const StageEnd> ends) {
+  if (ends.empty()) {
+    if (absl::Status s = CheckCosts(layer_costs, num_stages); !s.ok()) return s;
+    return MinimiseLargest(layer_costs, num_stages);
+  }
   return Minimise(layer_costs, num_stages, ends,
                   [](double largest, double stage) { return std::max(largest, stage); });
 }

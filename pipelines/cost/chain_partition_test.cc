@@ -73,12 +73,27 @@ TEST(PartitionChain, EqualsBruteForce) {
                     first.end());
         ASSERT_LT(first.back(), n);
         ASSERT_EQ(Largest(costs, first), BruteForce(costs, stages, Largest));
+        // The general algorithm takes the same of equally good ones.
+        ASSERT_EQ(first, *PartitionChain(costs, stages, std::vector<StageEnd>(n)));
         PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> even,
                                      PartitionChainByVariance(costs, stages));
         ASSERT_EQ(static_cast<int>(even.size()), stages);
         ASSERT_NEAR(Variance(costs, even), BruteForce(costs, stages, Variance), 1e-9);
       }
     }
+  }
+}
+
+TEST(PartitionChain, WithoutEndsIsTheSameAsWithFreeOnes) {
+  CounterRng rng(4, "partition");
+  uint64_t draw = 0;
+  for (int round = 0; round < 200; ++round) {
+    const int n = 1 + static_cast<int>(rng.Below(draw++, 60));
+    std::vector<double> costs(n);
+    for (double& c : costs) c = rng.Below(draw++, 3) == 0 ? 0.1 : rng.Uniform(draw++);
+    const int stages = 1 + static_cast<int>(rng.Below(draw++, n));
+    ASSERT_EQ(*PartitionChain(costs, stages),
+              *PartitionChain(costs, stages, std::vector<StageEnd>(n)));
   }
 }
 

@@ -303,7 +303,7 @@ absl::StatusOr<StageCost> ComputeStageCost(const ModelGraph& graph, const ModelP
 absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
                                             const ModelPartition& partition,
                                             int64_t micro_batch_size,
-                                            const StageCostOptions& options) {
+                                            const StageCostOptions& options, StageCostMemo* memo) {
   if (micro_batch_size < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("micro-batches of ", micro_batch_size, " samples"));
@@ -334,12 +334,25 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
     PIPELAB_ASSIGN_OR_RETURN(
         slices, SlicesOfModel(graph, options.slices, split.scatters_rows() ? split.degree : 1));
   }
+  if (!slices.empty() || !options.group_sizes.empty() || !options.micro_batch_sizes.empty()) {
+    memo = nullptr;
+  }
+  const auto stage_of = [&](int stage, TokenSlice slice) -> absl::StatusOr<StageCost> {
+    StageCostMemo::Key key;
+    if (memo != nullptr) {
+      key = memo->KeyOf(graph, partition, stage);
+      if (const StageCost* known = memo->Find(key)) return *known;
+    }
+    PIPELAB_ASSIGN_OR_RETURN(StageCost cost, ComputeStageCost(graph, partition, stage,
+                                                              micro_batch_size, slice, options));
+    if (memo != nullptr) memo->Add(std::move(key), cost);
+    return cost;
+  };
   const auto costs_of = [&](TokenSlice slice) -> absl::StatusOr<SliceCosts> {
     SliceCosts costs;
     for (int s = 0; s < partition.num_stages(); ++s) {
-      PIPELAB_ASSIGN_OR_RETURN(
-          StageCost cost, ComputeStageCost(graph, partition, s, micro_batch_size, slice, options));
-      costs.stages.push_back(cost);
+      PIPELAB_ASSIGN_OR_RETURN(StageCost cost, stage_of(s, slice));
+      costs.stages.push_back(std::move(cost));
     }
     for (int layer : partition.edge_layer) {
       costs.edge_bytes.push_back(

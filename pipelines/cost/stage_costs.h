@@ -42,6 +42,7 @@
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/layer_times.h"
 #include "pipelines/cost/model_partition.h"
+#include "pipelines/cost/stage_memo.h"
 #include "pipelines/ir/schedule.h"
 #include "tools/base/units.h"
 
@@ -77,10 +78,12 @@ struct StageCostOptions {
 // InvalidArgument for sizes below 1, no rate, slices that are not the model's samples or that a
 // layer does not know, and a tensor-parallel degree that does not divide a layer; NotFound naming
 // the layer and what the machine lacks.
+// With a memo, stages without slices whose micro-batches have one size are computed once each.
 absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
                                             const ModelPartition& partition,
                                             int64_t micro_batch_size,
-                                            const StageCostOptions& options);
+                                            const StageCostOptions& options,
+                                            StageCostMemo* memo = nullptr);
 
 // Of one stage and a slice, without the checks of sizes.
 absl::StatusOr<StageCost> ComputeStageCost(const ModelGraph& graph, const ModelPartition& partition,

@@ -175,15 +175,17 @@ absl::StatusOr<const std::vector<StageCost>*> StepCache::UnitTimesOf(const StepC
   auto found = unit_times_.find(SizeOf(c));
   if (found == unit_times_.end()) {
     PIPELAB_ASSIGN_OR_RETURN(const StepModel* model, ModelOf(c));
-    auto alike = alike_.find(model->model);
-    if (alike == alike_.end()) {
-      alike = alike_.emplace(model->model, FirstAlike(model->model->graph)).first;
-    }
     PIPELAB_ASSIGN_OR_RETURN(std::vector<StageCost> times,
-                             UnitTimes(*model, c, GroupOf(c), alike->second));
+                             UnitTimes(*model, c, GroupOf(c), AlikeOf(*model->model)));
     found = unit_times_.emplace(SizeOf(c), std::move(times)).first;
   }
   return &found->second;
+}
+
+const std::vector<int>& StepCache::AlikeOf(const GroupedModel& model) {
+  auto alike = alike_.find(&model);
+  if (alike == alike_.end()) alike = alike_.emplace(&model, FirstAlike(model.graph)).first;
+  return alike->second;
 }
 
 TensorGroup StepCache::GroupOf(const StepConfig& c) {
@@ -296,8 +298,12 @@ absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
     options.tensor = GroupOf(c);
     options.slices = slices;
     const GroupedModel& graph = cut->local.has_value() ? cut->local->model : *model->model;
-    PIPELAB_ASSIGN_OR_RETURN(
-        CostTable costs, ComputeStageCosts(graph.graph, partition, c.micro_batch_size, options));
+    StageCostMemo* memo = nullptr;
+    if (!cut->local.has_value() && !c.slice_exchange) {
+      memo = &stage_costs_.try_emplace(SizeOf(c), graph.graph, AlikeOf(graph)).first->second;
+    }
+    PIPELAB_ASSIGN_OR_RETURN(CostTable costs, ComputeStageCosts(graph.graph, partition,
+                                                                c.micro_batch_size, options, memo));
     found = costs_.emplace(key, std::move(costs)).first;
   }
   const GroupedModel* with_heads = cut->local.has_value() ? &cut->local->model : nullptr;

@@ -23,6 +23,7 @@
 #include "absl/types/optional.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/model_partition.h"
+#include "pipelines/cost/stage_memo.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/step/divided_vocabulary.h"
 #include "pipelines/step/expert_exchange.h"
@@ -152,6 +153,8 @@ class StepCache {
   absl::StatusOr<PassTimes> PassTimesOf(const StepConfig& config);
   void DropOldSchedules();
 
+  // FirstAlike.
+  const std::vector<int>& AlikeOf(const GroupedModel& model);
   // TensorGroupOf.
   TensorGroup GroupOf(const StepConfig& config);
   // [layer of the user's model] Its stage, of either kind of layout.
@@ -168,6 +171,7 @@ class StepCache {
   };
   std::map<std::string, Selective> selective_;  // by modules, made when they are asked for
   std::map<SizeKey, std::vector<StageCost>> unit_times_;
+  std::map<SizeKey, StageCostMemo> stage_costs_;
   std::map<const GroupedModel*, std::vector<int>> alike_;  // FirstAlike
   // By T, C and where the devices are that divide experts.
   std::map<std::tuple<int, int, ExpertKey>, TensorGroup> groups_;
