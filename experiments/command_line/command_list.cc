@@ -32,8 +32,7 @@ std::vector<Command> MakeCommands() {
                     {"steps", "seed", "layers", "heads", "wait_limit_s", "tensor_parallel", "data",
                      "batch_norm", "layout", "sequence_parallel", "backend", "dtype", "cuda_graphs",
                      "checkpoint", "checkpoint_every", "resume", "pretrained", "json_out"}}),
-       nullptr,
-       kTrainProgram},
+       nullptr, kTrainProgram},
   };
   const std::vector<Command> language_models = {
       {"logits",
@@ -72,8 +71,7 @@ std::vector<Command> MakeCommands() {
                                   "order_free",   "eight_bits",    "update_delay",
                                   "rebalance_s",  "train",         "in_flight",
                                   "local_peers",  "speed",         "least_pass_ms"}}),
-       nullptr,
-       kTrainProgram},
+       nullptr, kTrainProgram},
       {"serve",
        "the commands in a browser: timelines, memory, comparisons and searches (docs/serve.md)",
        "serve --port=8080",

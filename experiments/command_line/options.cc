@@ -18,6 +18,8 @@ namespace {
 struct OptionInCommand {
   absl::string_view command, option, default_value, help;
 };
+constexpr char kTokenIds[] =
+    "ids of the tokens that a model reads: 464,2068 or a file of them, such as ids.txt";
 constexpr OptionInCommand kInCommands[] = {
     {"search", "devices", "all of the cluster", "devices to search grids for"},
     {"plan", "devices", "all of the cluster", "devices to plan for"},
@@ -36,6 +38,11 @@ constexpr OptionInCommand kInCommands[] = {
     {"synthesize", "memory", "the cluster's, or no limit",
      "memory of a device, such as 8GiB; without a model and bytes: activations"},
     {"synthesize", "seed", "1", "seed of the search"},
+    {"search", "reserve", "0.06",
+     "share of a device's memory that a step must leave free, 0 to 1: for the library, "
+     "fragmentation, the display"},
+    {"logits", "tokens", "", kTokenIds},
+    {"generate", "tokens", "", kTokenIds},
     {"serve", "token_file", "",
      "file with the token that requests must have, at least 16 characters; empty: none on this "
      "host's own address, a new one elsewhere"},

@@ -26,7 +26,8 @@ using Words = std::vector<std::string>;
 using CommandFunction = absl::Status (*)(const Words& words);
 
 // Programs of more commands than `pipelab` has, which starts them from its own folder (command_line/beside.h).
-constexpr char kPlanProgram[] = "pipelab_plan";    // pipelab's, and what plans, synthesizes and serves
+constexpr char kPlanProgram[] =
+    "pipelab_plan";  // pipelab's, and what plans, synthesizes and serves
 constexpr char kTrainProgram[] = "pipelab_train";  // pipelab_plan's, and what trains
 constexpr char kStudyProgram[] = "pipelab_study";  // the studies alone
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "experiments/commands/command.h"
+#include "experiments/commands/step_figures.h"
 #include "experiments/commands/step_input.h"
 #include "experiments/flags/output.h"
 #include "experiments/report/table.h"
@@ -105,12 +106,13 @@ std::string FastestText(const std::vector<Compared>& all) {
   if (gain == 0) return "The first two take the same time per sample.\n";
   const StepBreakdown &a = first.breakdown, &b = second.breakdown;
   const double fast = CostOf(first), slow = CostOf(second);
-  std::pair<double, const char*> most = {0, "rounding"};
+  const std::string within = CollectivesWithinLayers(second.prediction.step.config);
+  std::pair<double, std::string> most = {0, "rounding"};
   for (const auto& [what, own, other] :
        {std::make_tuple("idle time", a.idle, b.idle),
         std::make_tuple("exposed messages", a.pipeline, b.pipeline),
         std::make_tuple("exposed data-parallel collectives", a.data, b.data),
-        std::make_tuple("tensor-parallel collectives", a.tensor, b.tensor),
+        std::make_tuple(within.c_str(), a.tensor, b.tensor),
         std::make_tuple("recomputation", a.recompute, b.recompute),
         std::make_tuple("compute", a.compute, b.compute),
         std::make_tuple("optimizer steps", a.step, b.step)}) {

@@ -14,6 +14,7 @@
 #include "absl/types/optional.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/recipe_input.h"
+#include "experiments/commands/step_figures.h"
 #include "experiments/commands/step_input.h"
 #include "experiments/flags/flags.h"
 #include "experiments/flags/option_checks.h"
@@ -57,11 +58,6 @@ struct Evaluation {
     return ToMs(prediction.step_time) / ToMs(n.prediction.step_time) - 1;
   }
 };
-
-double TokensPerSecond(const Evaluation& e, const StepPrediction& p) {
-  return p.samples_per_second() * static_cast<double>(e.recipe().model.tokens) /
-         static_cast<double>(p.step.config.devices());
-}
 
 // The search knows neither: a neighbour has what the recipe has, where it can.
 void TakeExchangesAndShards(const StepConfig& from, const GroupedModel& model, StepConfig* to) {
@@ -143,15 +139,6 @@ std::vector<std::string> Assumptions(const Recipe& r) {
   return all;
 }
 
-// Whose collectives are within layers.
-std::string LayerCollectives(const StepConfig& c) {
-  std::vector<std::string> whose;
-  if (c.tensor > 1) whose.emplace_back("tensor-parallel");
-  if (c.context > 1) whose.emplace_back("context");
-  if (c.experts > 1) whose.emplace_back("experts");
-  return whose.empty() ? "tensor-parallel" : absl::StrJoin(whose, "+");
-}
-
 // torchtitan's lists of modules take pages; JSON has them.
 std::string WithoutLists(const std::string& changes) {
   const size_t begin = changes.find("[["), end = changes.find("]]");
@@ -159,39 +146,32 @@ std::string WithoutLists(const std::string& changes) {
   return absl::StrCat(changes.substr(0, begin), "[[...", changes.substr(end));
 }
 
-// In lines of at most 120 columns.
-std::string WrappedNames(const std::vector<std::string>& names) {
-  constexpr size_t kColumns = 120;
-  std::string text, line = " ";
-  for (size_t i = 0; i < names.size(); ++i) {
-    const std::string word = absl::StrCat(" ", names[i], i + 1 < names.size() ? "," : "");
-    if (line.size() + word.size() > kColumns && line != " ") {
-      absl::StrAppend(&text, line, "\n");
-      line = " ";
-    }
-    absl::StrAppend(&line, word);
-  }
-  return absl::StrCat(text, line, "\n");
+StepSpeed SpeedOf(const StepPrediction& p) {
+  return {p.samples_per_second(), p.tflops_per_device, p.step.config.devices()};
 }
 
-std::string EvaluationText(const Evaluation& e, const std::string& note) {
+std::string EvaluationText(const Evaluation& e, const StepFigures& figures,
+                           const std::string& note) {
   const StepPrediction& p = e.prediction;
   const StepBreakdown& b = e.breakdown;
   const StepConfig& c = e.recipe().config;
   std::string text = note.empty() ? "" : absl::StrCat(note, "\n");
-  absl::StrAppendFormat(&text, "%s: %s\n%d devices of %s, batch %d, %s\n%s\n\n",
-                        e.input.system->name, ModelText(e.recipe().model), c.devices(),
-                        e.input.on->step().cluster->name, c.batch(),
-                        NumberTypeName(e.recipe().type), c.ToString());
+  absl::StrAppend(
+      &text, Wrapped("", absl::StrCat(e.input.system->name, ": ", ModelText(e.recipe().model))),
+      absl::StrFormat("%d devices of %s, batch %d, %s\n", c.devices(),
+                      e.input.on->step().cluster->name, c.batch(), NumberTypeName(e.recipe().type)),
+      Wrapped("", c.ToString()), "\n");
   absl::StrAppendFormat(
       &text,
-      "step %.2f ms: %.3f samples/s, %.1f tokens/s per device, %.2f Tflop/s per device\n"
+      "step %s ms: %s samples/s, %s tokens/s/GPU, %s Tflop/s per device, MFU %.1f %%%s\n"
       "bubble %.1f %%, exposed communication %.1f %%: %s %.1f, pipeline %.1f, "
       "data-parallel %.1f\n"
       "memory %.2f GiB of %.2f on the fullest device\n",
-      ToMs(p.step_time), p.samples_per_second(), TokensPerSecond(e, p), p.tflops_per_device,
-      ToPercent(p.bubble), ToPercent(b.tensor + b.pipeline + b.data), LayerCollectives(c),
-      ToPercent(b.tensor), ToPercent(b.pipeline), ToPercent(b.data), ToGiB(p.largest_device),
+      FourDigits(ToMs(p.step_time)), FourDigits(p.samples_per_second()),
+      FourDigits(figures.TokensPerSecond(SpeedOf(p))), FourDigits(p.tflops_per_device),
+      ToPercent(figures.Mfu(SpeedOf(p))), figures.TrainingText(SpeedOf(p)), ToPercent(p.bubble),
+      ToPercent(b.tensor + b.pipeline + b.data), CollectivesWithinLayers(c), ToPercent(b.tensor),
+      ToPercent(b.pipeline), ToPercent(b.data), ToGiB(p.largest_device),
       ToGiB(p.step.device_memory));
   absl::StrAppend(&text, "\nAssumed:\n  ", absl::StrJoin(Assumptions(e.recipe()), "\n  "), "\n");
   std::vector<std::string> not_priced = e.recipe().not_priced;
@@ -200,7 +180,8 @@ std::string EvaluationText(const Evaluation& e, const std::string& note) {
     absl::StrAppend(&text, "Not priced:\n  ", absl::StrJoin(not_priced, "\n  "), "\n");
   }
   if (!e.recipe().passed_over.empty()) {
-    absl::StrAppend(&text, "Without influence:\n", WrappedNames(e.recipe().passed_over));
+    absl::StrAppend(&text, "Without influence:\n",
+                    Wrapped("  ", absl::StrJoin(e.recipe().passed_over, ", ")));
   }
   if (e.neighbours.empty()) {
     return absl::StrCat(text, e.searched ? "\nNo neighbour fits into memory.\n" : "");
@@ -209,23 +190,24 @@ std::string EvaluationText(const Evaluation& e, const std::string& note) {
                         "gain [%]", "mem. [GiB]");
   for (const Neighbour& n : e.neighbours) {
     const StepPrediction& q = n.prediction;
-    absl::StrAppendFormat(&text, "%10.2f %+9.1f %10.2f  %s\n%33s%s\n", ToMs(q.step_time),
-                          ToPercent(e.gain(n)), ToGiB(q.largest_device), q.step.config.ToString(),
-                          "", WithoutLists(n.changes));
+    const std::string figures_of =
+        absl::StrFormat("%10s %+9.1f %10.2f  ", FourDigits(ToMs(q.step_time)), ToPercent(e.gain(n)),
+                        ToGiB(q.largest_device));
+    absl::StrAppend(&text, Wrapped(figures_of, q.step.config.ToString()),
+                    Wrapped(std::string(figures_of.size(), ' '), WithoutLists(n.changes)));
   }
   return absl::StrCat(text, "\nAll figures are simulated.\n");
 }
 
-nlohmann::json EvaluationJson(const Evaluation& e, const std::string& note) {
+nlohmann::json EvaluationJson(const Evaluation& e, const StepFigures& figures,
+                              const std::string& note) {
   nlohmann::json all = StepAsJson(e.prediction);
+  all.update(figures.Json(SpeedOf(e.prediction)));
   if (!note.empty()) all["note"] = note.substr(0, note.size() - 1);
   const StepBreakdown& b = e.breakdown;
   all["system"] = e.input.system->name;
   all["model"] = ModelText(e.recipe().model);
-  all["tokens_per_second_per_device"] = TokensPerSecond(e, e.prediction);
-  all["parts"] = {{"tensor-parallel collectives", b.tensor},
-                  {"pipeline messages, not hidden", b.pipeline},
-                  {"data-parallel collectives, not hidden", b.data}};
+  for (const auto& [name, share] : PartsOf(e.recipe().config, b)) all["parts"][name] = share;
   all["assumptions"] = Assumptions(e.recipe());
   all["not_priced"] = e.recipe().not_priced;
   all["unknown"] = e.recipe().unknown;
@@ -259,6 +241,7 @@ absl::Status EvaluateCommand(const Words& words) {
   }
   e.prediction = *predicted;
   PIPELAB_ASSIGN_OR_RETURN(e.breakdown, BreakDown(model, e.prediction));
+  PIPELAB_ASSIGN_OR_RETURN(const StepFigures figures, StepFigures::OfFlags(model));
   e.searched = top > 0;
   if (e.searched) {
     PIPELAB_ASSIGN_OR_RETURN(e.neighbours, FindNeighbours(e, &cache, top));
@@ -269,10 +252,11 @@ absl::Status EvaluateCommand(const Words& words) {
                       [&](const StepModel& changed) { return PredictStep(changed, config); }));
   const std::string json_out = absl::GetFlag(FLAGS_json_out);
   if (!json_out.empty()) {
-    PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", json_out, DumpJson(EvaluationJson(e, note))));
+    PIPELAB_RETURN_IF_ERROR(
+        WriteOutput("--json_out", json_out, DumpJson(EvaluationJson(e, figures, note))));
   }
   if (json_out != "-") {
-    PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", EvaluationText(e, note)));
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", EvaluationText(e, figures, note)));
   }
   return CheckMemory(e.prediction);
 }

@@ -195,6 +195,7 @@ absl::StatusOr<RecipeInput> ReadRecipeInput() {
   }
   PIPELAB_ASSIGN_OR_RETURN(input.recipe, std::move(recipe));
   PIPELAB_ASSIGN_OR_RETURN(ClusterSpec cluster, ClusterFromFlags(input.recipe.type, input.what));
+  cluster = GrownTo(input.recipe.config.devices(), std::move(cluster));
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, RecipeGraph(input.recipe));
   input.on = ModelOnCluster::Of(std::move(graph), std::move(cluster), input.recipe.type);
   return input;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,10 +12,12 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "experiments/commands/command.h"
+#include "experiments/commands/step_figures.h"
 #include "experiments/commands/step_input.h"
 #include "experiments/flags/flags.h"
 #include "experiments/flags/interrupt.h"
@@ -38,6 +41,7 @@
 
 ABSL_DECLARE_FLAG(int, devices);           // schedule_input.cc
 ABSL_DECLARE_FLAG(std::string, json);      // schedule_input.cc; `search --json` means --json=-
+ABSL_DECLARE_FLAG(double, reserve);        // step_input.cc
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 ABSL_FLAG(int64_t, batch, 0, "samples of a training step");
 ABSL_FLAG(int, top, 10, "configurations to print, the fastest first");
@@ -58,6 +62,8 @@ namespace pipelab {
 namespace {
 
 constexpr int64_t kMostBatch = 1 << 24;
+// What libraries, their buffers and fragmentation take of a device's memory.
+constexpr double kReserveOfSearch = 0.06;
 
 absl::StatusOr<std::unique_ptr<ModelOnCluster>> ReadRequest() {
   PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(StepConfig()));
@@ -107,11 +113,15 @@ nlohmann::json RankedStepJson(const RankedStep& r) {
           {"memory_bytes", r.largest_device.value()}};
 }
 
-std::string RefusalText(const SearchRefusals& r) {
-  std::string text = absl::StrFormat(
+std::string LooksText(const SearchRefusals& r) {
+  return absl::StrFormat(
       "%d configurations were looked at, %d of them bounded by their schedule's order and %d "
-      "simulated; the bounds of the others are beyond what was found.\nRefused: %d for memory",
-      r.considered, r.ordered, r.simulated, r.memory);
+      "simulated; the bounds of the others are beyond what was found.",
+      r.considered, r.ordered, r.simulated);
+}
+
+std::string RefusalText(const SearchRefusals& r) {
+  std::string text = absl::StrFormat("Refused: %d for memory", r.memory);
   if (r.memory > 0) {
     absl::StrAppendFormat(&text, " (the nearest, %s, needs %.2f GiB)", r.nearest,
                           ToGiB(r.least_memory));
@@ -120,19 +130,88 @@ std::string RefusalText(const SearchRefusals& r) {
                         ", %d grids for tensor parallelism, %d for the batch, %d by their scheme",
                         r.tensor, r.batch, r.scheme);
   if (r.scheme > 0) absl::StrAppend(&text, " (", r.scheme_reason, ")");
-  return text + ".\n";
+  return text + ".";
 }
 
-std::string SearchTable(const SearchResult& result, size_t top) {
-  std::string text = absl::StrFormat("%-24s %10s %11s %12s %10s  %s\n", "method", "step [ms]",
-                                     "samples/s", "Tflop/s/dev.", "mem. [GiB]", "configuration");
-  for (size_t i = 0; i < std::min(top, result.best.size()); ++i) {
-    const RankedStep& r = result.best[i];
-    absl::StrAppendFormat(&text, "%-24s %10.2f %11.3f %12.2f %10.2f  %s\n", r.method,
-                          ToMs(r.step_time), r.samples_per_second, r.tflops_per_device,
-                          ToGiB(r.largest_device), r.config.ToString());
+StepSpeed SpeedOf(const RankedStep& r) {
+  return {r.samples_per_second, r.tflops_per_device, r.config.devices()};
+}
+
+// "V=22 to 34, b=4 to 8: up to 1462 ms", of a row's other ways; empty: there are none.
+std::string WaysText(const RankedStep& r) {
+  if (r.ways.empty()) return "";
+  std::set<int64_t> stages = {r.config.virtual_stages}, samples = {r.config.micro_batch_size};
+  Nanoseconds slowest = r.step_time;
+  for (const RankedStep::Way& way : r.ways) {
+    stages.insert(way.config.virtual_stages);
+    samples.insert(way.config.micro_batch_size);
+    slowest = std::max(slowest, way.step_time);
   }
-  return absl::StrCat(text, "\nAll figures are simulated. ", RefusalText(result.refusals));
+  const auto range = [](const char* key, const std::set<int64_t>& values) {
+    if (values.size() == 1) return std::string();
+    return absl::StrCat(key, "=", *values.begin(), " to ", *values.rbegin());
+  };
+  std::vector<std::string> words = {range("V", stages), range("b", samples)};
+  words.erase(std::remove(words.begin(), words.end(), ""), words.end());
+  return absl::StrCat("(", r.ways.size(), " more", words.empty() ? "" : " with ",
+                      absl::StrJoin(words, ", "), ": up to ", FourDigits(ToMs(slowest)), " ms)");
+}
+
+// A difference that no machine repeats.
+constexpr double kTie = 0.02;
+
+bool TiesWithFastest(const SearchResult& result, const RankedStep& r) {
+  return ToMs(r.step_time) <= (1 + kTie) * ToMs(result.best[0].step_time);
+}
+
+// Keys that a user would have to set, in which a configuration differs from the plainest.
+int64_t NumChoices(const RankedStep& r) {
+  const std::string text = r.config.ToString();
+  return std::count(text.begin(), text.end(), ',');
+}
+
+// Of those that tie with the fastest, the simplest first.
+std::vector<const RankedStep*> Rows(const SearchResult& result, size_t top) {
+  std::vector<const RankedStep*> rows;
+  for (const RankedStep& r : result.best) {
+    if (rows.size() < top) rows.push_back(&r);
+  }
+  const auto ties = std::find_if(rows.begin(), rows.end(),
+                                 [&](const RankedStep* r) { return !TiesWithFastest(result, *r); });
+  std::stable_sort(rows.begin(), ties, [](const RankedStep* a, const RankedStep* b) {
+    return NumChoices(*a) < NumChoices(*b);
+  });
+  return rows;
+}
+
+std::string SearchTable(const SearchResult& result, const StepFigures& figures, size_t top) {
+  std::string text = absl::StrFormat("%-17s %9s   %s%10s  %s\n", "method", "step [ms]",
+                                     figures.Titles(), "mem. [GiB]", "configuration");
+  const std::vector<const RankedStep*> rows = Rows(result, top);
+  int ties = 0;
+  for (const RankedStep* r : rows) {
+    const bool tie = rows.size() > 1 && TiesWithFastest(result, *r);
+    ties += tie ? 1 : 0;
+    const std::string before =
+        absl::StrFormat("%-17s %9s%s  %s%10.2f  ", r->method, FourDigits(ToMs(r->step_time)),
+                        tie ? "=" : " ", figures.Columns(SpeedOf(*r)), ToGiB(r->largest_device));
+    absl::StrAppend(&text, Wrapped(before, r->config.ToString()));
+    const std::string ways = WaysText(*r);
+    if (!ways.empty()) absl::StrAppend(&text, Wrapped(std::string(before.size(), ' '), ways));
+  }
+  if (ties < 2) return text;
+  return absl::StrCat(text, "\n= within 2 % of the fastest: a tie, the simplest first.\n");
+}
+
+double ReserveOfSearch() {
+  return FlagWasSet("reserve") ? absl::GetFlag(FLAGS_reserve) : kReserveOfSearch;
+}
+
+std::string ReserveText() {
+  const double reserve = ReserveOfSearch();
+  if (reserve == 0) return "";
+  return absl::StrFormat("%g %% of each device's memory is kept free (--reserve). ",
+                         ToPercent(reserve));
 }
 
 // 0 where none are given: the flag's default is that of a schedule.
@@ -159,19 +238,6 @@ absl::StatusOr<StepConfig> ConfigToExplain(const std::string& text) {
         absl::StrCat("--batch=", batch, ": --explain=", text, " has a batch of ", config.batch()));
   }
   return config;
-}
-
-// Where the step goes, each a share of devices x step.
-std::vector<std::pair<std::string, double>> PartsOf(const StepConfig& c, const StepBreakdown& b) {
-  return {{"compute", b.compute},
-          {"recompute", b.recompute},
-          {absl::StrCat("tensor-", c.context > 1 ? ", context-" : "",
-                        c.experts > 1 ? ", expert-" : "", "parallel collectives"),
-           b.tensor},
-          {"optimizer step", b.step},
-          {"idle: fill, drain, imbalance", std::max(0.0, b.idle)},
-          {"pipeline messages, not hidden", b.pipeline},
-          {"data-parallel collectives, not hidden", b.data}};
 }
 
 // The calibration note, set off from what follows it.
@@ -212,7 +278,7 @@ absl::Status Explain(const std::string& text) {
       p.tflops_per_device, ToPercent(p.bubble), ToGiB(p.largest_device),
       ToGiB(p.step.device_memory));
   for (const auto& [name, share] : PartsOf(c, b)) {
-    absl::StrAppendFormat(&out, "%-38s %6.1f %%\n", name, ToPercent(share));
+    absl::StrAppendFormat(&out, "%-58s %6.1f %%\n", name, ToPercent(share));
   }
   absl::StrAppend(&out, "\n", TimelineText(p.trace, /*columns=*/100));
   PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", out));
@@ -248,6 +314,7 @@ absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
   SearchRequest search = WholeSpace(on, devices == 0 ? on.cluster->max_devices() : devices,
                                     absl::GetFlag(FLAGS_batch));
   search.top = absl::GetFlag(FLAGS_top);
+  search.by_layout = true;
   PIPELAB_RETURN_IF_ERROR(
       TakeMost("--max_tensor", absl::GetFlag(FLAGS_max_tensor), &search.max_tensor));
   PIPELAB_RETURN_IF_ERROR(
@@ -255,7 +322,8 @@ absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
   PIPELAB_RETURN_IF_ERROR(
       TakeMost("--max_expert", absl::GetFlag(FLAGS_max_expert), &search.max_expert));
   PIPELAB_RETURN_IF_ERROR(TakeFixed(on.model->graph, &search));
-  PIPELAB_ASSIGN_OR_RETURN(search.memory, UsableMemory(on.cluster->device.memory.value));
+  PIPELAB_ASSIGN_OR_RETURN(search.memory,
+                           UsableMemory(on.cluster->device.memory.value, kReserveOfSearch));
   PIPELAB_ASSIGN_OR_RETURN(search.methods, MethodsFromFlags(on.model->graph));
   return search;
 }
@@ -272,6 +340,7 @@ absl::Status SearchCommand(const Words& words) {
   PIPELAB_RETURN_IF_ERROR(CheckRange("--batch", absl::GetFlag(FLAGS_batch), 1, kMostBatch));
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, ReadRequest());
   PIPELAB_ASSIGN_OR_RETURN(SearchRequest search, SearchFromFlags(on->step()));
+  PIPELAB_ASSIGN_OR_RETURN(const StepFigures figures, StepFigures::OfFlags(on->step()));
   const InterruptGuard interrupt;
   ProgressOptions seldom;  // in a log
   seldom.log_interval = absl::Seconds(60);
@@ -290,16 +359,33 @@ absl::Status SearchCommand(const Words& words) {
     PIPELAB_ASSIGN_OR_RETURN(const std::string note, NoteOfFastest(on->step(), result));
     const absl::string_view stopped =
         result.stopped ? "Interrupted: this is the best so far, not of all.\n" : "";
+    const std::string about = absl::StrCat(
+        figures.Headline(), "; ", search.devices, " devices of ", on->step().cluster->name, ", ",
+        NumberTypeName(on->step().type), ", a batch of ", search.batch);
     return WriteOutput(
         "stdout", "-",
-        absl::StrCat(note, stopped, SearchTable(result, static_cast<size_t>(search.top))));
+        absl::StrCat(note, stopped, Wrapped("", about), "\n",
+                     SearchTable(result, figures, static_cast<size_t>(search.top)), "\n",
+                     Wrapped("", absl::StrCat("All figures are simulated. ", ReserveText(),
+                                              LooksText(result.refusals))),
+                     Wrapped("", RefusalText(result.refusals))));
   }
   nlohmann::json all = nlohmann::json::array();
   for (const RankedStep& r : result.best) {
-    if (all.size() < static_cast<size_t>(search.top)) all.push_back(RankedStepJson(r));
+    if (all.size() == static_cast<size_t>(search.top)) break;
+    all.push_back(RankedStepJson(r));
+    all.back().update(figures.Json(SpeedOf(r)));
+    all.back()["ties_with_best"] = TiesWithFastest(result, r);
+    for (const RankedStep::Way& way : r.ways) {
+      all.back()["ways"].push_back(
+          {{"config", way.config.ToString()}, {"step_ms", ToMs(way.step_time)}});
+    }
   }
-  nlohmann::json found = {
-      {"schema", kOutputSchema}, {"best", all}, {"refused", RefusalText(result.refusals)}};
+  nlohmann::json found = {{"schema", kOutputSchema},
+                          {"best", all},
+                          {"refused", absl::StrCat(LooksText(result.refusals), "\n",
+                                                   RefusalText(result.refusals), "\n")},
+                          {"reserve", ReserveOfSearch()}};
   if (result.stopped) found["stopped"] = true;
   return WriteOutput("--json_out", json, DumpJson(found));
 }

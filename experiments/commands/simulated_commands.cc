@@ -46,7 +46,7 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
        "search --model=gpt-52b --cluster=dgx1-v100 --devices=64 --batch=32",
        JoinOptions({g.on_cluster,
                     {"batch", "devices", "top", "schemes", "max_tensor", "max_context",
-                     "max_expert", "fixed", "explain", "json", "json_out"}}),
+                     "max_expert", "fixed", "explain", "tokens", "json", "json_out"}}),
        &SearchCommand},
       {"synthesize", "the best schedule for given stage times and memory, and a bound of all",
        "synthesize 1f1b:P=4,M=8 --memory=3 --time_limit=2s",
@@ -59,7 +59,7 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
        "what a Megatron-LM command line or a torchtitan file costs, and what near it is better",
        "evaluate --flags=run.sh --cluster=dgx-h100 --devices=16",
        {"flags", "launch", "set", "toml", "cluster", "launches", "devices", "reserve", "top",
-        "strict", "json_out"},
+        "strict", "tokens", "json_out"},
        &EvaluateCommand},
       {"plan",
        "divides a network into stages by a planner, or a graph over devices (--graph), and says "

@@ -1,6 +1,7 @@
 #include "experiments/commands/step_input.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 #include <vector>
 
@@ -71,6 +72,8 @@ ABSL_FLAG(double, reserve, 0,
 
 namespace pipelab {
 namespace {
+
+constexpr int64_t kMostDevices = 1 << 20;
 
 // What a configuration's keys say.
 constexpr const char* kSizeFlags[] = {
@@ -213,6 +216,18 @@ absl::Status TakeLaunches(ClusterSpec* cluster) {
   return absl::OkStatus();
 }
 
+ClusterSpec GrownTo(int64_t devices, ClusterSpec cluster) {
+  const int64_t has = cluster.max_devices();
+  if (devices <= has || devices > kMostDevices) return cluster;
+  cluster = WithNodesFor(devices, std::move(cluster));
+  if (cluster.max_devices() > has) {
+    std::fprintf(stderr, "Note: %s has %s devices; figures are for %s nodes of its kind.\n",
+                 cluster.name.c_str(), absl::StrCat(has).c_str(),
+                 absl::StrCat(cluster.levels.back().size).c_str());
+  }
+  return cluster;
+}
+
 absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepConfig& config) {
   PIPELAB_RETURN_IF_ERROR(UsableMemory(Bytes(0)).status());
   PIPELAB_ASSIGN_OR_RETURN(
@@ -226,6 +241,8 @@ absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepCon
   absl::StatusOr<ClusterSpec> cluster = LoadCluster("--cluster", name);
   if (!cluster.ok()) return FaultOfWord(name, cluster.status());
   PIPELAB_RETURN_IF_ERROR(TakeLaunches(&*cluster));
+  const int64_t asked = FlagWasSet("devices") ? absl::GetFlag(FLAGS_devices) : 0;
+  cluster = GrownTo(std::max(asked, config.devices()), *std::move(cluster));
   PIPELAB_ASSIGN_OR_RETURN(const NumberType type, TypeFromFlags(config, *cluster));
   PIPELAB_ASSIGN_OR_RETURN(graph, WithKernels(std::move(graph), type));
   return ModelOnCluster::Of(std::move(graph), *std::move(cluster), type);
@@ -269,8 +286,8 @@ absl::StatusOr<std::string> CalibrationNote(
       range.best, range.worst);
 }
 
-absl::StatusOr<Bytes> UsableMemory(Bytes device_memory) {
-  const double reserve = absl::GetFlag(FLAGS_reserve);
+absl::StatusOr<Bytes> UsableMemory(Bytes device_memory, double unless_set) {
+  const double reserve = FlagWasSet("reserve") ? absl::GetFlag(FLAGS_reserve) : unless_set;
   if (!(reserve >= 0 && reserve < 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--reserve=", reserve, ": must be at least 0 and below 1"));

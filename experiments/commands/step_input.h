@@ -34,6 +34,9 @@ absl::StatusOr<StepConfig> ConfigFromWord(const std::string& word);
 // --model and --cluster, or those of the configuration.
 absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepConfig& config);
 
+// The cluster with enough nodes for so many devices (WithNodesFor), and a note on stderr where it had fewer.
+ClusterSpec GrownTo(int64_t devices, ClusterSpec cluster);
+
 // --launches: under graphs the host's time for each kernel no longer counts.
 absl::Status TakeLaunches(ClusterSpec* cluster);
 
@@ -52,8 +55,8 @@ absl::StatusOr<std::string> CalibrationNote(
 // A device's memory is beyond what it has, less --reserve of it. ResourceExhausted (exit code 3)
 // saying by how much.
 absl::Status CheckMemory(const StepPrediction& prediction);
-// What a step may use of a device.
-absl::StatusOr<Bytes> UsableMemory(Bytes device_memory);
+// What a step may use of a device, less --reserve of it or, where that is not given, `unless_set`.
+absl::StatusOr<Bytes> UsableMemory(Bytes device_memory, double unless_set = 0);
 
 // The fields that every command gives of a step: schema, config, step_ms, bubble, memory_gib, fits,
 // tflops_per_device, devices[...].

@@ -64,9 +64,7 @@ absl::StatusOr<Step> StepOf(const MainModel& model, ClusterSpec cluster, const s
                                                    copy, ", the GPUs of a pipeline"));
   }
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, MainGraph(model));
-  // As many nodes as it takes.
-  ClusterLevel& outer = cluster.levels.back();
-  outer.size = std::max(outer.size, gpus / (cluster.max_devices() / outer.size));
+  cluster = WithNodesFor(gpus, std::move(cluster));
   const NumberType type = NarrowestType(cluster.device);
   const auto on = ModelOnCluster::Of(std::move(graph), std::move(cluster), type);
   StepConfig config;

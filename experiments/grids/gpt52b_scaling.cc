@@ -196,11 +196,8 @@ absl::Status AddLargeScale(const Setting& s, Report* report) {
   options.least_steps = absl::GetFlag(FLAGS_least_steps);
   options.methods = PublishedMethods();
   options.recompute = {Recompute::kNone, s.recompute};
-  // As many nodes as are asked for, of the same kind.
-  ClusterSpec cluster = s.cluster;
-  const int64_t most = *std::max_element(options.devices.begin(), options.devices.end());
-  ClusterLevel& outer = cluster.levels.back();
-  if (most > cluster.max_devices()) outer.size = most / (cluster.max_devices() / outer.size);
+  const ClusterSpec cluster =
+      WithNodesFor(*std::max_element(options.devices.begin(), options.devices.end()), s.cluster);
   for (int64_t batch = 64; batch <= 4096; batch *= 2) options.batches.push_back(batch);
   PIPELAB_ASSIGN_OR_RETURN(Table table, LargeScaleTable(s.Grid(cluster), options));
   report->AddTable(std::move(table));

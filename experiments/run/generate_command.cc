@@ -31,7 +31,7 @@
 #include "tools/base/units.h"
 
 ABSL_DECLARE_FLAG(std::string, model);     // step_input.cc
-ABSL_DECLARE_FLAG(std::string, tokens);    // logits_command.cc
+ABSL_DECLARE_FLAG(std::string, tokens);    // step_figures.cc
 ABSL_DECLARE_FLAG(std::string, resume);    // run_input.cc
 ABSL_DECLARE_FLAG(uint64_t, seed);         // time_limit.cc
 ABSL_DECLARE_FLAG(int, devices);           // schedule_input.cc

@@ -35,8 +35,7 @@
 ABSL_DECLARE_FLAG(std::string, model);     // step_input.cc
 ABSL_DECLARE_FLAG(int, top);               // search_command.cc
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
-ABSL_FLAG(std::string, tokens, "",
-          "ids of the tokens that a model reads: 464,2068 or a file of them, such as ids.txt");
+ABSL_DECLARE_FLAG(std::string, tokens);    // step_figures.cc
 
 namespace pipelab {
 namespace {

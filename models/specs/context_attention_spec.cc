@@ -1,7 +1,9 @@
 #include "models/specs/context_attention_spec.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -12,10 +14,6 @@
 
 namespace pipelab {
 namespace {
-
-std::vector<ContextStep> StepsOf(const ContextAttention& a) {
-  return RingSteps({a.split.context, 0, a.causal}, a.chunk(), a.window);
-}
 
 // Calls fn(queries, their first one's place from the chunk of keys on) for device `part`'s calls of
 // one sample in a step. Without a causal mask all see all.
@@ -49,9 +47,10 @@ int64_t PairsOfCall(const ContextAttention& a, int64_t queries, int64_t first) {
 }
 
 // [step] On the device that has most in it.
-std::vector<int64_t> PairsOfSteps(const ContextAttention& a) {
+std::vector<int64_t> PairsOfSteps(const ContextAttention& a,
+                                  const std::vector<ContextStep>& steps) {
   std::vector<int64_t> all;
-  for (const ContextStep& step : StepsOf(a)) {
+  for (const ContextStep& step : steps) {
     int64_t most = 0;
     for (int64_t part = 0; part < DevicesThatDiffer(a); ++part) {
       int64_t pairs = 0;
@@ -62,6 +61,27 @@ std::vector<int64_t> PairsOfSteps(const ContextAttention& a) {
     all.push_back(most);
   }
   return all;
+}
+
+struct Ring {
+  std::vector<ContextStep> steps;
+  std::vector<int64_t> pairs;  // [step]
+};
+
+// Its steps are as many as devices, and each layer asks for them several times: they are worked out
+// once. Holds until the thread's next call.
+const Ring& RingOf(const ContextAttention& a) {
+  constexpr size_t kMostRings = 1024;
+  thread_local std::map<std::tuple<int64_t, int64_t, int64_t, bool>, Ring> rings;
+  if (rings.size() > kMostRings) rings.clear();
+  const auto [at, added] =
+      rings.try_emplace({int64_t{a.split.context}, a.chunk(), a.window, a.causal});
+  Ring& ring = at->second;
+  if (added) {
+    ring.steps = RingSteps({a.split.context, 0, a.causal}, a.chunk(), a.window);
+    ring.pairs = PairsOfSteps(a, ring.steps);
+  }
+  return ring;
 }
 
 // Chunks i and 2C - 1 - i begin after 2C - 1 chunks together, whichever they are: without a window
@@ -82,7 +102,7 @@ ContextMemory MemoryOfRing(const ContextAttention& a) {
   const Bytes own = a.OwnKeys();
   ContextMemory most;
   if (!a.apart) most.gathers = own;
-  for (const ContextStep& step : StepsOf(a)) {
+  for (const ContextStep& step : RingOf(a).steps) {
     // What is apart stays beside what comes.
     const Bytes forward = own * (step.keys + (a.apart && step.shift != 0 ? 1 : 0));
     const Bytes backward = own * (step.keys + step.gradients);
@@ -109,8 +129,7 @@ int64_t SumOf(const std::vector<int64_t>& values) {
 }
 
 TensorCollectives HopsOf(const ContextAttention& a) {
-  const std::vector<ContextStep> steps = StepsOf(a);
-  const std::vector<int64_t> pairs = PairsOfSteps(a);
+  const auto& [steps, pairs] = RingOf(a);
   const auto all = static_cast<double>(SumOf(pairs));
   TensorCollectives hops;
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -128,7 +147,7 @@ TensorCollectives HopsOf(const ContextAttention& a) {
 
 int64_t ContextAttention::Pairs() const {
   if (ring()) {
-    return SumOf(PairsOfSteps(*this));
+    return SumOf(RingOf(*this).pairs);
   }
   if (parts()) return PairsOfGathered(*this);
   return causal ? CausalAttentionPairs(0, tokens, window) : tokens * tokens;
@@ -167,7 +186,7 @@ TensorCollectives ContextAttention::Collectives() const {
 // Weights are exponentials.
 Operation ContextAttention::Merges() const {
   int64_t rows = 0;
-  for (const ContextStep& step : StepsOf(*this)) {
+  for (const ContextStep& step : RingOf(*this).steps) {
     ForEachCall(*this, 0, step.shift, [&](int64_t queries, int64_t first) {
       if (step.shift != 0 || (causal && first > 0)) rows += queries;
     });
@@ -191,7 +210,7 @@ void ContextAttention::AddOperations(LayerOperations* ops) const {
   ops->forward.push_back(Merges());
   if (copy > 0) add_own(copy, &ops->forward);
   // Each step's gradient starts at 0 and is added to what comes, or to the own.
-  const auto steps = static_cast<int64_t>(StepsOf(*this).size());
+  const auto steps = static_cast<int64_t>(RingOf(*this).steps.size());
   add_own(2 * copy + steps * own + (steps - 1) * 3 * own, &ops->backward_input);
 }
 

@@ -147,6 +147,14 @@ int64_t ClusterSpec::devices_in(int level) const {
 
 int64_t ClusterSpec::max_devices() const { return devices_in(static_cast<int>(levels.size()) - 1); }
 
+ClusterSpec WithNodesFor(int64_t devices, ClusterSpec cluster) {
+  ClusterLevel& outer = cluster.levels.back();
+  if (cluster.levels.size() == 1 || !outer.shape.empty()) return cluster;
+  const int64_t in_node = cluster.devices_in(static_cast<int>(cluster.levels.size()) - 2);
+  outer.size = std::max(outer.size, (devices + in_node - 1) / in_node);
+  return cluster;
+}
+
 absl::Status CheckCluster(const ClusterSpec& cluster) {
   if (cluster.name.empty()) return Error("name", "must not be empty");
   PIPELAB_RETURN_IF_ERROR(CheckDevice(cluster.device));

@@ -83,6 +83,10 @@ struct ClusterSpec {
   int64_t devices_in(int level) const;
 };
 
+// With as many more nodes as so many devices take: units of the outermost level, where there are several levels and
+// the outermost is a network of switches. A mesh, a torus and a single node stay as they are.
+ClusterSpec WithNodesFor(int64_t devices, ClusterSpec cluster);
+
 // What a file or a builder of clusters must satisfy; InvalidArgument names the place
 // ("levels[1].size", "device.memory") and the reason.
 absl::Status CheckCluster(const ClusterSpec& cluster);

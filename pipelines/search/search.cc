@@ -78,6 +78,12 @@ class Shared {
   std::map<StepCache*, Bounds> bounds_;
 };
 
+std::string LayoutOf(StepConfig c) {
+  c.virtual_stages = c.group_size = 0;
+  c.micro_batch_size = c.micro_batches = 1;
+  return c.ToString();
+}
+
 Bytes MemoryFor(const StepModel& model, const SearchRequest& search) {
   return search.memory == Bytes(0) ? model.cluster->device.memory.value : search.memory;
 }
@@ -275,15 +281,33 @@ class BestFirst {
     result.largest_device = point->largest_device;
     result.tflops_per_device = point->tflops_per_device;
     result.samples_per_second = point->samples_per_second();
-    const auto at =
-        std::upper_bound(best_.begin(), best_.end(), found, [](const Found& a, const Found& b) {
-          return std::make_pair(a.result.step_time, a.rank) <
-                 std::make_pair(b.result.step_time, b.rank);
-        });
+    Keep(std::move(found));
+    return absl::OkStatus();
+  }
+
+  static bool Before(const Found& a, const Found& b) {
+    return std::make_pair(a.result.step_time, a.rank) < std::make_pair(b.result.step_time, b.rank);
+  }
+
+  // Among the best, where it is one of them.
+  void Keep(Found found) {
+    const auto same = std::find_if(best_.begin(), best_.end(), [&](const Found& f) {
+      return search_.by_layout && LayoutOf(f.result.config) == LayoutOf(found.result.config);
+    });
+    if (same != best_.end()) {
+      if (Before(found, *same)) std::swap(found, *same);
+      // `same` is the faster one, with the ways of both.
+      std::vector<RankedStep::Way> ways = std::move(found.result.ways);
+      ways.insert(ways.end(), same->result.ways.begin(), same->result.ways.end());
+      ways.push_back({found.result.config, found.result.step_time});
+      found = std::move(*same);
+      found.result.ways = std::move(ways);
+      best_.erase(same);
+    }
+    const auto at = std::upper_bound(best_.begin(), best_.end(), found, Before);
     if (at == best_.begin() && search_.found) search_.found(found.result);
     best_.insert(at, std::move(found));
     if (static_cast<int>(best_.size()) > search_.top) best_.pop_back();
-    return absl::OkStatus();
   }
 
   absl::StatusOr<StepPrediction> Simulated(const StepConfig& config) {
