@@ -24,7 +24,6 @@
 #include "pipelines/recipes/settings.h"
 #include "pipelines/search/breakdown.h"
 #include "pipelines/search/neighbours.h"
-#include "pipelines/step/expert_exchange.h"
 #include "pipelines/step/step.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
@@ -59,35 +58,6 @@ struct Evaluation {
   }
 };
 
-// The search knows neither: a neighbour has what the recipe has, where it can.
-void TakeExchangesAndShards(const StepConfig& from, const GroupedModel& model, StepConfig* to) {
-  StepConfig with = *to;
-  with.exchanges = from.exchanges;
-  if (CheckExchanges(model.graph, with).ok()) to->exchanges = from.exchanges;
-  if (CheckShards(to->sharding, from.shards, to->copies(), to->split().expert_copies()).ok()) {
-    to->shards = from.shards;
-  }
-}
-
-// The recipe with another configuration, and the layers of its stages as they are cut.
-absl::StatusOr<Recipe> WithConfig(const Recipe& recipe, StepConfig config, StepCache* cache) {
-  Recipe other = recipe;
-  if (config.tensor == 1 || config.sequence_parallel) config.whole_messages = false;
-  other.config = config;
-  TakeExchangesAndShards(recipe.config, *cache->model().model, &other.config);
-  if (config.pipeline == 1) {
-    PIPELAB_RETURN_IF_ERROR(SetStages(StagesOfTransformers({recipe.model.layers}), &other));
-    PIPELAB_RETURN_IF_ERROR(GatherByBlock(&other));
-    return other;
-  }
-  PIPELAB_ASSIGN_OR_RETURN(const Step step, BuildStep(cache, config));
-  PIPELAB_ASSIGN_OR_RETURN(
-      std::vector<MegatronStage> stages,
-      MegatronStagesOf(cache->model().model->graph, step.partition.stage_of_layer));
-  PIPELAB_RETURN_IF_ERROR(SetStages(std::move(stages), &other));
-  return other;
-}
-
 absl::StatusOr<std::vector<Neighbour>> FindNeighbours(const Evaluation& e, StepCache* cache,
                                                       int top) {
   const RecipeSystem& system = *e.input.system;
@@ -106,7 +76,7 @@ absl::StatusOr<std::vector<Neighbour>> FindNeighbours(const Evaluation& e, StepC
     if (static_cast<int>(neighbours.size()) == top || !kinds.insert(kind.ToString()).second) {
       continue;
     }
-    PIPELAB_ASSIGN_OR_RETURN(const Recipe other, WithConfig(e.recipe(), r.config, cache));
+    PIPELAB_ASSIGN_OR_RETURN(const Recipe other, RecipeWith(e.recipe(), r.config, cache));
     PIPELAB_ASSIGN_OR_RETURN(const Settings after, system.write(other));
     Neighbour n;
     n.changes = ChangesBetween(before, after);
@@ -155,7 +125,7 @@ std::string EvaluationText(const Evaluation& e, const StepFigures& figures,
   const StepPrediction& p = e.prediction;
   const StepBreakdown& b = e.breakdown;
   const StepConfig& c = e.recipe().config;
-  std::string text = note.empty() ? "" : absl::StrCat(note, "\n");
+  std::string text = note.empty() ? "" : absl::StrCat(WrappedLines(note), "\n");
   absl::StrAppend(
       &text, Wrapped("", absl::StrCat(e.input.system->name, ": ", ModelText(e.recipe().model))),
       absl::StrFormat("%d devices of %s, batch %d, %s\n", c.devices(),
@@ -173,11 +143,13 @@ std::string EvaluationText(const Evaluation& e, const StepFigures& figures,
       ToPercent(b.tensor + b.pipeline + b.data), CollectivesWithinLayers(c), ToPercent(b.tensor),
       ToPercent(b.pipeline), ToPercent(b.data), ToGiB(p.largest_device),
       ToGiB(p.step.device_memory));
-  absl::StrAppend(&text, "\nAssumed:\n  ", absl::StrJoin(Assumptions(e.recipe()), "\n  "), "\n");
+  absl::StrAppend(&text, "\nAssumed:\n");
+  for (const std::string& line : Assumptions(e.recipe())) text += Wrapped("  ", line);
   std::vector<std::string> not_priced = e.recipe().not_priced;
   not_priced.insert(not_priced.end(), e.recipe().unknown.begin(), e.recipe().unknown.end());
   if (!not_priced.empty()) {
-    absl::StrAppend(&text, "Not priced:\n  ", absl::StrJoin(not_priced, "\n  "), "\n");
+    absl::StrAppend(&text, "Not priced:\n");
+    for (const std::string& line : not_priced) text += Wrapped("  ", line);
   }
   if (!e.recipe().passed_over.empty()) {
     absl::StrAppend(&text, "Without influence:\n",
@@ -216,7 +188,7 @@ nlohmann::json EvaluationJson(const Evaluation& e, const StepFigures& figures,
   for (const Neighbour& n : e.neighbours) {
     all["neighbours"].push_back({{"config", n.prediction.step.config.ToString()},
                                  {"changes", n.changes},
-                                 {"step_ms", ToSeconds(n.prediction.step_time) * 1e3},
+                                 {"step_ms", ToMs(n.prediction.step_time)},
                                  {"gain", e.gain(n)},
                                  {"memory_bytes", n.prediction.largest_device.value()}});
   }

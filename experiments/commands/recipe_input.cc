@@ -17,6 +17,8 @@
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/recipes/megatron_flags.h"
 #include "pipelines/recipes/torchtitan_toml.h"
+#include "pipelines/step/expert_exchange.h"
+#include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 
 ABSL_DECLARE_FLAG(int, devices);          // schedule_input.cc
@@ -138,7 +140,37 @@ absl::StatusOr<ClusterSpec> ClusterFromFlags(NumberType type, absl::string_view 
                    " does not; nearest: ", NumberTypeName(NarrowestType(cluster->device))));
 }
 
+// The search knows neither: a neighbour has what the recipe has, where it can.
+void TakeExchangesAndShards(const StepConfig& from, const GroupedModel& model, StepConfig* to) {
+  StepConfig with = *to;
+  with.exchanges = from.exchanges;
+  if (CheckExchanges(model.graph, with).ok()) to->exchanges = from.exchanges;
+  if (CheckShards(to->sharding, from.shards, to->copies(), to->split().expert_copies()).ok()) {
+    to->shards = from.shards;
+  }
+}
+
 }  // namespace
+
+absl::Span<const RecipeSystem> RecipeSystems() { return kSystems; }
+
+absl::StatusOr<Recipe> RecipeWith(const Recipe& recipe, StepConfig config, StepCache* cache) {
+  Recipe other = recipe;
+  if (config.tensor == 1 || config.sequence_parallel) config.whole_messages = false;
+  other.config = config;
+  TakeExchangesAndShards(recipe.config, *cache->model().model, &other.config);
+  if (config.pipeline == 1) {
+    PIPELAB_RETURN_IF_ERROR(SetStages(StagesOfTransformers({recipe.model.layers}), &other));
+    PIPELAB_RETURN_IF_ERROR(GatherByBlock(&other));
+    return other;
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const Step step, BuildStep(cache, config));
+  PIPELAB_ASSIGN_OR_RETURN(
+      std::vector<MegatronStage> stages,
+      MegatronStagesOf(cache->model().model->graph, step.partition.stage_of_layer));
+  PIPELAB_RETURN_IF_ERROR(SetStages(std::move(stages), &other));
+  return other;
+}
 
 absl::StatusOr<const RecipeSystem*> FindRecipeSystem(absl::string_view format) {
   for (const RecipeSystem& s : kSystems) {

@@ -14,9 +14,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "pipelines/recipes/recipe.h"
 #include "pipelines/recipes/settings.h"
 #include "pipelines/search/search.h"
+#include "pipelines/step/step_cache.h"
+#include "pipelines/step/step_config.h"
 #include "pipelines/step/step_model.h"
 
 namespace pipelab {
@@ -30,6 +33,11 @@ struct RecipeSystem {
   // What it can run near the recipe: methods, recomputation, sequence parallelism.
   SearchRequest (*space)(const Recipe& recipe);
 };
+
+absl::Span<const RecipeSystem> RecipeSystems();
+
+// The recipe with another configuration, and the layers of its stages as they are cut.
+absl::StatusOr<Recipe> RecipeWith(const Recipe& recipe, StepConfig config, StepCache* cache);
 
 // InvalidArgument lists the formats.
 absl::StatusOr<const RecipeSystem*> FindRecipeSystem(absl::string_view format);

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,8 +16,10 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "experiments/commands/command.h"
+#include "experiments/commands/search_report.h"
 #include "experiments/commands/step_figures.h"
 #include "experiments/commands/step_input.h"
+#include "experiments/commands/system_search.h"
 #include "experiments/flags/flags.h"
 #include "experiments/flags/interrupt.h"
 #include "experiments/flags/option_checks.h"
@@ -91,118 +92,6 @@ absl::StatusOr<std::vector<SearchMethod>> MethodsFromFlags(const ModelGraph& mod
   return methods;
 }
 
-nlohmann::json RankedStepJson(const RankedStep& r) {
-  const StepConfig& c = r.config;
-  return {{"config", c.ToString()},
-          {"method", r.method},
-          {"scheme", c.scheme},
-          {"pipeline", c.pipeline},
-          {"tensor", c.tensor},
-          {"context", c.context},
-          {"experts", c.experts},
-          {"data", c.data},
-          {"virtual_stages", c.virtual_stages},
-          {"micro_batch_samples", c.micro_batch_size},
-          {"micro_batches", c.micro_batches},
-          {"sharding", ShardingName(c.sharding)},
-          {"recompute", RecomputeName(c.recompute)},
-          {"sequence", c.sequence_parallel},
-          {"step_ms", ToMs(r.step_time)},
-          {"samples_per_second", r.samples_per_second},
-          {"tflops_per_device", r.tflops_per_device},
-          {"memory_bytes", r.largest_device.value()}};
-}
-
-std::string LooksText(const SearchRefusals& r) {
-  return absl::StrFormat(
-      "%d configurations were looked at, %d of them bounded by their schedule's order and %d "
-      "simulated; the bounds of the others are beyond what was found.",
-      r.considered, r.ordered, r.simulated);
-}
-
-std::string RefusalText(const SearchRefusals& r) {
-  std::string text = absl::StrFormat("Refused: %d for memory", r.memory);
-  if (r.memory > 0) {
-    absl::StrAppendFormat(&text, " (the nearest, %s, needs %.2f GiB)", r.nearest,
-                          ToGiB(r.least_memory));
-  }
-  absl::StrAppendFormat(&text,
-                        ", %d grids for tensor parallelism, %d for the batch, %d by their scheme",
-                        r.tensor, r.batch, r.scheme);
-  if (r.scheme > 0) absl::StrAppend(&text, " (", r.scheme_reason, ")");
-  return text + ".";
-}
-
-StepSpeed SpeedOf(const RankedStep& r) {
-  return {r.samples_per_second, r.tflops_per_device, r.config.devices()};
-}
-
-// "V=22 to 34, b=4 to 8: up to 1462 ms", of a row's other ways; empty: there are none.
-std::string WaysText(const RankedStep& r) {
-  if (r.ways.empty()) return "";
-  std::set<int64_t> stages = {r.config.virtual_stages}, samples = {r.config.micro_batch_size};
-  Nanoseconds slowest = r.step_time;
-  for (const RankedStep::Way& way : r.ways) {
-    stages.insert(way.config.virtual_stages);
-    samples.insert(way.config.micro_batch_size);
-    slowest = std::max(slowest, way.step_time);
-  }
-  const auto range = [](const char* key, const std::set<int64_t>& values) {
-    if (values.size() == 1) return std::string();
-    return absl::StrCat(key, "=", *values.begin(), " to ", *values.rbegin());
-  };
-  std::vector<std::string> words = {range("V", stages), range("b", samples)};
-  words.erase(std::remove(words.begin(), words.end(), ""), words.end());
-  return absl::StrCat("(", r.ways.size(), " more", words.empty() ? "" : " with ",
-                      absl::StrJoin(words, ", "), ": up to ", FourDigits(ToMs(slowest)), " ms)");
-}
-
-// A difference that no machine repeats.
-constexpr double kTie = 0.02;
-
-bool TiesWithFastest(const SearchResult& result, const RankedStep& r) {
-  return ToMs(r.step_time) <= (1 + kTie) * ToMs(result.best[0].step_time);
-}
-
-// Keys that a user would have to set, in which a configuration differs from the plainest.
-int64_t NumChoices(const RankedStep& r) {
-  const std::string text = r.config.ToString();
-  return std::count(text.begin(), text.end(), ',');
-}
-
-// Of those that tie with the fastest, the simplest first.
-std::vector<const RankedStep*> Rows(const SearchResult& result, size_t top) {
-  std::vector<const RankedStep*> rows;
-  for (const RankedStep& r : result.best) {
-    if (rows.size() < top) rows.push_back(&r);
-  }
-  const auto ties = std::find_if(rows.begin(), rows.end(),
-                                 [&](const RankedStep* r) { return !TiesWithFastest(result, *r); });
-  std::stable_sort(rows.begin(), ties, [](const RankedStep* a, const RankedStep* b) {
-    return NumChoices(*a) < NumChoices(*b);
-  });
-  return rows;
-}
-
-std::string SearchTable(const SearchResult& result, const StepFigures& figures, size_t top) {
-  std::string text = absl::StrFormat("%-17s %9s   %s%10s  %s\n", "method", "step [ms]",
-                                     figures.Titles(), "mem. [GiB]", "configuration");
-  const std::vector<const RankedStep*> rows = Rows(result, top);
-  int ties = 0;
-  for (const RankedStep* r : rows) {
-    const bool tie = rows.size() > 1 && TiesWithFastest(result, *r);
-    ties += tie ? 1 : 0;
-    const std::string before =
-        absl::StrFormat("%-17s %9s%s  %s%10.2f  ", r->method, FourDigits(ToMs(r->step_time)),
-                        tie ? "=" : " ", figures.Columns(SpeedOf(*r)), ToGiB(r->largest_device));
-    absl::StrAppend(&text, Wrapped(before, r->config.ToString()));
-    const std::string ways = WaysText(*r);
-    if (!ways.empty()) absl::StrAppend(&text, Wrapped(std::string(before.size(), ' '), ways));
-  }
-  if (ties < 2) return text;
-  return absl::StrCat(text, "\n= within 2 % of the fastest: a tie, the simplest first.\n");
-}
-
 double ReserveOfSearch() {
   return FlagWasSet("reserve") ? absl::GetFlag(FLAGS_reserve) : kReserveOfSearch;
 }
@@ -247,7 +136,7 @@ absl::StatusOr<std::string> NoteAbove(const StepModel& on, const StepConfig& con
                            CalibrationNote(on, expected, [&](const StepModel& model) {
                              return PredictStep(model, config);
                            }));
-  return note.empty() ? note : absl::StrCat(note, "\n");
+  return note.empty() ? note : absl::StrCat(WrappedLines(note), "\n");
 }
 
 absl::Status Explain(const std::string& text) {
@@ -328,6 +217,54 @@ absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
   return search;
 }
 
+struct Answer {
+  const SearchResult& result;
+  const absl::optional<SearchResult>& any;  // beside what systems run
+  const StepFigures& figures;
+  int64_t devices = 0, batch = 0;
+  size_t top = 0;
+};
+
+absl::StatusOr<std::string> AnswerText(const StepModel& on, const Answer& a) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::string note, NoteOfFastest(on, a.result));
+  const absl::string_view stopped =
+      a.result.stopped ? "Interrupted: this is the best so far, not of all.\n" : "";
+  const std::string about =
+      absl::StrCat(a.figures.Headline(), "; ", a.devices, " devices of ", on.cluster->name, ", ",
+                   NumberTypeName(on.type), ", a batch of ", a.batch);
+  std::string text = absl::StrCat(note, stopped, Wrapped("", about), "\n",
+                                  SearchTable(a.result, a.figures, a.top), "\n");
+  if (a.any.has_value()) {
+    absl::StrAppend(&text, "Whether a system runs it or not:\n\n",
+                    SearchTable(*a.any, a.figures, a.top), "\n");
+  }
+  const SearchRefusals& refusals = a.result.refusals;
+  return absl::StrCat(
+      text,
+      Wrapped("", absl::StrCat("All figures are simulated. ", ReserveText(), LooksText(refusals))),
+      Wrapped("", RefusalText(refusals)));
+}
+
+nlohmann::json AnswerJson(const Answer& a) {
+  const SearchRefusals& refusals = a.result.refusals;
+  nlohmann::json all = {
+      {"schema", kOutputSchema},
+      {"best", SearchRows(a.result, a.figures, a.top)},
+      {"refused", absl::StrCat(LooksText(refusals), "\n", RefusalText(refusals), "\n")},
+      {"reserve", ReserveOfSearch()}};
+  if (a.any.has_value()) all["any"] = SearchRows(*a.any, a.figures, a.top);
+  if (a.result.stopped) all["stopped"] = true;
+  return all;
+}
+
+// All that changes neither the numbers which are trained nor the question.
+absl::StatusOr<SearchResult> SearchAny(const SystemSearch& systems, StepCache* cache,
+                                       SearchRequest search) {
+  PIPELAB_ASSIGN_OR_RETURN(const StateNumbers state, systems.State(cache->model()));
+  for (SearchMethod& m : search.methods) m.state = state;
+  return Search(cache, search);
+}
+
 }  // namespace
 
 absl::Status SearchCommand(const Words& words) {
@@ -338,6 +275,7 @@ absl::Status SearchCommand(const Words& words) {
     return absl::InvalidArgumentError("--batch: missing; the samples of a training step");
   }
   PIPELAB_RETURN_IF_ERROR(CheckRange("--batch", absl::GetFlag(FLAGS_batch), 1, kMostBatch));
+  PIPELAB_ASSIGN_OR_RETURN(const SystemSearch systems, SystemSearch::OfFlags());
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, ReadRequest());
   PIPELAB_ASSIGN_OR_RETURN(SearchRequest search, SearchFromFlags(on->step()));
   PIPELAB_ASSIGN_OR_RETURN(const StepFigures figures, StepFigures::OfFlags(on->step()));
@@ -352,42 +290,20 @@ absl::Status SearchCommand(const Words& words) {
   search.found = [&](const RankedStep& r) {
     progress.Add(0, absl::StrFormat("best %.2f ms", ToMs(r.step_time)));
   };
-  PIPELAB_ASSIGN_OR_RETURN(const SearchResult result, Search(on->step(), search));
+  StepCache cache(on->step());
+  PIPELAB_ASSIGN_OR_RETURN(const SearchResult result,
+                           systems.asked() ? systems.Run(&cache, search) : Search(&cache, search));
+  absl::optional<SearchResult> any;  // beside what systems run
+  if (systems.any() && !result.stopped) {
+    PIPELAB_ASSIGN_OR_RETURN(any, SearchAny(systems, &cache, search));
+  }
+  Answer answer{result,         any,          figures,
+                search.devices, search.batch, static_cast<size_t>(search.top)};
   std::string json = absl::GetFlag(FLAGS_json_out);
   if (json.empty()) json = absl::GetFlag(FLAGS_json);
-  if (json.empty()) {
-    PIPELAB_ASSIGN_OR_RETURN(const std::string note, NoteOfFastest(on->step(), result));
-    const absl::string_view stopped =
-        result.stopped ? "Interrupted: this is the best so far, not of all.\n" : "";
-    const std::string about = absl::StrCat(
-        figures.Headline(), "; ", search.devices, " devices of ", on->step().cluster->name, ", ",
-        NumberTypeName(on->step().type), ", a batch of ", search.batch);
-    return WriteOutput(
-        "stdout", "-",
-        absl::StrCat(note, stopped, Wrapped("", about), "\n",
-                     SearchTable(result, figures, static_cast<size_t>(search.top)), "\n",
-                     Wrapped("", absl::StrCat("All figures are simulated. ", ReserveText(),
-                                              LooksText(result.refusals))),
-                     Wrapped("", RefusalText(result.refusals))));
-  }
-  nlohmann::json all = nlohmann::json::array();
-  for (const RankedStep& r : result.best) {
-    if (all.size() == static_cast<size_t>(search.top)) break;
-    all.push_back(RankedStepJson(r));
-    all.back().update(figures.Json(SpeedOf(r)));
-    all.back()["ties_with_best"] = TiesWithFastest(result, r);
-    for (const RankedStep::Way& way : r.ways) {
-      all.back()["ways"].push_back(
-          {{"config", way.config.ToString()}, {"step_ms", ToMs(way.step_time)}});
-    }
-  }
-  nlohmann::json found = {{"schema", kOutputSchema},
-                          {"best", all},
-                          {"refused", absl::StrCat(LooksText(result.refusals), "\n",
-                                                   RefusalText(result.refusals), "\n")},
-                          {"reserve", ReserveOfSearch()}};
-  if (result.stopped) found["stopped"] = true;
-  return WriteOutput("--json_out", json, DumpJson(found));
+  if (!json.empty()) return WriteOutput("--json_out", json, DumpJson(AnswerJson(answer)));
+  PIPELAB_ASSIGN_OR_RETURN(const std::string text, AnswerText(on->step(), answer));
+  return WriteOutput("stdout", "-", text);
 }
 
 }  // namespace pipelab

@@ -46,7 +46,7 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
        "search --model=gpt-52b --cluster=dgx1-v100 --devices=64 --batch=32",
        JoinOptions({g.on_cluster,
                     {"batch", "devices", "top", "schemes", "max_tensor", "max_context",
-                     "max_expert", "fixed", "explain", "tokens", "json", "json_out"}}),
+                     "max_expert", "fixed", "systems", "explain", "tokens", "json", "json_out"}}),
        &SearchCommand},
       {"synthesize", "the best schedule for given stage times and memory, and a bound of all",
        "synthesize 1f1b:P=4,M=8 --memory=3 --time_limit=2s",

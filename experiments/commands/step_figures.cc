@@ -133,6 +133,19 @@ std::string Wrapped(const std::string& before, absl::string_view text) {
   return absl::StrCat(lines, line, "\n");
 }
 
+std::string WrappedLines(absl::string_view text) {
+  std::string all;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    const absl::string_view line = text.substr(0, end);
+    const size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    absl::StrAppend(&all,
+                    line.empty() ? "\n" : Wrapped(std::string(indent, ' '), line.substr(indent)));
+    text.remove_prefix(end == absl::string_view::npos ? text.size() : end + 1);
+  }
+  return all;
+}
+
 std::string CollectivesWithinLayers(const StepConfig& c) {
   std::vector<std::string> whose;
   if (c.tensor > 1) whose.emplace_back("tensor parallelism");

@@ -65,6 +65,9 @@ std::string FourDigits(double value);
 // begin with as many blanks as `before` has columns.
 std::string Wrapped(const std::string& before, absl::string_view text);
 
+// Each line of a text so.
+std::string WrappedLines(absl::string_view text);
+
 // Where a step goes, each a share of devices x step, by what it is.
 std::vector<std::pair<std::string, double>> PartsOf(const StepConfig& config,
                                                     const StepBreakdown& breakdown);

@@ -325,7 +325,7 @@ nlohmann::json StepAsJson(const StepPrediction& p) {
   return {
       {"schema", kOutputSchema},
       {"config", p.step.config.ToString()},
-      {"step_ms", ToSeconds(p.step_time) * 1e3},
+      {"step_ms", ToMs(p.step_time)},
       {"bubble", p.bubble},
       {"memory_gib", ToGiB(p.largest_device)},
       {"memory_bytes", p.largest_device.value()},

@@ -61,6 +61,17 @@ struct Bounds {
   OrderBound of_order;
 };
 
+// Whether all but the schedule and what is sharded has the same choices in both.
+bool SameGrids(const SearchMethod& a, const SearchMethod& b) {
+  const auto of_grid = [](const SearchMethod& m) {
+    const StateNumbers& n = m.state;
+    return std::make_tuple(m.residency, m.overlap_pipeline, m.overlap_data, m.whole_messages,
+                           m.overlap_tensor, m.steady_overlap, n.weights, n.gradients, n.cast,
+                           m.execution, m.pipeline, m.whole_groups);
+  };
+  return of_grid(a) == of_grid(b);
+}
+
 // By all methods.
 class Shared {
  public:
@@ -98,15 +109,22 @@ class BestFirst {
         refusals_(*refusals),
         memory_(MemoryFor(model_, search)) {}
 
-  // Adds the grids of search.methods[method].
-  absl::Status Add(int method) {
-    SearchSpace& space =
-        spaces_.try_emplace(method, model_, search_, search_.methods[method], &refusals_)
-            .first->second;
-    return space.ForEachGrid([&](const SearchNode& grid) { return AddGrid(method, grid); });
+  // Adds search.methods[method].
+  void Add(int method) {
+    const SearchMethod& m = search_.methods[method];
+    spaces_.try_emplace(method, model_, search_, m, &refusals_);
+    for (auto& [first, others] : same_grids_) {
+      if (SameGrids(search_.methods[first], m)) return others.push_back(method);
+    }
+    same_grids_[method] = {method};
   }
 
   absl::StatusOr<std::vector<RankedStep>> Run() {
+    for (const auto& [first, others] : same_grids_) {
+      const int method = first;
+      PIPELAB_RETURN_IF_ERROR(spaces_.at(method).ForEachGrid(
+          [&](const SearchNode& grid) { return AddGrid(method, grid); }));
+    }
     while (!candidates_.empty() && !Stopped()) {
       std::pop_heap(candidates_.begin(), candidates_.end(), After);
       const Candidate candidate = candidates_.back();
@@ -137,11 +155,18 @@ class BestFirst {
     nodes_.push_back(node);
   }
 
-  // With the sharding of the method that leaves the least state on a device.
-  StepConfig LeastSharded(int method, StepConfig c, Bounds* bounds) const {
+  // With the sharding of the method, or of all those with its grids, that leaves the least state on a device.
+  StepConfig LeastSharded(int method, StepConfig c, Bounds* bounds, bool of_grid = false) const {
     absl::optional<Bytes> least;
     StepConfig of_least = c;
-    for (const Sharding sharding : search_.methods[method].shardings) {
+    std::vector<Sharding> shardings = search_.methods[method].shardings;
+    if (of_grid) {
+      for (const int other : same_grids_.at(method)) {
+        const std::vector<Sharding>& more = search_.methods[other].shardings;
+        shardings.insert(shardings.end(), more.begin(), more.end());
+      }
+    }
+    for (const Sharding sharding : shardings) {
       c.sharding = sharding;
       const Bytes state = bounds->of_any.LeastState(c);
       if (least.has_value() && *least <= state) continue;
@@ -158,7 +183,7 @@ class BestFirst {
       return absl::OkStatus();
     }
     PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(grid.config));
-    const StepConfig least = LeastSharded(method, grid.config, bounds);
+    const StepConfig least = LeastSharded(method, grid.config, bounds, /*of_grid=*/true);
     const Bytes state = bounds->of_any.LeastState(least);
     if (state > memory_) {
       ++refusals_.considered;
@@ -179,11 +204,17 @@ class BestFirst {
       return simulate ? Simulate(candidate) : BoundCloser(candidate);
     }
     const SearchNode& node = nodes_[candidate.node];  // stays where it is when others are added
+    if (node.level == SearchNode::Level::kGrid) {
+      for (const int method : same_grids_.at(candidate.method)) {
+        PIPELAB_RETURN_IF_ERROR(spaces_.at(method).ForEachChild(
+            node, [&](const SearchNode& schedule) { return AddSchedule(method, schedule); }));
+      }
+      return absl::OkStatus();
+    }
     SearchSpace& space = spaces_.at(candidate.method);
     const auto add_schedule = [&](const SearchNode& schedule) {
       return AddSchedule(candidate.method, schedule);
     };
-    if (node.level == SearchNode::Level::kGrid) return space.ForEachChild(node, add_schedule);
     if (candidate.bound_of == BoundOf::kCompute) {
       PIPELAB_RETURN_IF_ERROR(space.WithOneMoreRebuilt(node, add_schedule));
       if (!search_.simulate_all) return BoundCloser(candidate);
@@ -264,8 +295,12 @@ class BestFirst {
   }
 
   absl::Status Simulate(const Candidate& candidate) {
-    ++refusals_.simulated;
     const StepConfig& config = ConfigOf(candidate);
+    if (search_.check) {
+      const absl::Status status = search_.check(config);
+      if (!status.ok()) return RefuseScheme(config, status);
+    }
+    ++refusals_.simulated;
     const absl::StatusOr<StepPrediction> point = Simulated(config);
     if (!point.ok()) return RefuseScheme(config, point.status());
     if (point->largest_device > memory_) {
@@ -342,6 +377,8 @@ class BestFirst {
   SearchRefusals& refusals_;
   const Bytes memory_;                 // of a device
   std::map<int, SearchSpace> spaces_;  // by method
+  // [method] Those with its grids, itself first.
+  std::map<int, std::vector<int>> same_grids_;
   std::deque<SearchNode> nodes_;
   std::vector<Candidate> candidates_;  // a heap
   std::vector<Found> best_;            // fastest first
@@ -410,7 +447,7 @@ absl::StatusOr<SearchResult> Search(StepCache* cache, const SearchRequest& searc
   for (int method = 0; method < methods;) {
     BestFirst of_some(search, &shared, &result.refusals);
     const int end = search.together ? methods : method + 1;
-    for (; method < end; ++method) PIPELAB_RETURN_IF_ERROR(of_some.Add(method));
+    for (; method < end; ++method) of_some.Add(method);
     PIPELAB_ASSIGN_OR_RETURN(std::vector<RankedStep> best, of_some.Run());
     result.best.insert(result.best.end(), best.begin(), best.end());
     result.stopped = of_some.Stopped();

@@ -172,6 +172,7 @@ absl::Status SearchSpace::Split(StepConfig c, Children* grids) {
         if (!CheckExpertParallel(graph, c.split(), c.copies()).ok()) continue;
         for (const Dispatch dispatch : suits(c.experts > 1, search_.dispatch, Dispatch::kRows)) {
           c.dispatch = dispatch;
+          if (!CheckDispatch(graph, c).ok()) continue;
           for (const bool overlap : suits(sequence, method_.overlap_tensor, false)) {
             c.overlap_tensor = overlap;
             PIPELAB_RETURN_IF_ERROR(Batches(c, grids));
@@ -221,9 +222,7 @@ absl::Status SearchSpace::Schedules(StepConfig c, Children* schedules) {
       }
       for (const Exchanges exchanges : search_.exchanges) {
         variant.exchanges = exchanges;
-        if (exchanges != Exchanges::kWaited && !CheckExchanges(model_.model->graph, variant).ok()) {
-          continue;
-        }
+        if (!CheckHiddenExchanges(variant).ok()) continue;
         PIPELAB_RETURN_IF_ERROR(Recomputes(variant, schedules));
       }
     }
@@ -302,7 +301,7 @@ absl::Status SearchSpace::Recomputes(StepConfig c, Children* schedules) {
       const bool some = recompute == Recompute::kBlocks && r * stages < model_.model->num_groups();
       if (r > 0 && !some) continue;
       c.rebuilt_blocks = r;
-      if (!CheckExchanges(model_.model->graph, c).ok()) continue;
+      if (!CheckHiddenExchanges(c).ok()) continue;
       if (Fixed(c, schedules->level())) {
         PIPELAB_RETURN_IF_ERROR(schedules->Add(c));
       } else {

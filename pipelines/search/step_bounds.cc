@@ -167,11 +167,7 @@ absl::StatusOr<Nanoseconds> StepBounds::LeastWork(const StepConfig& grid,
       c.virtual_stages = 1;
       c.micro_batches = kManyMicroBatches;
     }
-    PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost>* units, cache_.UnitTimesOf(c));
-    Nanoseconds work;
-    for (const StageCost& unit : *units) {
-      work += unit.forward + unit.backward_input + unit.backward_weight;
-    }
+    PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds work, cache_.WorkOf(c));
     const double time = static_cast<double>(work.value()) * grid.micro_batches / grid.pipeline;
     least = std::min(least.value_or(time), time);
   }

@@ -19,6 +19,8 @@ bool Alike(const RoutedRows& a, const RoutedRows& b) {
          a.most_nodes == b.most_nodes;
 }
 
+}  // namespace
+
 absl::Status CheckDispatch(const ModelGraph& graph, const StepConfig& c) {
   if (c.dispatch == Dispatch::kRows) return absl::OkStatus();
   const auto error = [&](absl::string_view why) {
@@ -35,8 +37,6 @@ absl::Status CheckDispatch(const ModelGraph& graph, const StepConfig& c) {
   }
   return absl::OkStatus();
 }
-
-}  // namespace
 
 absl::optional<RoutedRows> RowsOfExperts(const ModelGraph& graph) {
   for (const LayerSpec& layer : graph.layers) {
@@ -59,7 +59,11 @@ double MergedShare(const StepConfig& c) {
 
 absl::Status CheckExchanges(const ModelGraph& graph, const StepConfig& c) {
   const absl::Status dispatch = CheckDispatch(graph, c);
-  if (!dispatch.ok() || c.exchanges == Exchanges::kWaited) return dispatch;
+  return dispatch.ok() ? CheckHiddenExchanges(c) : dispatch;
+}
+
+absl::Status CheckHiddenExchanges(const StepConfig& c) {
+  if (c.exchanges == Exchanges::kWaited) return absl::OkStatus();
   const auto error = [&](absl::string_view why) {
     return absl::InvalidArgumentError(
         absl::StrCat("exchanges=", ExchangesName(c.exchanges), ": ", why));

@@ -27,6 +27,9 @@ double MergedShare(const StepConfig& config);
 // layers whose tokens choose differently, schemes and recomputation that do not merge
 // micro-batches.
 absl::Status CheckExchanges(const ModelGraph& graph, const StepConfig& config);
+// Its two parts: how rows go, which the schedule does not change, and what their exchanges run beside.
+absl::Status CheckDispatch(const ModelGraph& graph, const StepConfig& config);
+absl::Status CheckHiddenExchanges(const StepConfig& config);
 
 }  // namespace pipelab
 

@@ -200,36 +200,34 @@ std::vector<int> RebuiltBlocksOf(const StepModel& model) {
 }
 
 absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& c) {
-  return UnitTimes(model, c, TensorGroupOf(model, c), {});
+  const absl::optional<Machine> machine = model.machine();
+  const TensorGroup tensor = TensorGroupOf(model, c);
+  LayerTimes times;
+  return UnitTimes(model, c, [&](int layer) -> absl::StatusOr<const LayerTimes*> {
+    if (machine.has_value()) {
+      PIPELAB_ASSIGN_OR_RETURN(times, TimesInGraph(model.model->graph, layer, *machine,
+                                                   c.micro_batch_size, TokenSlice(), tensor));
+    } else {
+      times = NominalTimes(model.model->graph.layers[layer], c.micro_batch_size, c.split());
+    }
+    return &times;
+  });
 }
 
 absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& c,
-                                                 const TensorGroup& tensor,
-                                                 const std::vector<int>& alike) {
-  const absl::optional<Machine> machine = model.machine();
+                                                 TimesOfLayer times_of) {
   const std::vector<int> unit_of_layer = UnitOfLayer(*model.model, c.cut);
   const std::vector<int> blocks = c.recompute == Recompute::kBlocks
                                       ? RebuiltBlocksOf(model)
                                       : std::vector<int>(unit_of_layer.size());
   std::vector<StageCost> units(unit_of_layer.empty() ? 0 : unit_of_layer.back() + 1);
-  std::vector<LayerTimes> of_layer(unit_of_layer.size());
   for (size_t i = 0; i < unit_of_layer.size(); ++i) {
-    const LayerSpec& layer = model.model->graph.layers[i];
-    LayerTimes& times = of_layer[i];
-    if (i < alike.size() && alike[i] < static_cast<int>(i)) {
-      times = of_layer[alike[i]];
-    } else if (machine.has_value()) {
-      PIPELAB_ASSIGN_OR_RETURN(
-          times, TimesInGraph(model.model->graph, static_cast<int>(i), *machine, c.micro_batch_size,
-                              TokenSlice(), tensor));
-    } else {
-      times = NominalTimes(layer, c.micro_batch_size, c.split());
-    }
+    PIPELAB_ASSIGN_OR_RETURN(const LayerTimes* times, times_of(static_cast<int>(i)));
     StageCost& unit = units[unit_of_layer[i]];
-    unit.forward += times.forward;
-    if (blocks[i] >= 0) unit.recompute += times.forward;
-    unit.backward_input += times.backward_input;
-    unit.backward_weight += times.backward_weight;
+    unit.forward += times->forward;
+    if (blocks[i] >= 0) unit.recompute += times->forward;
+    unit.backward_input += times->backward_input;
+    unit.backward_weight += times->backward_weight;
   }
   return units;
 }

@@ -27,6 +27,7 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "models/zoo/local_heads.h"
@@ -52,10 +53,10 @@ std::vector<int> RebuiltBlocksOf(const StepModel& model);
 // [unit] The times of one micro-batch on one rank of a tensor-parallel group: forward, backward and
 // recompute; memory is not filled in.
 absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& config);
-// The same where TensorGroupOf and FirstAlike are known: layers that are alike are timed once.
+// The same of layers' times that are known.
+using TimesOfLayer = absl::FunctionRef<absl::StatusOr<const LayerTimes*>(int layer)>;
 absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& config,
-                                                 const TensorGroup& group,
-                                                 const std::vector<int>& alike);
+                                                 TimesOfLayer times_of);
 
 // What stages learn by, which says what their layers cost.
 struct StageLearning {

@@ -175,11 +175,28 @@ absl::StatusOr<const std::vector<StageCost>*> StepCache::UnitTimesOf(const StepC
   auto found = unit_times_.find(SizeOf(c));
   if (found == unit_times_.end()) {
     PIPELAB_ASSIGN_OR_RETURN(const StepModel* model, ModelOf(c));
-    PIPELAB_ASSIGN_OR_RETURN(std::vector<StageCost> times,
-                             UnitTimes(*model, c, GroupOf(c), AlikeOf(*model->model)));
+    PIPELAB_ASSIGN_OR_RETURN(
+        std::vector<StageCost> times,
+        model_.cluster == nullptr ? UnitTimes(*model, c) : UnitTimes(*model, c, [&](int layer) {
+          return LayerTimesOf(*model->model)
+              .TimesOf(
+                  c, [&] { return GroupOf(c); }, layer);
+        }));
     found = unit_times_.emplace(SizeOf(c), std::move(times)).first;
   }
   return &found->second;
+}
+
+absl::StatusOr<Nanoseconds> StepCache::WorkOf(const StepConfig& c) {
+  PIPELAB_ASSIGN_OR_RETURN(const StepModel* model, ModelOf(c));
+  return LayerTimesOf(*model->model).WorkOf(c, [&] { return GroupOf(c); });
+}
+
+LayerTimeMemo& StepCache::LayerTimesOf(const GroupedModel& model) {
+  const auto found = layer_times_.find(&model);
+  if (found != layer_times_.end()) return found->second;
+  return layer_times_.try_emplace(&model, model.graph, AlikeOf(model), *model_.machine())
+      .first->second;
 }
 
 const std::vector<int>& StepCache::AlikeOf(const GroupedModel& model) {

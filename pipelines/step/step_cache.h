@@ -27,6 +27,7 @@
 #include "pipelines/ir/schedule.h"
 #include "pipelines/step/divided_vocabulary.h"
 #include "pipelines/step/expert_exchange.h"
+#include "pipelines/step/layer_time_memo.h"
 #include "pipelines/step/local_stages.h"
 #include "pipelines/step/stage_cut.h"
 #include "pipelines/step/step_config.h"
@@ -52,9 +53,6 @@ class StepCache {
   StepCache(const StepCache&) = delete;
   StepCache& operator=(const StepCache&) = delete;
 
-  // Where the devices are that divide experts: E, whether whole ones, and what is between them; how
-  // rows go, and the share of micro-batches whose exchanges run beside others.
-  using ExpertKey = std::tuple<int, bool, int, RankOrder, Dispatch, Exchanges, double>;
   using StateKey = std::tuple<int64_t, int64_t, bool>;
   // What costs of a unit depend on: tensor-parallel degree, sequence parallelism and overlap,
   // context-parallel degree and exchange, experts, samples, rule of the cut, state of a parameter,
@@ -62,19 +60,12 @@ class StepCache {
   using SizeKey = std::tuple<int, bool, bool, int, ContextExchange, ExpertKey, int64_t, CutRule,
                              StateKey, Recompute, std::string>;
   static SizeKey SizeOf(const StepConfig& c) {
-    ExpertKey experts = {1, false, 1, RankOrder(), Dispatch(), Exchanges(), 0};
-    if (c.experts > 1) {
-      // Else the ranks of a pipeline device lie side by side.
-      const int between = c.ranks == RankOrder::kTensorPipelineData ? c.pipeline : 1;
-      experts = {c.experts,  c.whole_experts, between,       c.ranks,
-                 c.dispatch, c.exchanges,     MergedShare(c)};
-    }
     return {c.tensor,
             c.sequence_parallel,
             c.overlap_tensor,
             c.context,
             c.context_exchange,
-            experts,
+            ExpertKeyOf(c),
             c.micro_batch_size,
             c.cut,
             StateKey(c.state.weights, c.state.gradients, c.state.cast),
@@ -92,6 +83,8 @@ class StepCache {
   // than Megatron-LM's.
   absl::StatusOr<const StepModel*> ModelOf(const StepConfig& config);
 
+  // The sum of all layers' passes, of one micro-batch. Needs a cluster.
+  absl::StatusOr<Nanoseconds> WorkOf(const StepConfig& config);
   // [unit] UnitTimes of stage_cut.h.
   absl::StatusOr<const std::vector<StageCost>*> UnitTimesOf(const StepConfig& config);
   // [stage] Its number of units: CutUnits of stage_cut.h.
@@ -153,6 +146,7 @@ class StepCache {
   absl::StatusOr<PassTimes> PassTimesOf(const StepConfig& config);
   void DropOldSchedules();
 
+  LayerTimeMemo& LayerTimesOf(const GroupedModel& model);
   // FirstAlike.
   const std::vector<int>& AlikeOf(const GroupedModel& model);
   // TensorGroupOf.
@@ -173,6 +167,7 @@ class StepCache {
   std::map<SizeKey, std::vector<StageCost>> unit_times_;
   std::map<SizeKey, StageCostMemo> stage_costs_;
   std::map<const GroupedModel*, std::vector<int>> alike_;  // FirstAlike
+  std::map<const GroupedModel*, LayerTimeMemo> layer_times_;
   // By T, C and where the devices are that divide experts.
   std::map<std::tuple<int, int, ExpertKey>, TensorGroup> groups_;
   // By size, recompute, whether of all blocks, micro-batches where the rule looks at memory,
