@@ -29,7 +29,7 @@ for i in "${!examples[@]}"; do
   [[ ${words[0]} == "${commands[i]}" ]] || fail "${commands[i]}: its example is of ${words[0]}"
   run=("$pipelab" "${words[@]}")
   # A server runs until Ctrl-C, which a shell's background jobs ignore but for --default-signal.
-  [[ ${words[0]} != serve ]] || run=(timeout --preserve-status --signal=INT 3 env --default-signal=INT "$pipelab" serve --port=0)
+  [[ ${words[0]} != serve ]] || run=(timeout --preserve-status --signal=INT 10 env --default-signal=INT "$pipelab" serve --port=0)
   if "${run[@]}" >out 2>err; then
     echo "ok: pipelab ${examples[i]}"
   else

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
@@ -66,10 +67,17 @@ absl::Status CheckRuns(const RecipeSystem& system, const Recipe& defaults, const
 SearchRequest SpaceOfSystem(const RecipeSystem& system, const Recipe& defaults,
                             const SearchRequest& request) {
   SearchRequest space = system.space(defaults);
+  std::vector<SearchMethod> methods;
   for (SearchMethod& m : space.methods) {
     m.name = system.name;
     if (m.virtual_stages.size() > 1) m.virtual_stages.clear();  // all that there are
+    m.overlap_tensor = {false, true};
+    methods.push_back(m);
+    if (!m.steady_overlap) continue;
+    methods.push_back(m);
+    methods.back().steady_overlap = false;  // messages run beside compute in warm-up and flush, too
   }
+  space.methods = std::move(methods);
   space.devices = request.devices;
   space.batch = request.batch;
   space.top = request.top;

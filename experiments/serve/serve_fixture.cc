@@ -12,11 +12,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "experiments/plan_commands/plan_commands.h"
 #include "glog/logging.h"
 
 namespace pipelab {
 
 TestServer::TestServer(const ServeLimits& limits, const std::string& token) {
+  LinkPlanCommands();
   auto pool = CommandPool::Start(limits);
   CHECK(pool.ok()) << pool.status();
   pool_ = *std::move(pool);

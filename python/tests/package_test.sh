@@ -3,7 +3,7 @@
 # there: the same figures as the command line's, its errors, arrays, drawings, interrupts.
 set -euo pipefail
 pipelab=$PWD/$1
-if nm -D python/pipelab/_core.so | grep -q __asan_init; then
+if [[ $(nm -D python/pipelab/_core.so) == *__asan_init* ]]; then
   echo "skipped: the interpreter has no AddressSanitizer"
   exit 0
 fi
