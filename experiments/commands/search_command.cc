@@ -46,9 +46,10 @@ ABSL_DECLARE_FLAG(double, reserve);        // step_input.cc
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 ABSL_FLAG(int64_t, batch, 0, "samples of a training step");
 ABSL_FLAG(int, top, 10, "configurations to print, the fastest first");
-ABSL_FLAG(std::string, schemes, "",
-          "schemes and schedule files to search, such as 1f1b,zbv,mine.csv; empty: every "
-          "synchronous scheme for a chain of stages, those for parts of a vocabulary, and none");
+ABSL_FLAG(
+    std::string, schemes, "",
+    "schemes and schedule files to search, such as 1f1b,zbv,mine.csv, and 'no pipeline'; empty: "
+    "that, every synchronous scheme for a chain of stages, and those for parts of a vocabulary");
 ABSL_FLAG(int, max_tensor, 0, "largest tensor-parallel group; 0: the devices of a node");
 ABSL_FLAG(int, max_context, 0, "devices that divide each sample's tokens, at most; 0: any number");
 ABSL_FLAG(int, max_expert, 0,
@@ -76,7 +77,12 @@ absl::StatusOr<std::vector<SearchMethod>> MethodsFromFlags(const ModelGraph& mod
   std::vector<SearchMethod> methods;
   const std::string schemes = absl::GetFlag(FLAGS_schemes);
   if (schemes.empty()) return AllMethods(model);
+  const SearchMethod no_pipeline = AllMethods(model)[0];
   for (const absl::string_view scheme : absl::StrSplit(schemes, ',', absl::SkipEmpty())) {
+    if (scheme == no_pipeline.name) {
+      methods.push_back(no_pipeline);
+      continue;
+    }
     StepConfig file;
     file.scheme = std::string(scheme);
     if (!file.has_schedule_file()) {
@@ -245,7 +251,8 @@ absl::StatusOr<std::string> AnswerText(const StepModel& on, const Answer& a) {
       Wrapped("", RefusalText(refusals)));
 }
 
-nlohmann::json AnswerJson(const Answer& a) {
+absl::StatusOr<nlohmann::json> AnswerJson(const StepModel& on, const Answer& a) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::string note, NoteOfFastest(on, a.result));
   const SearchRefusals& refusals = a.result.refusals;
   nlohmann::json all = {
       {"schema", kOutputSchema},
@@ -253,6 +260,7 @@ nlohmann::json AnswerJson(const Answer& a) {
       {"refused", absl::StrCat(LooksText(refusals), "\n", RefusalText(refusals), "\n")},
       {"reserve", ReserveOfSearch()}};
   if (a.any.has_value()) all["any"] = SearchRows(*a.any, a.figures, a.top);
+  if (!note.empty()) all["note"] = note.substr(0, note.find_last_not_of('\n') + 1);
   if (a.result.stopped) all["stopped"] = true;
   return all;
 }
@@ -301,7 +309,10 @@ absl::Status SearchCommand(const Words& words) {
                 search.devices, search.batch, static_cast<size_t>(search.top)};
   std::string json = absl::GetFlag(FLAGS_json_out);
   if (json.empty()) json = absl::GetFlag(FLAGS_json);
-  if (!json.empty()) return WriteOutput("--json_out", json, DumpJson(AnswerJson(answer)));
+  if (!json.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json all, AnswerJson(on->step(), answer));
+    return WriteOutput("--json_out", json, DumpJson(all));
+  }
   PIPELAB_ASSIGN_OR_RETURN(const std::string text, AnswerText(on->step(), answer));
   return WriteOutput("stdout", "-", text);
 }

@@ -81,6 +81,7 @@ class Simulation:
 class SearchResult(Sequence[dict[str, Any]]):
     refused: str
     stopped: bool
+    note: str
     @property
     def configs(self) -> list[str]: ...
     def __len__(self) -> int: ...
@@ -209,7 +210,9 @@ def search(
     max_context: int | None = ...,
     max_expert: int | None = ...,
     fixed: Value = ...,
+    systems: Value = ...,
     explain: Value = ...,
+    tokens: Value = ...,
 ) -> SearchResult: ...
 
 def compare(

@@ -111,12 +111,14 @@ class Rows(collections.abc.Sequence):
 
 
 class SearchResult(Rows):
-    """The fastest configurations first. `stopped`: Ctrl-C ended it, with the best so far."""
+    """The fastest configurations first. `stopped`: Ctrl-C ended it, with the best so far. `note`: how far
+    off the first may be on a machine that is not calibrated."""
 
     def __init__(self, found):
         super().__init__(found["best"], ["step_ms", "samples_per_second", "tflops_per_device",
                                          "memory_bytes", "method", "config"])
         self.refused = found["refused"]
+        self.note = found.get("note", "")
         self.stopped = found.get("stopped", False)
 
 

@@ -65,6 +65,7 @@ export async function search(signal, choose) {
       {title: '', of: (r) => button('show', () => choose(r.config))},
     ];
     place('search').replaceChildren(
+        json.note ? note(json.note) : '',
         table(json.stopped ? 'The best that were found in the time there is' : 'The fastest, in order', columns, json.best),
         element('details', {}, element('summary', {}, 'As the command line has it'),
                 element('pre', {}, `${commandLine('search', request)}\n\n${text ?? ''}`)));
