@@ -106,8 +106,8 @@ struct SearchRequest {
   // Asked of each configuration that is about to be simulated: InvalidArgument leaves it out; none:
   // all are well. For what takes as long as a simulation.
   std::function<absl::Status(const StepConfig&)> check;
-  int top = 1;                // of each method
-  bool together = false;      // `top` of all methods, which takes less time, not of each
+  int top = 1;            // of each method
+  bool together = false;  // `top` of all methods, which takes less time, not of each
   // One result for all configurations that differ in V and b alone, which are its `ways`.
   bool by_layout = false;
   bool simulate_all = false;  // without bounds, the same result: for tests
