@@ -1,0 +1,25 @@
+// What a request must be, and why it may have no answer. Private to search.
+//
+//   PIPELAB_RETURN_IF_ERROR(CheckSearch(model, search));
+//   if (best.empty()) return NothingFits(model, search, refusals);
+#ifndef PIPELAB_PIPELINES_SEARCH_SEARCH_REQUEST_H_
+#define PIPELAB_PIPELINES_SEARCH_SEARCH_REQUEST_H_
+
+#include "absl/status/status.h"
+#include "pipelines/search/search.h"
+#include "pipelines/step/step_model.h"
+#include "tools/base/units.h"
+
+namespace pipelab {
+
+// Of a device, that a step may use.
+Bytes MemoryFor(const StepModel& model, const SearchRequest& search);
+// InvalidArgument naming the option.
+absl::Status CheckSearch(const StepModel& model, const SearchRequest& search);
+// NotFound saying what binds.
+absl::Status NothingFits(const StepModel& model, const SearchRequest& search,
+                         const SearchRefusals& refusals);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_SEARCH_SEARCH_REQUEST_H_
