@@ -6,6 +6,7 @@
 #include "absl/flags/reflection.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "experiments/command_line/command_list.h"
 #include "experiments/command_line/topics.h"
 #include "models/zoo/published.h"
 #include "pipelines/cluster/catalog.h"

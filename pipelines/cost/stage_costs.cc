@@ -345,7 +345,7 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
     }
     PIPELAB_ASSIGN_OR_RETURN(StageCost cost, ComputeStageCost(graph, partition, stage,
                                                               micro_batch_size, slice, options));
-    if (memo != nullptr) memo->Add(std::move(key), cost);
+    if (memo != nullptr) memo->Add(key, cost);
     return cost;
   };
   const auto costs_of = [&](TokenSlice slice) -> absl::StatusOr<SliceCosts> {

@@ -34,7 +34,7 @@ class StageCostMemo {
 
   // Null: not yet known.
   const StageCost* Find(const Key& key) const;
-  void Add(Key key, const StageCost& cost) { costs_.emplace(std::move(key), cost); }
+  void Add(const Key& key, const StageCost& cost) { costs_.emplace(key, cost); }
 
  private:
   std::vector<int> alike_;
