@@ -1,4 +1,4 @@
-// What `pipelab` starts for the commands that plan, synthesize and serve (command_line/beside.h).
+// `pipelab` starts this for the commands that plan, synthesize and serve (command_line/beside.h).
 #include "experiments/command_line/pipelab_main.h"
 #include "experiments/plan_commands/plan_commands.h"
 #include "experiments/serve/serve_command.h"

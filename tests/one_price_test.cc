@@ -87,9 +87,12 @@ Answer AnswerOf(const absl::Status& status, const std::string& path, size_t inde
   return answer;
 }
 
+// As commands print it: divided once.
+double Ms(Nanoseconds time) { return static_cast<double>(time.value()) / 1e6; }
+
 Answer AnswerOf(const absl::StatusOr<StepPrediction>& p) {
   if (!p.ok()) return {false, std::string(p.status().message()), 0, 0};
-  return {true, "", static_cast<double>(p->step_time.value()) / 1e6, p->largest_device.value()};
+  return {true, "", Ms(p->step_time), p->largest_device.value()};
 }
 
 // All ways to run each scheme on several grids; every third sharding and recomputation, and some in
@@ -301,9 +304,7 @@ TEST(OnePriceOfAStudy, DividedVocabularies) {
       testing::internal::CaptureStdout();
       const absl::Status status = SimulateCommand({"simulate", config});
       testing::internal::GetCapturedStdout();
-      EXPECT_EQ(
-          AnswerOf(status, path),
-          (Answer{true, "", static_cast<double>(step.time.value()) / 1e6, step.memory.value()}));
+      EXPECT_EQ(AnswerOf(status, path), (Answer{true, "", Ms(step.time), step.memory.value()}));
     }
   }
   absl::SetFlag(&FLAGS_kernels, "own");

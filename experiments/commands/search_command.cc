@@ -42,7 +42,6 @@
 
 ABSL_DECLARE_FLAG(int, devices);           // schedule_input.cc
 ABSL_DECLARE_FLAG(std::string, json);      // schedule_input.cc; `search --json` means --json=-
-ABSL_DECLARE_FLAG(double, reserve);        // step_input.cc
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 ABSL_FLAG(int64_t, batch, 0, "samples of a training step");
 ABSL_FLAG(int, top, 10, "configurations to print, the fastest first");
@@ -64,7 +63,7 @@ namespace pipelab {
 namespace {
 
 constexpr int64_t kMostBatch = 1 << 24;
-// What libraries, their buffers and fragmentation take of a device's memory.
+// Libraries, their buffers and fragmentation take so much of a device's memory.
 constexpr double kReserveOfSearch = 0.06;
 
 absl::StatusOr<std::unique_ptr<ModelOnCluster>> ReadRequest() {
@@ -77,7 +76,7 @@ absl::StatusOr<std::vector<SearchMethod>> MethodsFromFlags(const ModelGraph& mod
   std::vector<SearchMethod> methods;
   const std::string schemes = absl::GetFlag(FLAGS_schemes);
   if (schemes.empty()) return AllMethods(model);
-  const SearchMethod no_pipeline = AllMethods(model)[0];
+  const SearchMethod no_pipeline = NoPipelineMethod();
   for (const absl::string_view scheme : absl::StrSplit(schemes, ',', absl::SkipEmpty())) {
     if (scheme == no_pipeline.name) {
       methods.push_back(no_pipeline);
@@ -98,12 +97,8 @@ absl::StatusOr<std::vector<SearchMethod>> MethodsFromFlags(const ModelGraph& mod
   return methods;
 }
 
-double ReserveOfSearch() {
-  return FlagWasSet("reserve") ? absl::GetFlag(FLAGS_reserve) : kReserveOfSearch;
-}
-
 std::string ReserveText() {
-  const double reserve = ReserveOfSearch();
+  const double reserve = ReserveFromFlags(kReserveOfSearch);
   if (reserve == 0) return "";
   return absl::StrFormat("%g %% of each device's memory is kept free (--reserve). ",
                          ToPercent(reserve));
@@ -258,7 +253,7 @@ absl::StatusOr<nlohmann::json> AnswerJson(const StepModel& on, const Answer& a) 
       {"schema", kOutputSchema},
       {"best", SearchRows(a.result, a.figures, a.top)},
       {"refused", absl::StrCat(LooksText(refusals), "\n", RefusalText(refusals), "\n")},
-      {"reserve", ReserveOfSearch()}};
+      {"reserve", ReserveFromFlags(kReserveOfSearch)}};
   if (a.any.has_value()) all["any"] = SearchRows(*a.any, a.figures, a.top);
   if (!note.empty()) all["note"] = note.substr(0, note.find_last_not_of('\n') + 1);
   if (a.result.stopped) all["stopped"] = true;

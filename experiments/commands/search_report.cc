@@ -72,7 +72,7 @@ int64_t NumChoices(const RankedStep& r) {
   return std::count(text.begin(), text.end(), ',');
 }
 
-// Of those that tie with the fastest, the simplest first.
+// The first rows; among those that tie with the fastest the simplest comes first.
 std::vector<const RankedStep*> Rows(const SearchResult& result, size_t top) {
   std::vector<const RankedStep*> rows;
   for (const RankedStep& r : result.best) {

@@ -1,4 +1,4 @@
-// What `pipelab search` prints of its result.
+// The rows and reasons that `pipelab search` prints of its result.
 //
 //   text = SearchTable(result, figures, top);   // rows, the fastest first; ties are marked
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_SEARCH_REPORT_H_

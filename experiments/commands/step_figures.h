@@ -1,4 +1,4 @@
-// What users ask of a step beside its time: tokens, the share of the machine's peak, what a whole
+// Figures that users ask of a step beside its time: tokens, the share of the machine's peak, what a whole
 // training takes; and the lines of tables that have it.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const StepFigures figures, StepFigures::OfFlags(on->step()));
@@ -71,7 +71,7 @@ std::string WrappedLines(absl::string_view text);
 // Where a step goes, each a share of devices x step, by what it is.
 std::vector<std::pair<std::string, double>> PartsOf(const StepConfig& config,
                                                     const StepBreakdown& breakdown);
-// What devices do together within layers: "tensor parallelism and experts' exchanges".
+// Names what devices do together within layers: "tensor parallelism and experts' exchanges".
 std::string CollectivesWithinLayers(const StepConfig& config);
 
 }  // namespace pipelab

@@ -286,8 +286,12 @@ absl::StatusOr<std::string> CalibrationNote(
       range.best, range.worst);
 }
 
+double ReserveFromFlags(double unless_set) {
+  return FlagWasSet("reserve") ? absl::GetFlag(FLAGS_reserve) : unless_set;
+}
+
 absl::StatusOr<Bytes> UsableMemory(Bytes device_memory, double unless_set) {
-  const double reserve = FlagWasSet("reserve") ? absl::GetFlag(FLAGS_reserve) : unless_set;
+  const double reserve = ReserveFromFlags(unless_set);
   if (!(reserve >= 0 && reserve < 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--reserve=", reserve, ": must be at least 0 and below 1"));

@@ -55,7 +55,9 @@ absl::StatusOr<std::string> CalibrationNote(
 // A device's memory is beyond what it has, less --reserve of it. ResourceExhausted (exit code 3)
 // saying by how much.
 absl::Status CheckMemory(const StepPrediction& prediction);
-// What a step may use of a device, less --reserve of it or, where that is not given, `unless_set`.
+// --reserve, or where that is not given `unless_set`.
+double ReserveFromFlags(double unless_set = 0);
+// The bytes that a step may use of a device: all but that share.
 absl::StatusOr<Bytes> UsableMemory(Bytes device_memory, double unless_set = 0);
 
 // The fields that every command gives of a step: schema, config, step_ms, bubble, memory_gib, fits,

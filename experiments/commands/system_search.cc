@@ -34,7 +34,7 @@ absl::StatusOr<std::pair<Nanoseconds, Bytes>> PriceOf(StepCache* cache, const St
   return std::make_pair(p.step_time, p.largest_device);
 }
 
-// What the system has where its options say nothing.
+// The recipe that the system runs where its options say nothing.
 absl::StatusOr<Recipe> DefaultsOf(const RecipeSystem& system, const GptConfig& model,
                                   NumberType type) {
   Recipe plain;
@@ -66,35 +66,21 @@ absl::Status CheckRuns(const RecipeSystem& system, const Recipe& defaults, const
 
 SearchRequest SpaceOfSystem(const RecipeSystem& system, const Recipe& defaults,
                             const SearchRequest& request) {
-  SearchRequest space = system.space(defaults);
-  std::vector<SearchMethod> methods;
-  for (SearchMethod& m : space.methods) {
+  const SearchRequest own = system.space(defaults);
+  SearchRequest space = request;
+  space.recompute = own.recompute;
+  space.sequence = own.sequence;
+  space.accept = own.accept;
+  space.methods.clear();
+  for (SearchMethod m : own.methods) {
     m.name = system.name;
     if (m.virtual_stages.size() > 1) m.virtual_stages.clear();  // all that there are
     m.overlap_tensor = {false, true};
-    methods.push_back(m);
+    space.methods.push_back(m);
     if (!m.steady_overlap) continue;
-    methods.push_back(m);
-    methods.back().steady_overlap = false;  // messages run beside compute in warm-up and flush, too
+    m.steady_overlap = false;  // messages run beside compute in warm-up and flush, too
+    space.methods.push_back(std::move(m));
   }
-  space.methods = std::move(methods);
-  space.devices = request.devices;
-  space.batch = request.batch;
-  space.top = request.top;
-  space.together = true;
-  space.by_layout = request.by_layout;
-  space.every_size = true;
-  space.max_tensor = request.max_tensor;
-  space.max_context = request.max_context;
-  space.max_expert = request.max_expert;
-  space.whole_experts = request.whole_experts;
-  space.context_exchanges = request.context_exchanges;
-  space.dispatch = request.dispatch;
-  space.exchanges = request.exchanges;
-  space.fixed = request.fixed;
-  space.memory = request.memory;
-  space.stop = request.stop;
-  space.found = request.found;
   return space;
 }
 

@@ -19,7 +19,7 @@ namespace pipelab {
 
 class SystemSearch {
  public:
-  // Of --systems. Where it names systems and no --kernels are given, a model has Megatron-LM's from
+  // Reads --systems. Where it names systems and no --kernels are given, a model has Megatron-LM's from
   // now on, as recipes are priced. InvalidArgument for names that are none.
   static absl::StatusOr<SystemSearch> OfFlags();
 

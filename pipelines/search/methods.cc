@@ -88,12 +88,16 @@ SearchMethod MethodOf(const std::string& scheme) {
   return method;
 }
 
-std::vector<SearchMethod> AllMethods(const ModelGraph& model) {
+SearchMethod NoPipelineMethod() {
   SearchMethod none = MethodOf("1f1b");
   none.name = "no pipeline";
   none.schemes = {"1f1b", "breadth_first", "interleaved"};
   none.pipeline = false;
-  std::vector<SearchMethod> methods = {none};
+  return none;
+}
+
+std::vector<SearchMethod> AllMethods(const ModelGraph& model) {
+  std::vector<SearchMethod> methods = {NoPipelineMethod()};
   for (const Scheme& scheme : Catalog()) {
     if (IsBounded(scheme)) methods.push_back(MethodOf(std::string(scheme.name)));
   }

@@ -322,10 +322,11 @@ class BestFirst {
 
   // Among the best, where it is one of them.
   void Keep(Found found) {
+    const std::string layout = LayoutOf(found.result.config);
     const auto same = std::find_if(best_.begin(), best_.end(), [&](const Found& f) {
-      return search_.by_layout && LayoutOf(f.result.config) == LayoutOf(found.result.config);
+      return LayoutOf(f.result.config) == layout;
     });
-    if (same != best_.end()) {
+    if (search_.by_layout && same != best_.end()) {
       if (Before(found, *same)) std::swap(found, *same);
       // `same` is the faster one, with the ways of both.
       std::vector<RankedStep::Way> ways = std::move(found.result.ways);

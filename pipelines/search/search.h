@@ -159,6 +159,8 @@ std::vector<SearchMethod> NewerMethods();
 std::vector<SearchMethod> VocabularyMethods(const ModelGraph& model);
 // One scheme, or a schedule file, with all that its catalogue entry lets vary.
 SearchMethod MethodOf(const std::string& scheme);
+// One stage, whose weights may be gathered in parts: "no pipeline".
+SearchMethod NoPipelineMethod();
 // Every scheme whose steps the search's bounds are true of and that trains as serial training does
 // on a chain of stages, and no pipeline: one method each.
 std::vector<SearchMethod> AllMethods(const ModelGraph& model);

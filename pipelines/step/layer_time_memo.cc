@@ -43,15 +43,15 @@ bool LayerTimeMemo::ExchangesContext(int layer) const {
   return !share.context.forward.empty() || !share.context.backward_input.empty();
 }
 
-LayerTimeMemo::Sizes LayerTimeMemo::SizesOf(const StepConfig& c) {
+LayerSizes LayerSizesOf(const StepConfig& c) {
   return {c.tensor,           c.sequence_parallel, c.overlap_tensor,  c.context,
           c.context_exchange, ExpertKeyOf(c),      c.micro_batch_size};
 }
 
-absl::StatusOr<const LayerTimes*> LayerTimeMemo::TimesOf(const Sizes& sizes, Group group,
+absl::StatusOr<const LayerTimes*> LayerTimeMemo::TimesOf(const LayerSizes& sizes, Group group,
                                                          int layer) {
   Kind& kind = kinds_[kind_of_layer_[layer]];
-  Sizes own = sizes;
+  LayerSizes own = sizes;
   // An exchange of experts may run beside the attention before it, which notices the context's.
   if (!kind.experts) {
     std::get<ExpertKey>(own) = ExpertKeyOf(StepConfig());
@@ -69,11 +69,11 @@ absl::StatusOr<const LayerTimes*> LayerTimeMemo::TimesOf(const Sizes& sizes, Gro
 
 absl::StatusOr<const LayerTimes*> LayerTimeMemo::TimesOf(const StepConfig& config, Group group,
                                                          int layer) {
-  return TimesOf(SizesOf(config), group, layer);
+  return TimesOf(LayerSizesOf(config), group, layer);
 }
 
 absl::StatusOr<Nanoseconds> LayerTimeMemo::WorkOf(const StepConfig& config, Group group) {
-  const Sizes sizes = SizesOf(config);
+  const LayerSizes sizes = LayerSizesOf(config);
   if (const auto known = work_.find(sizes); known != work_.end()) return known->second;
   Nanoseconds work;
   for (const Kind& kind : kinds_) {

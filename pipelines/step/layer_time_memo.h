@@ -26,6 +26,11 @@ namespace pipelab {
 using ExpertKey = std::tuple<int, bool, int, RankOrder, Dispatch, Exchanges, double>;
 ExpertKey ExpertKeyOf(const StepConfig& config);
 
+// A layer's times depend on these: T, sequence parallelism, whether its collectives overlap, C, its
+// exchange, experts, samples.
+using LayerSizes = std::tuple<int, bool, bool, int, ContextExchange, ExpertKey, int64_t>;
+LayerSizes LayerSizesOf(const StepConfig& config);
+
 class LayerTimeMemo {
  public:
   using Group = absl::FunctionRef<TensorGroup()>;  // of the configuration
@@ -39,25 +44,21 @@ class LayerTimeMemo {
   absl::StatusOr<Nanoseconds> WorkOf(const StepConfig& config, Group group);
 
  private:
-  // T, sequence parallelism, whether its collectives overlap, C, its exchange, experts, samples.
-  using Sizes = std::tuple<int, bool, bool, int, ContextExchange, ExpertKey, int64_t>;
-
-  static Sizes SizesOf(const StepConfig& config);
-  absl::StatusOr<const LayerTimes*> TimesOf(const Sizes& sizes, Group group, int layer);
+  absl::StatusOr<const LayerTimes*> TimesOf(const LayerSizes& sizes, Group group, int layer);
   bool ExchangesContext(int layer) const;
 
   // Layers that are alike.
   struct Kind {
     int layer = 0, count = 0;
     bool experts = false, context = false;  // whether it notices E; how C exchanges
-    absl::flat_hash_map<Sizes, LayerTimes> times;
+    absl::flat_hash_map<LayerSizes, LayerTimes> times;
   };
 
   const ModelGraph& graph_;
   const Machine machine_;
   std::vector<int> kind_of_layer_;
   std::vector<Kind> kinds_;
-  absl::flat_hash_map<Sizes, Nanoseconds> work_;
+  absl::flat_hash_map<LayerSizes, Nanoseconds> work_;
 };
 
 }  // namespace pipelab

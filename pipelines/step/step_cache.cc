@@ -209,7 +209,7 @@ TensorGroup StepCache::GroupOf(const StepConfig& c) {
   if (c.slice_exchange) return TensorGroupOf(model_, c);  // between places of the pipeline, too
   StepConfig places = c;
   places.exchanges = Exchanges::kWaited;
-  const auto key = std::make_tuple(c.tensor, c.context, std::get<ExpertKey>(SizeOf(places)));
+  const auto key = std::make_tuple(c.tensor, c.context, ExpertKeyOf(places));
   auto found = groups_.find(key);
   if (found == groups_.end()) found = groups_.emplace(key, TensorGroupOf(model_, c)).first;
   TensorGroup group = found->second;

@@ -54,23 +54,12 @@ class StepCache {
   StepCache& operator=(const StepCache&) = delete;
 
   using StateKey = std::tuple<int64_t, int64_t, bool>;
-  // What costs of a unit depend on: tensor-parallel degree, sequence parallelism and overlap,
-  // context-parallel degree and exchange, experts, samples, rule of the cut, state of a parameter,
-  // recomputation where stages cost something else, and its modules.
-  using SizeKey = std::tuple<int, bool, bool, int, ContextExchange, ExpertKey, int64_t, CutRule,
-                             StateKey, Recompute, std::string>;
+  // Costs of a unit depend on the sizes of its layers, the rule of the cut, the state of a
+  // parameter, recomputation where stages cost something else, and its modules.
+  using SizeKey = std::tuple<LayerSizes, CutRule, StateKey, Recompute, std::string>;
   static SizeKey SizeOf(const StepConfig& c) {
-    return {c.tensor,
-            c.sequence_parallel,
-            c.overlap_tensor,
-            c.context,
-            c.context_exchange,
-            ExpertKeyOf(c),
-            c.micro_batch_size,
-            c.cut,
-            StateKey(c.state.weights, c.state.gradients, c.state.cast),
-            c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute,
-            c.modules};
+    return {LayerSizesOf(c), c.cut, StateKey(c.state.weights, c.state.gradients, c.state.cast),
+            c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute, c.modules};
   }
 
   const StepModel& model() const { return model_; }
