@@ -64,7 +64,8 @@ class PiperBoundSearch {
     if (stage.time > bound) {
       if (stage.sync >= bound) return 0;
       least = std::ceil((stage.time - stage.sync) / (bound - stage.sync) * (1 - kExact));
-      if (!(least <= static_cast<double>(most))) return 0;
+      const int64_t largest = std::min<int64_t>(most, costs_.copies().back());
+      if (!(least <= static_cast<double>(largest))) return 0;
     }
     for (size_t i = next_copies_[static_cast<size_t>(least)]; i < costs_.copies().size(); ++i) {
       const int d = costs_.copies()[i];
