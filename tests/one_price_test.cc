@@ -25,6 +25,7 @@
 #include "pipelines/schedules/variants.h"
 #include "pipelines/schedules/vocabulary.h"
 #include "pipelines/step/execution.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "tools/base/json.h"
 #include "tools/base/status_matchers.h"

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "models/zoo/vocabulary_shards.h"
 #include "pipelines/runtime/training.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "tests/small_gpt.h"
 #include "tests/small_training.h"

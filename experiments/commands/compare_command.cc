@@ -19,6 +19,7 @@
 #include "experiments/report/timeline_text.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/search/breakdown.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"

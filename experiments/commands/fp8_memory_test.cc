@@ -11,6 +11,7 @@
 #include "models/zoo/published.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/recipes/recipe.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_matchers.h"
 

@@ -23,6 +23,7 @@
 #include "experiments/simulate/simulated_run.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/planners/plan_pipeline.h"
+#include "pipelines/step/model_on_cluster.h"
 
 namespace pipelab {
 

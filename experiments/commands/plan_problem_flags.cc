@@ -24,6 +24,7 @@
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/planners/model_problem.h"
 #include "pipelines/planners/plan_inputs.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step_config.h"
 #include "tools/base/quantity_text.h"
 #include "tools/base/status_macros.h"

@@ -18,6 +18,7 @@
 #include "pipelines/recipes/megatron_flags.h"
 #include "pipelines/recipes/torchtitan_toml.h"
 #include "pipelines/step/expert_exchange.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 

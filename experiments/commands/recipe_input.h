@@ -18,6 +18,7 @@
 #include "pipelines/recipes/recipe.h"
 #include "pipelines/recipes/settings.h"
 #include "pipelines/search/search.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step_cache.h"
 #include "pipelines/step/step_config.h"
 #include "pipelines/step/step_model.h"

@@ -15,6 +15,7 @@
 #include "models/specs/megatron_kernels.h"
 #include "pipelines/recipes/deepspeed_json.h"
 #include "pipelines/recipes/recipe.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"

@@ -11,6 +11,7 @@
 #include "absl/flags/reflection.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "tools/base/status_macros.h"
 
 ABSL_DECLARE_FLAG(std::string, model);  // step_input.cc

@@ -13,6 +13,7 @@
 #include "experiments/flags/output.h"
 #include "pipelines/cost/megatron_layout.h"
 #include "pipelines/planners/plan_export.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 

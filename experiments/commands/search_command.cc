@@ -35,6 +35,7 @@
 #include "pipelines/schedules/vocabulary.h"
 #include "pipelines/search/breakdown.h"
 #include "pipelines/search/search.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "tools/base/json.h"
 #include "tools/base/progress.h"

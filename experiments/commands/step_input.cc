@@ -19,6 +19,7 @@
 #include "models/specs/megatron_kernels.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/step/megatron_graph.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step_fields.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"

@@ -6,6 +6,7 @@
 
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/vocabulary.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 

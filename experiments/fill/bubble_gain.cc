@@ -11,6 +11,7 @@
 #include "models/zoo/resnet.h"
 #include "pipelines/analysis/analysis.h"
 #include "pipelines/sim/simulate.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 

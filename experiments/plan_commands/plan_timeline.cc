@@ -10,6 +10,7 @@
 #include "experiments/report/timeline_text.h"
 #include "pipelines/planners/plan_pipeline.h"
 #include "pipelines/planners/plan_point.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step_config.h"
 #include "tools/base/status_macros.h"
 

@@ -13,6 +13,7 @@
 #include "experiments/commands/step_input.h"
 #include "pipelines/planners/plan.h"
 #include "pipelines/planners/plan_problem.h"
+#include "pipelines/step/model_on_cluster.h"
 
 namespace pipelab {
 

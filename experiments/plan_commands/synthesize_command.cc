@@ -26,6 +26,7 @@
 #include "experiments/plan_commands/plan_commands.h"
 #include "experiments/plan_commands/synthesis_problems.h"
 #include "experiments/report/table.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/synthesis/check_proof.h"
 #include "pipelines/synthesis/step_synthesis.h"
 #include "tools/base/json.h"

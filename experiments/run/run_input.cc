@@ -24,6 +24,7 @@
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/step/execution.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "pipelines/step/step_config.h"
 #include "tools/base/file.h"

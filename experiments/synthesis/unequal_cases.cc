@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "experiments/synthesis/synthesis_study.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "pipelines/step/step_config.h"
 #include "pipelines/step/step_model.h"

@@ -9,6 +9,7 @@
 #include "pipelines/step/block_layout.h"
 #include "pipelines/step/execution.h"
 #include "pipelines/step/megatron_graph.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "pipelines/step/step_cache.h"
 #include "tools/base/status_macros.h"

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/zoo/gpt.h"
 #include "pipelines/step/megatron_graph.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 

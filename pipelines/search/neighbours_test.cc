@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step_testing.h"
 #include "tools/base/status_matchers.h"
 

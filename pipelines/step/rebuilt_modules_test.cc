@@ -5,6 +5,7 @@
 #include "models/zoo/gpt.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/step/megatron_graph.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "pipelines/step/step_model.h"
 #include "tools/base/status_matchers.h"

@@ -1,14 +1,8 @@
 // What all configurations of a step share: a model and the machine that it is to run on.
-//
-//   PIPELAB_ASSIGN_OR_RETURN(auto on, ModelOnCluster::Load("gpt-6.6b", "dgx-a100", "bf16"));
-//   PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, PredictStep(on->step(), config));   // step.h
+// model_on_cluster.h makes one of names.
 #ifndef PIPELAB_PIPELINES_STEP_STEP_MODEL_H_
 #define PIPELAB_PIPELINES_STEP_STEP_MODEL_H_
 
-#include <memory>
-#include <string>
-
-#include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
@@ -38,29 +32,6 @@ struct StepModel {
 
 // The narrowest numbers that the device computes with: what large models are trained with.
 NumberType NarrowestType(const DeviceSpec& device);
-
-// A model and a cluster by their names or files, kept for as long as a step needs them.
-class ModelOnCluster {
- public:
-  // `cluster` may be empty where all layers were measured; `dtype` empty is the narrowest of the
-  // cluster. InvalidArgument naming the option: --model, --cluster, --dtype.
-  static absl::StatusOr<std::unique_ptr<ModelOnCluster>> Load(const std::string& model,
-                                                              const std::string& cluster,
-                                                              const std::string& dtype = "");
-  // Of a graph and a cluster at hand.
-  static std::unique_ptr<ModelOnCluster> Of(ModelGraph graph, absl::optional<ClusterSpec> cluster,
-                                            NumberType type);
-
-  const StepModel& step() const { return step_; }
-  const GroupedModel& model() const { return model_; }
-
- private:
-  ModelOnCluster() = default;
-
-  GroupedModel model_;
-  absl::optional<ClusterSpec> cluster_;
-  StepModel step_;
-};
 
 }  // namespace pipelab
 

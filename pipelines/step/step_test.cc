@@ -17,6 +17,7 @@
 #include "pipelines/cluster/device.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/step/execution.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/stage_cut.h"
 #include "pipelines/step/step_cache.h"
 #include "tools/base/status_matchers.h"

@@ -15,6 +15,7 @@
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/step/megatron_graph.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "pipelines/step/vocabulary_parts.h"
 #include "tools/base/status_matchers.h"

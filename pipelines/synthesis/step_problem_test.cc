@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step_model.h"
 #include "pipelines/synthesis/problem.h"
 #include "tools/base/status_matchers.h"

@@ -20,6 +20,7 @@
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/ir/trace.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "pybind11/pybind11.h"
 #include "pybind11/stl.h"
