@@ -246,7 +246,7 @@ check "a key twice" model_refused 1 '--model=keys.json: "name" comes twice in on
 check "a bad cluster file" refused 1 "--cluster=key.json: 4 faults: order: unknown" search --model=gpt-6.6b --cluster=key.json --batch=8
 check "rows from stdin" prints_rows
 check "parts of a vocabulary" prints "vocabulary_barriers=1" \
-  search --model=gpt-6.6b --cluster=dgx-a100 --devices=8 --batch=16 --fixed=vocabulary_barriers=1 --top=1
+  search --model=gpt-6.6b --systems=none --cluster=dgx-a100 --devices=8 --batch=16 --fixed=vocabulary_barriers=1 --top=1
 check "parts of a vocabulary of another model" refused 1 'vocabulary of model "bert": layer "embedding" has' \
   search --model=bert-large --cluster=dgx-a100 --devices=8 --batch=16 --schemes=vocab_1f1b
 check "a scheme of graphs" refused 2 "--schemes=graph: search compares synchronous training in a chain" \

@@ -23,6 +23,7 @@ same_price() {
 
 megatron() { same_price megatron --flags llama-3-8b 8 32; }
 megatron_experts() { same_price megatron --flags mixtral-8x7b 32 64 --max_context=2; }
+megatron_beside() { same_price megatron --flags mixtral-8x7b 32 64 --fixed=exchanges=beside_delayed,E=8; }
 megatron_unevenly() { same_price megatron --flags qwen2.5-7b 12 48 --fixed=T=1; }
 torchtitan() { same_price torchtitan --toml llama-3-8b 8 32; }
 torchtitan_in_parts() { same_price torchtitan --toml llama-3-8b 16 32 --fixed=P=4; }
@@ -35,12 +36,13 @@ any() {
 }
 
 wrong() {
-  refused 2 "--systems=slurm: 'slurm' must be megatron or torchtitan, all or any" search --systems=slurm --model=llama-3-8b --cluster=dgx-h100 --batch=8 || return 1
+  refused 2 "--systems=slurm: 'slurm' must be megatron or torchtitan, all, any or none" search --systems=slurm --model=llama-3-8b --cluster=dgx-h100 --batch=8 || return 1
   refused 2 '--model=vit-b-16: must be a language model' search --systems=all --model=vit-b-16 --cluster=dgx-h100 --devices=8 --batch=8
 }
 
 check megatron megatron
 check "megatron with experts" megatron_experts
+check "megatron, exchanges beside passes" megatron_beside
 check "megatron, stages of different lengths" megatron_unevenly
 check torchtitan torchtitan
 check "torchtitan in a pipeline" torchtitan_in_parts

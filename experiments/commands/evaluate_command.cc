@@ -62,7 +62,7 @@ absl::StatusOr<std::vector<Neighbour>> FindNeighbours(const Evaluation& e, StepC
                                                       int top) {
   const RecipeSystem& system = *e.input.system;
   PIPELAB_ASSIGN_OR_RETURN(const Settings before, system.write(e.recipe()));
-  SearchRequest space = system.space(e.recipe());
+  SearchRequest space = SpaceOf(system, e.recipe(), cache);
   space.max_tensor = static_cast<int>(NodeDevices(*cache->model().cluster));
   PIPELAB_ASSIGN_OR_RETURN(space.memory, UsableMemory(cache->model().cluster->device.memory.value));
   space.top = kWays * (top + 1);  // the recipe itself may be among them

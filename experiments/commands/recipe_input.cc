@@ -15,9 +15,10 @@
 #include "experiments/flags/option_checks.h"
 #include "experiments/simulate/user_file.h"
 #include "pipelines/cluster/catalog.h"
+#include "pipelines/cost/model_partition.h"
 #include "pipelines/recipes/megatron_flags.h"
 #include "pipelines/recipes/torchtitan_toml.h"
-#include "pipelines/step/expert_exchange.h"
+#include "pipelines/schedules/catalog.h"
 #include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
@@ -55,7 +56,7 @@ SearchMethod Method(std::vector<std::string> schemes, std::vector<int> virtual_s
   return method;
 }
 
-SearchRequest SpaceOf(const Recipe& r) {
+SearchRequest PlainSpace(const Recipe& r) {
   SearchRequest space;
   space.recompute = {Recompute::kNone, Recompute::kBlocks};
   if (r.attention == AttentionImplementation::kUnfused)
@@ -66,6 +67,8 @@ SearchRequest SpaceOf(const Recipe& r) {
   space.whole_experts = {r.config.whole_experts};
   space.context_exchanges = {r.config.context_exchange};
   space.dispatch = {r.config.dispatch};
+  if (r.config.exchanges != Exchanges::kWaited) space.exchanges.push_back(r.config.exchanges);
+  if (r.config.shards > 0) space.shards.push_back(r.config.shards);
   return space;
 }
 
@@ -74,6 +77,11 @@ SearchMethod Fsdp(const Recipe& r) {
       Method({"interleaved"}, {static_cast<int>(r.model.layers)}, {Sharding::kFully}, r.config);
   fsdp.residency = Residency::kMicroBatch;
   fsdp.pipeline = false;
+  // Each block is gathered by itself (GatherByBlock).
+  if (r.model.layers > 2) {
+    fsdp.layout = absl::StrCat("Et|(t|)*", r.model.layers - 2, "t",
+                               std::string(r.model.further_tokens, 'm'), "L");
+  }
   return fsdp;
 }
 
@@ -89,7 +97,7 @@ SearchRequest MegatronSpace(const Recipe& r) {
   const bool given = c.scheme == "interleaved";  // else Megatron-LM's default
   interleaved.overlap_pipeline = !given || c.overlap_pipeline;
   interleaved.steady_overlap = !given || c.steady_overlap;
-  SearchRequest space = SpaceOf(r);
+  SearchRequest space = PlainSpace(r);
   space.rebuilt_blocks = SomeRebuiltBlocks();
   space.methods = {one, interleaved, none};
   if (c.sharding == Sharding::kFully) space.methods.push_back(Fsdp(r));
@@ -103,7 +111,7 @@ SearchRequest TorchtitanSpace(const Recipe& r) {
   const StepConfig& c = r.config;
   SearchMethod none = Method({"1f1b"}, {0}, shardings, c);
   none.pipeline = false;
-  SearchRequest space = SpaceOf(r);
+  SearchRequest space = PlainSpace(r);
   space.methods = {
       Method({"gpipe", "1f1b"}, {0}, shardings, c),
       Method({"interleaved", "breadth_first", "interleaved_zb1p"}, kStagesPerDevice, shardings, c),
@@ -141,36 +149,83 @@ absl::StatusOr<ClusterSpec> ClusterFromFlags(NumberType type, absl::string_view 
                    " does not; nearest: ", NumberTypeName(NarrowestType(cluster->device))));
 }
 
-// The search knows neither: a neighbour has what the recipe has, where it can.
-void TakeExchangesAndShards(const StepConfig& from, const GroupedModel& model, StepConfig* to) {
-  StepConfig with = *to;
-  with.exchanges = from.exchanges;
-  if (CheckExchanges(model.graph, with).ok()) to->exchanges = from.exchanges;
-  if (CheckShards(to->sharding, from.shards, to->copies(), to->split().expert_copies()).ok()) {
-    to->shards = from.shards;
-  }
-}
-
 }  // namespace
 
 absl::Span<const RecipeSystem> RecipeSystems() { return kSystems; }
 
+StepConfig WithoutNeedlessKeys(StepConfig config) {
+  if (config.tensor == 1 || config.sequence_parallel) config.whole_messages = false;
+  return config;
+}
+
+absl::StatusOr<std::vector<int>> StagesOf(const StepConfig& config, StepCache* cache) {
+  if (config.has_schedule_file()) {
+    PIPELAB_ASSIGN_OR_RETURN(const Step step, BuildStep(cache, config));
+    return step.partition.stage_of_layer;
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const int stages, NumStages(config.scheme, SchemeSizes(config)));
+  PIPELAB_ASSIGN_OR_RETURN(const ModelPartition* cut, cache->PartitionOf(config, stages));
+  return cut->stage_of_layer;
+}
+
 absl::StatusOr<Recipe> RecipeWith(const Recipe& recipe, StepConfig config, StepCache* cache) {
   Recipe other = recipe;
-  if (config.tensor == 1 || config.sequence_parallel) config.whole_messages = false;
-  other.config = config;
-  TakeExchangesAndShards(recipe.config, *cache->model().model, &other.config);
+  other.config = config = WithoutNeedlessKeys(std::move(config));
   if (config.pipeline == 1) {
     PIPELAB_RETURN_IF_ERROR(SetStages(StagesOfTransformers({recipe.model.layers}), &other));
     PIPELAB_RETURN_IF_ERROR(GatherByBlock(&other));
     return other;
   }
-  PIPELAB_ASSIGN_OR_RETURN(const Step step, BuildStep(cache, config));
-  PIPELAB_ASSIGN_OR_RETURN(
-      std::vector<MegatronStage> stages,
-      MegatronStagesOf(cache->model().model->graph, step.partition.stage_of_layer));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> stage_of_layer, StagesOf(config, cache));
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<MegatronStage> stages,
+                           MegatronStagesOf(cache->model().model->graph, stage_of_layer));
   PIPELAB_RETURN_IF_ERROR(SetStages(std::move(stages), &other));
   return other;
+}
+
+absl::StatusOr<StepConfig> ExportAndRead(const RecipeSystem& system, const Recipe& recipe,
+                                         const StepConfig& config, StepCache* cache) {
+  PIPELAB_ASSIGN_OR_RETURN(const Recipe written, RecipeWith(recipe, config, cache));
+  PIPELAB_ASSIGN_OR_RETURN(const Settings settings, system.write(written));
+  PIPELAB_ASSIGN_OR_RETURN(const Recipe read,
+                           system.read(settings.Text(), system.name, config.devices()));
+  return read.config;
+}
+
+SearchRequest SpaceOf(const RecipeSystem& system, const Recipe& recipe, StepCache* cache) {
+  SearchRequest space = system.space(recipe);
+  std::vector<SearchMethod> methods;
+  for (const SearchMethod& method : space.methods) {
+    for (const Sharding sharding : method.shardings) {
+      StepConfig c = recipe.config;  // small, with two copies
+      c.scheme = method.schemes[0];
+      c.pipeline = method.pipeline ? 2 : 1;
+      c.virtual_stages = method.virtual_stages.empty() ? 0 : method.virtual_stages[0];
+      c.tensor = c.context = c.experts = 1;
+      c.sequence_parallel = false;
+      c.data = 2;
+      c.micro_batches = 8;
+      c.layout.clear();
+      c.residency = method.residency;
+      c.sharding = sharding;
+      c.shards = 0;
+      const absl::StatusOr<StepConfig> as = ExportAndRead(system, recipe, c, cache);
+      SearchMethod own = method;
+      if (as.ok()) own.state = as->state;
+      own.shardings = {sharding};
+      const auto like = std::find_if(methods.begin(), methods.end(), [&](const SearchMethod& m) {
+        return m.schemes == own.schemes && m.residency == own.residency &&
+               m.pipeline == own.pipeline && m.state == own.state;
+      });
+      if (like == methods.end()) {
+        methods.push_back(own);
+      } else {
+        like->shardings.push_back(sharding);
+      }
+    }
+  }
+  space.methods = std::move(methods);
+  return space;
 }
 
 absl::StatusOr<const RecipeSystem*> FindRecipeSystem(absl::string_view format) {

@@ -31,14 +31,28 @@ struct RecipeSystem {
   const char* format;  // "megatron", of `schedule --format`
   absl::StatusOr<Recipe> (*read)(absl::string_view text, absl::string_view what, int64_t devices);
   absl::StatusOr<Settings> (*write)(const Recipe& recipe);
-  // What it can run near the recipe: methods, recomputation, sequence parallelism.
+  // SpaceOf, but for the state that follows from what is divided.
   SearchRequest (*space)(const Recipe& recipe);
 };
 
 absl::Span<const RecipeSystem> RecipeSystems();
 
+// Messages have no parts where ranks of a tensor-parallel group hold different tokens.
+StepConfig WithoutNeedlessKeys(StepConfig config);
+
+// [layer] The stage of the pipeline that it is in.
+absl::StatusOr<std::vector<int>> StagesOf(const StepConfig& config, StepCache* cache);
+
 // The recipe with another configuration, and the layers of its stages as they are cut.
 absl::StatusOr<Recipe> RecipeWith(const Recipe& recipe, StepConfig config, StepCache* cache);
+
+// What the system runs of the options that say it. An error where none do.
+absl::StatusOr<StepConfig> ExportAndRead(const RecipeSystem& system, const Recipe& recipe,
+                                         const StepConfig& config, StepCache* cache);
+
+// What the system can run near the recipe: methods, each with the state that the system keeps of a
+// parameter where it divides as the method does; recomputation, sequence parallelism.
+SearchRequest SpaceOf(const RecipeSystem& system, const Recipe& recipe, StepCache* cache);
 
 // InvalidArgument lists the formats.
 absl::StatusOr<const RecipeSystem*> FindRecipeSystem(absl::string_view format);

@@ -1,6 +1,7 @@
 // pipelab search: the fastest grid and schedule for a model, a cluster and a batch.
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
@@ -42,6 +43,7 @@
 #include "tools/base/status_macros.h"
 
 ABSL_DECLARE_FLAG(int, devices);           // schedule_input.cc
+ABSL_DECLARE_FLAG(std::string, kernels);   // step_input.cc
 ABSL_DECLARE_FLAG(std::string, json);      // schedule_input.cc; `search --json` means --json=-
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 ABSL_FLAG(int64_t, batch, 0, "samples of a training step");
@@ -225,6 +227,7 @@ struct Answer {
   const StepFigures& figures;
   int64_t devices = 0, batch = 0;
   size_t top = 0;
+  std::string kernels;  // "; Megatron-LM's kernels"
 };
 
 absl::StatusOr<std::string> AnswerText(const StepModel& on, const Answer& a) {
@@ -233,7 +236,7 @@ absl::StatusOr<std::string> AnswerText(const StepModel& on, const Answer& a) {
       a.result.stopped ? "Interrupted: this is the best so far, not of all.\n" : "";
   const std::string about =
       absl::StrCat(a.figures.Headline(), "; ", a.devices, " devices of ", on.cluster->name, ", ",
-                   NumberTypeName(on.type), ", a batch of ", a.batch);
+                   NumberTypeName(on.type), ", a batch of ", a.batch, a.kernels);
   std::string text = absl::StrCat(note, stopped, Wrapped("", about), "\n",
                                   SearchTable(a.result, a.figures, a.top), "\n");
   if (a.any.has_value()) {
@@ -269,6 +272,20 @@ absl::StatusOr<SearchResult> SearchAny(const SystemSearch& systems, StepCache* c
   return Search(cache, search);
 }
 
+absl::StatusOr<SearchResult> SearchAsAsked(const SystemSearch& systems, StepCache* cache,
+                                           const SearchRequest& search) {
+  if (!systems.asked()) return Search(cache, search);
+  absl::StatusOr<SearchResult> result = systems.Run(cache, search);
+  if (!systems.by_default() || !absl::IsNotFound(result.status())) return result;
+  absl::StatusOr<SearchResult> any = SearchAny(systems, cache, search);
+  if (any.ok()) {
+    std::fprintf(stderr,
+                 "Note: Megatron-LM runs no such configuration; these are of all schedules "
+                 "(--systems=none).\n");
+  }
+  return any;
+}
+
 }  // namespace
 
 absl::Status SearchCommand(const Words& words) {
@@ -295,14 +312,19 @@ absl::Status SearchCommand(const Words& words) {
     progress.Add(0, absl::StrFormat("best %.2f ms", ToMs(r.step_time)));
   };
   StepCache cache(on->step());
-  PIPELAB_ASSIGN_OR_RETURN(const SearchResult result,
-                           systems.asked() ? systems.Run(&cache, search) : Search(&cache, search));
+  PIPELAB_ASSIGN_OR_RETURN(const SearchResult result, SearchAsAsked(systems, &cache, search));
   absl::optional<SearchResult> any;  // beside what systems run
   if (systems.any() && !result.stopped) {
     PIPELAB_ASSIGN_OR_RETURN(any, SearchAny(systems, &cache, search));
   }
-  Answer answer{result,         any,          figures,
-                search.devices, search.batch, static_cast<size_t>(search.top)};
+  const bool megatron = absl::GetFlag(FLAGS_kernels) == "megatron";
+  const Answer answer{result,
+                      any,
+                      figures,
+                      search.devices,
+                      search.batch,
+                      static_cast<size_t>(search.top),
+                      megatron ? "; Megatron-LM's kernels" : ""};
   std::string json = absl::GetFlag(FLAGS_json_out);
   if (json.empty()) json = absl::GetFlag(FLAGS_json);
   if (!json.empty()) {

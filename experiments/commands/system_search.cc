@@ -8,6 +8,7 @@
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "experiments/flags/flags.h"
@@ -18,12 +19,12 @@
 
 ABSL_DECLARE_FLAG(std::string, model);    // step_input.cc
 ABSL_DECLARE_FLAG(std::string, kernels);  // step_input.cc
-ABSL_FLAG(std::string, systems, "",
-          "released systems whose options must have each configuration, with their kernels and "
-          "state: megatron, "
-          "torchtitan, several with commas, or all; any: all, and beside them what none can run; "
-          "empty: no matter "
-          "whether one can");
+ABSL_FLAG(
+    std::string, systems, "",
+    "released systems whose options must have each configuration, with their kernels and "
+    "state: megatron, torchtitan, several with commas, or all; any: all, and beside them what "
+    "none can run; none: no matter whether one can; empty: megatron, but none with --schemes "
+    "and for models that no system has");
 
 namespace pipelab {
 namespace {
@@ -50,23 +51,71 @@ absl::StatusOr<Recipe> DefaultsOf(const RecipeSystem& system, const GptConfig& m
   return system.read(settings.Text(), system.name, /*devices=*/1);
 }
 
+// Whether they are one step, which has one price: all keys and the stage of each layer.
+absl::StatusOr<bool> SameStep(StepConfig a, StepConfig b, StepCache* cache) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> stages, StagesOf(a, cache));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> others, StagesOf(b, cache));
+  for (StepConfig* c : {&a, &b}) c->layout.clear();
+  return stages == others && a.ToString() == b.ToString();
+}
+
 // InvalidArgument where the system's options do not say all of it.
 absl::Status CheckRuns(const RecipeSystem& system, const Recipe& defaults, const StepConfig& config,
                        StepCache* cache) {
-  PIPELAB_ASSIGN_OR_RETURN(const Recipe recipe, RecipeWith(defaults, config, cache));
-  PIPELAB_ASSIGN_OR_RETURN(const Settings settings, system.write(recipe));
-  PIPELAB_ASSIGN_OR_RETURN(const Recipe back,
-                           system.read(settings.Text(), system.name, config.devices()));
+  PIPELAB_ASSIGN_OR_RETURN(const StepConfig read, ExportAndRead(system, defaults, config, cache));
+  PIPELAB_ASSIGN_OR_RETURN(const bool same, SameStep(WithoutNeedlessKeys(config), read, cache));
+  if (same) return absl::OkStatus();
   PIPELAB_ASSIGN_OR_RETURN(const auto own, PriceOf(cache, config));
-  PIPELAB_ASSIGN_OR_RETURN(const auto read, PriceOf(cache, back.config));
-  if (own == read) return absl::OkStatus();
+  PIPELAB_ASSIGN_OR_RETURN(const auto as_read, PriceOf(cache, read));
+  if (own == as_read) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(system.name, " runs ", back.config.ToString(), " in its place"));
+      absl::StrCat(system.name, " runs ", read.ToString(), " in its place"));
+}
+
+// Leaves the values of a key that the system's options have: those of which `with` makes a
+// configuration that is exported and read back as it is; all of them where it makes none of any.
+template <typename T>
+void KeepSaid(const RecipeSystem& system, const Recipe& defaults, StepCache* cache,
+              absl::FunctionRef<StepConfig(T)> with, std::vector<T>* values) {
+  std::vector<T> said;
+  for (const T value : *values) {
+    const absl::StatusOr<StepConfig> e = ExportAndRead(system, defaults, with(value), cache);
+    if (e.ok() && SameStep(WithoutNeedlessKeys(with(value)), *e, cache).value_or(false))
+      said.push_back(value);
+  }
+  if (!said.empty()) *values = std::move(said);
+}
+
+// What is asked for where the options have it, so that a search does not come to it in vain.
+void KeepSaid(const RecipeSystem& system, const Recipe& defaults, StepCache* cache,
+              SearchRequest* space) {
+  StepConfig two = defaults.config;  // of all that a key asks for
+  two.scheme = "interleaved";
+  two.pipeline = two.virtual_stages = two.tensor = two.data = 2;
+  two.micro_batches = 4;
+  two.sequence_parallel = true;
+  StepConfig experts = two, context = two;
+  experts.experts = 2;
+  context.context = 2;
+  const auto keep = [&](auto member, const StepConfig& of, auto* values) {
+    using Value = typename std::decay_t<decltype(*values)>::value_type;
+    const auto with = [&](Value value) {
+      StepConfig c = of;
+      c.*member = value;
+      return c;
+    };
+    KeepSaid<Value>(system, defaults, cache, with, values);
+  };
+  keep(&StepConfig::context_exchange, context, &space->context_exchanges);
+  keep(&StepConfig::whole_experts, experts, &space->whole_experts);
+  keep(&StepConfig::dispatch, experts, &space->dispatch);
+  keep(&StepConfig::exchanges, experts, &space->exchanges);
+  for (SearchMethod& m : space->methods) keep(&StepConfig::overlap_tensor, two, &m.overlap_tensor);
 }
 
 SearchRequest SpaceOfSystem(const RecipeSystem& system, const Recipe& defaults,
-                            const SearchRequest& request) {
-  const SearchRequest own = system.space(defaults);
+                            const SearchRequest& request, StepCache* cache) {
+  SearchRequest own = SpaceOf(system, defaults, cache);
   SearchRequest space = request;
   space.recompute = own.recompute;
   space.sequence = own.sequence;
@@ -81,6 +130,7 @@ SearchRequest SpaceOfSystem(const RecipeSystem& system, const Recipe& defaults,
     m.steady_overlap = false;  // messages run beside compute in warm-up and flush, too
     space.methods.push_back(std::move(m));
   }
+  KeepSaid(system, defaults, cache, &space);
   return space;
 }
 
@@ -104,16 +154,25 @@ void AddRefusals(const SearchRefusals& more, SearchRefusals* all) {
 
 absl::StatusOr<SystemSearch> SystemSearch::OfFlags() {
   SystemSearch search;
-  const std::string names = absl::GetFlag(FLAGS_systems);
+  std::string names = absl::GetFlag(FLAGS_systems);
+  search.by_default_ = names.empty();
+  if (names.empty()) {
+    const bool has_model =
+        FindLanguageModel("--model", absl::GetFlag(FLAGS_model)).ok() && !FlagWasSet("schemes");
+    names = has_model ? "megatron" : "none";
+  }
   search.any_ = names == "any";
-  if (search.any_ || names == "all") {
+  if (names == "none") {
+    return search;
+  } else if (search.any_ || names == "all") {
     for (const RecipeSystem& s : RecipeSystems()) search.systems_.push_back(&s);
   } else {
     for (const absl::string_view name : absl::StrSplit(names, ',', absl::SkipEmpty())) {
       const absl::StatusOr<const RecipeSystem*> system = FindRecipeSystem(name);
       if (!system.ok()) {
         return absl::InvalidArgumentError(absl::StrCat("--systems=", names, ": '", name, "' ",
-                                                       system.status().message(), ", all or any"));
+                                                       system.status().message(),
+                                                       ", all, any or none"));
       }
       search.systems_.push_back(*system);
     }
@@ -138,7 +197,7 @@ absl::StatusOr<SearchResult> SystemSearch::Run(StepCache* cache,
   for (const RecipeSystem* system : systems_) {
     PIPELAB_ASSIGN_OR_RETURN(const Recipe defaults,
                              DefaultsOf(*system, model, cache->model().type));
-    SearchRequest space = SpaceOfSystem(*system, defaults, request);
+    SearchRequest space = SpaceOfSystem(*system, defaults, request, cache);
     space.check = [&](const StepConfig& config) {
       return CheckRuns(*system, defaults, config, cache);
     };

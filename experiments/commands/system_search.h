@@ -19,12 +19,14 @@ namespace pipelab {
 
 class SystemSearch {
  public:
-  // Reads --systems. Where it names systems and no --kernels are given, a model has Megatron-LM's from
-  // now on, as recipes are priced. InvalidArgument for names that are none.
+  // Reads --systems, and where it is empty, --schemes and --model. Where there are systems and no
+  // --kernels are given, a model has Megatron-LM's from now on, as recipes are priced.
+  // InvalidArgument for names that are none.
   static absl::StatusOr<SystemSearch> OfFlags();
 
   bool asked() const { return !systems_.empty(); }
-  bool any() const { return any_; }  // besides, what no system runs
+  bool by_default() const { return by_default_; }  // nobody has named them
+  bool any() const { return any_; }                // besides, what no system runs
 
   // Bytes of a parameter that the first system keeps.
   absl::StatusOr<StateNumbers> State(const StepModel& model) const;
@@ -36,7 +38,7 @@ class SystemSearch {
 
  private:
   std::vector<const RecipeSystem*> systems_;
-  bool any_ = false;
+  bool by_default_ = false, any_ = false;
 };
 
 }  // namespace pipelab

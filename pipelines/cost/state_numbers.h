@@ -30,6 +30,10 @@ struct StateNumbers {
   int64_t part_gradients() const { return cast ? 4 : gradients; }
   // Of the optimizer's tensors, with `tensors` of its own.
   int64_t OptimizerBytes(int tensors) const { return 4 * (tensors + (narrow() ? 1 : 0)); }
+
+  friend bool operator==(const StateNumbers& a, const StateNumbers& b) {
+    return a.weights == b.weights && a.gradients == b.gradients && a.cast == b.cast;
+  }
 };
 
 std::string StateNumbersName(StateNumbers n);  // "2+4", "2+4+cast"

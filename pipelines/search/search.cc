@@ -61,13 +61,12 @@ struct Bounds {
   OrderBound of_order;
 };
 
-// Whether all but the schedule and what is sharded has the same choices in both.
+// Whether both have the same grids, of which devices have the same work and state.
 bool SameGrids(const SearchMethod& a, const SearchMethod& b) {
   const auto of_grid = [](const SearchMethod& m) {
     const StateNumbers& n = m.state;
-    return std::make_tuple(m.residency, m.overlap_pipeline, m.overlap_data, m.whole_messages,
-                           m.overlap_tensor, m.steady_overlap, n.weights, n.gradients, n.cast,
-                           m.execution, m.pipeline, m.whole_groups);
+    return std::make_tuple(m.overlap_tensor, n.weights, n.gradients, n.cast, m.execution,
+                           m.pipeline);
   };
   return of_grid(a) == of_grid(b);
 }
@@ -262,6 +261,10 @@ class BestFirst {
     const StepConfig& c = ConfigOf(candidate);
     const bool whole = nodes_[candidate.node].level == SearchNode::Level::kWhole;
     const bool of_order = candidate.bound_of == BoundOf::kPlacement;
+    if (of_order && search_.check) {
+      const absl::Status status = search_.check(c);
+      if (!status.ok()) return RefuseScheme(c, status);
+    }
     PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(c));
     const absl::StatusOr<StepLeast> least =
         of_order ? BoundOfOrder(c, bounds)
@@ -292,7 +295,7 @@ class BestFirst {
 
   absl::Status Simulate(const Candidate& candidate) {
     const StepConfig& config = ConfigOf(candidate);
-    if (search_.check) {
+    if (search_.check && search_.simulate_all) {  // else BoundCloser has asked
       const absl::Status status = search_.check(config);
       if (!status.ok()) return RefuseScheme(config, status);
     }

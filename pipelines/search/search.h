@@ -44,6 +44,7 @@ struct SearchMethod {
   bool overlap_pipeline = true, overlap_data = true, whole_messages = false;
   std::vector<bool> overlap_tensor = {false};  // StepConfig::overlap_tensor, with `sequence`
   bool steady_overlap = false;                 // StepConfig::steady_overlap
+  std::string layout;                          // StepConfig::layout, of all grids; empty: the cut
   StateNumbers state;                          // StepConfig::state
   uint32_t execution = 0;                      // StepConfig::execution
   bool pipeline = true;                        // false: no pipeline, one stage
@@ -96,15 +97,17 @@ struct SearchRequest {
   std::vector<bool> sequence = {false};  // sequence parallelism, where T is above 1
   // Every divisor for T, C, E and b, every V up to the blocks that a stage can have, every number
   // of ranks that shards, and of recompute=blocks every number of blocks; else powers of two, V of
-  // schedules/variants.h, all ranks, and rebuilt_blocks.
+  // schedules/variants.h, `shards`, and rebuilt_blocks.
   bool every_size = false;
+  // Ranks among which the state that a sharding divides is divided, where they can be; 0: all.
+  std::vector<int> shards = {0};  // or, with `every_size`, every number
   FixedKeys fixed;
   // Of a device, that a step may use; 0: all that it has.
   Bytes memory;
   // Only configurations that it takes; none: all.
   std::function<bool(const StepConfig&)> accept;
-  // Asked of each configuration that is about to be simulated: InvalidArgument leaves it out; none:
-  // all are well. For what takes as long as a simulation.
+  // Asked of each configuration whose order is about to be played: InvalidArgument leaves it out;
+  // none: all are well. For what takes longer than `accept`.
   std::function<absl::Status(const StepConfig&)> check;
   int top = 1;            // of each method
   bool together = false;  // `top` of all methods, which takes less time, not of each

@@ -41,6 +41,11 @@ std::vector<int64_t> DivisorsOf(int64_t n, int64_t most, bool all = true) {
 // Sizes that a scheme is asked for, which its variants keep.
 constexpr std::array<absl::string_view, 4> kSizes = {"V", "group", "replicas", "slices"};
 
+// Those of SearchMethod: keys with one value each, which its schedules have.
+constexpr std::array<absl::string_view, 8> kOfMethod = {
+    "layout", "gathers_each",    "no_pipeline_overlap", "steady_overlap",
+    "state",  "no_data_overlap", "whole_messages",      "execution"};
+
 // Which level of the tree chooses a key; the first has the rest, which all its children share.
 SearchNode::Level LevelOf(absl::string_view key) {
   constexpr std::array<absl::string_view, 5> kOfSchedule = {"concatenation", "vocabulary_barriers",
@@ -101,20 +106,31 @@ bool SearchSpace::Fixed(const StepConfig& c, SearchNode::Level level) const {
   });
 }
 
+// What the method has one value of, or that which the request fixes.
+absl::Status SearchSpace::TakeMethod(StepConfig* c) const {
+  c->residency = method_.residency;
+  c->overlap_pipeline = method_.overlap_pipeline;
+  c->steady_overlap = method_.steady_overlap;
+  c->layout = method_.layout;
+  c->state = method_.state;
+  c->overlap_data = method_.overlap_data;
+  c->whole_messages = method_.whole_messages;
+  c->execution = method_.execution;
+  for (const StepField* f : search_.fixed.fields) {
+    if (!absl::c_linear_search(kOfMethod, f->key)) continue;
+    PIPELAB_RETURN_IF_ERROR(f->set(f->get(search_.fixed.values), c));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SearchSpace::ForEachGrid(Look look) {
   Children grids(SearchNode::Level::kGrid, {}, look);
   const ModelGraph& graph = model_.model->graph;
   const bool divides_tokens = CheckContextParallel(graph, {1, false, 2}).ok();
   const int64_t max_experts = RowsOfExperts(graph).has_value() ? search_.max_expert : 1;
   StepConfig c;
-  c.residency = method_.residency;
-  c.overlap_pipeline = method_.overlap_pipeline;
-  c.steady_overlap = method_.steady_overlap;
-  c.state = method_.state;
-  c.overlap_data = method_.overlap_data;
-  c.whole_messages = method_.whole_messages;
-  c.execution = method_.execution;
   c.scheme = method_.schemes.empty() ? c.scheme : method_.schemes[0];
+  PIPELAB_RETURN_IF_ERROR(TakeMethod(&c));
   for (const StepField* f : search_.fixed.fields) {
     // Later levels choose the others.
     const bool size = absl::c_linear_search(kSizes, f->key);
@@ -189,7 +205,6 @@ absl::Status SearchSpace::Batches(StepConfig c, Children* grids) {
   for (const int64_t b : DivisorsOf(samples, samples, search_.every_size)) {
     c.micro_batch_size = b;
     c.micro_batches = static_cast<int>(samples / b);
-    if (method_.whole_groups && c.micro_batches % c.pipeline != 0) continue;
     if (Fixed(c, grids->level())) {
       PIPELAB_RETURN_IF_ERROR(grids->Add(c));
     } else {
@@ -209,6 +224,8 @@ absl::Status SearchSpace::ForEachChild(const SearchNode& node, Look look) {
 }
 
 absl::Status SearchSpace::Schedules(StepConfig c, Children* schedules) {
+  if (method_.whole_groups && c.micro_batches % c.pipeline != 0) return absl::OkStatus();
+  PIPELAB_RETURN_IF_ERROR(TakeMethod(&c));  // the grid may be another method's, too
   // Of one micro-batch on one device these have the same order.
   const bool twins = c.pipeline == 1 && c.micro_batches == 1 && method_.schemes.size() > 1;
   for (const std::string& scheme : method_.schemes) {
@@ -333,16 +350,19 @@ absl::Status SearchSpace::Shardings(StepConfig c, Children* leaves) {
     }
     c.sharding = sharding;
     std::vector<int64_t> sets = {0};
-    if (shards && search_.every_size) {
-      for (const int64_t s : DivisorsOf(c.copies(), c.copies() - 1)) {
-        if (CheckShards(sharding, static_cast<int>(s), c.copies(), c.split().expert_copies())
-                .ok()) {
-          sets.push_back(s);
-        }
+    if (shards) {
+      if (search_.every_size) {
+        sets = DivisorsOf(c.copies(), c.copies() - 1);
+        sets.insert(sets.begin(), 0);
+      } else {
+        sets.assign(search_.shards.begin(), search_.shards.end());
       }
     }
     for (const int64_t s : sets) {
       c.shards = static_cast<int>(s);
+      if (s > 0 && !CheckShards(sharding, c.shards, c.copies(), c.split().expert_copies()).ok()) {
+        continue;
+      }
       if (!Fixed(c, leaves->level()) || (search_.accept && !search_.accept(c))) {
         ++refusals_.accept;
         continue;

@@ -54,6 +54,7 @@ class SearchSpace {
  private:
   class Children;
 
+  absl::Status TakeMethod(StepConfig* c) const;
   absl::Status Split(StepConfig c, Children* grids);
   absl::Status Collectives(StepConfig c, Children* grids);
   absl::Status Batches(StepConfig c, Children* grids);

@@ -98,6 +98,18 @@ SearchRequest ByAllMethods(int64_t devices, int64_t batch) {
     m.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
     m.overlap_pipeline = m.steady_overlap = overlap;
   }
+  // A layout of whole blocks, one that parts a block, and one of other models.
+  for (const auto& [stages, layout] :
+       {std::make_pair(16, "Et|(t|)*14tL"), std::make_pair(2, "16+18"), std::make_pair(2, "3+3")}) {
+    SearchMethod& m = search.methods.emplace_back();
+    m.name = absl::StrCat("layout ", layout);
+    m.schemes = {"interleaved"};
+    m.virtual_stages = {stages};
+    m.shardings = {Sharding::kFully};
+    m.residency = Residency::kMicroBatch;
+    m.layout = layout;
+    m.pipeline = false;
+  }
   search.top = 3;
   return search;
 }

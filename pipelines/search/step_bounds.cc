@@ -111,7 +111,8 @@ void StepBounds::SetWays(const StepConfig& c, const std::vector<int>& cut, CutCo
 
 absl::StatusOr<const StepBounds::CutCosts*> StepBounds::CostsOfStages(const StepConfig& c,
                                                                       int stages) {
-  const auto key = std::make_tuple(StepCache::SizeOf(c), c.recompute, c.rebuilt(), stages);
+  const auto key =
+      std::make_tuple(StepCache::SizeOf(c), c.recompute, c.rebuilt(), stages, c.layout);
   auto found = stages_.find(key);
   if (found != stages_.end()) return &found->second;
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost>* groups, cache_.UnitTimesOf(c));
@@ -177,6 +178,10 @@ absl::StatusOr<Nanoseconds> StepBounds::LeastWork(const StepConfig& grid,
 absl::StatusOr<Nanoseconds> StepBounds::LeastTime(const StepConfig& c) {
   PIPELAB_ASSIGN_OR_RETURN(const ScheduleShape* shape, Shape(c));
   if (!shape->whole) return Nanoseconds(0);
+  if (!c.layout.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(const bool whole_units, cache_.LayoutHasWholeUnits(c));
+    if (!whole_units) return Nanoseconds(0);
+  }
   PIPELAB_ASSIGN_OR_RETURN(const CutCosts* costs, CostsOfStages(c, shape->stages));
   double least = 0;
   // Replicas share them as evenly as can be.

@@ -66,9 +66,10 @@ class StepBounds {
   StepCache& cache_;
   const StepModel& model_;
   int64_t parameters_ = 0, experts_ = 0;  // of all, those that experts divide
-  // By size, recompute, rebuilt blocks, stages; by scheme, pipeline, virtual stages, replicas,
+  // By size, recompute, rebuilt blocks, stages, layout; by scheme, pipeline, virtual stages, replicas,
   // recompute.
-  std::map<std::tuple<StepCache::SizeKey, Recompute, RebuiltPart, int>, CutCosts> stages_;
+  std::map<std::tuple<StepCache::SizeKey, Recompute, RebuiltPart, int, std::string>, CutCosts>
+      stages_;
   std::map<std::tuple<std::string, int, int, int, Recompute>, ScheduleShape> shapes_;
   std::map<CutRule, std::vector<UnitEdge>> edges_;
 };

@@ -239,15 +239,44 @@ absl::StatusOr<StageLearning> StepCache::LearningOf(const StepConfig& c) {
   return learning;
 }
 
+absl::StatusOr<bool> StepCache::LayoutHasWholeUnits(const StepConfig& c) const {
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> stage_of_layer, StagesOfLayout(c));
+  const std::vector<int> unit_of_layer = UnitOfLayer(*model_.model, c.cut);
+  if (unit_of_layer.size() != stage_of_layer.size()) return false;  // of the undivided model
+  for (size_t i = 1; i < stage_of_layer.size(); ++i) {
+    if (unit_of_layer[i] == unit_of_layer[i - 1] && stage_of_layer[i] != stage_of_layer[i - 1]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+absl::StatusOr<std::vector<int>> StepCache::CutOrLayout(const StepConfig& c, int stages,
+                                                        const StageLearning& learning) {
+  if (!c.layout.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(const bool whole, LayoutHasWholeUnits(c));
+    if (whole) {
+      PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> stage_of_layer, StagesOfLayout(c));
+      const std::vector<int> unit_of_layer = UnitOfLayer(*model_.model, c.cut);
+      std::vector<int> units(stage_of_layer.back() + 1);
+      for (size_t i = 0; i < stage_of_layer.size(); ++i) {
+        if (i == 0 || unit_of_layer[i] != unit_of_layer[i - 1]) ++units[stage_of_layer[i]];
+      }
+      return units;
+    }
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost>* times, UnitTimesOf(c));
+  return CutUnits(model_, c, *times, stages, learning);
+}
+
 absl::StatusOr<const std::vector<int>*> StepCache::UnitsOf(const StepConfig& c, int stages) {
   const int micro_batches = c.cut == CutRule::kMemory ? c.micro_batches : 0;
   PIPELAB_ASSIGN_OR_RETURN(const StageLearning learning, LearningOf(c));
   const auto key = std::make_tuple(SizeOf(c), c.recompute, c.recomputes_forwards(), micro_batches,
-                                   stages, learning);
+                                   stages, learning, c.layout);
   auto found = units_.find(key);
   if (found == units_.end()) {
-    PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost>* times, UnitTimesOf(c));
-    PIPELAB_ASSIGN_OR_RETURN(std::vector<int> units, CutUnits(model_, c, *times, stages, learning));
+    PIPELAB_ASSIGN_OR_RETURN(std::vector<int> units, CutOrLayout(c, stages, learning));
     found = units_.emplace(key, std::move(units)).first;
   }
   return &found->second;

@@ -76,7 +76,10 @@ class StepCache {
   absl::StatusOr<Nanoseconds> WorkOf(const StepConfig& config);
   // [unit] UnitTimes of stage_cut.h.
   absl::StatusOr<const std::vector<StageCost>*> UnitTimesOf(const StepConfig& config);
-  // [stage] Its number of units: CutUnits of stage_cut.h.
+  // Whether every unit is in one stage of the configuration's layout.
+  absl::StatusOr<bool> LayoutHasWholeUnits(const StepConfig& config) const;
+  // [stage] Its number of units: those of the layout, if there is one and it has whole units, else
+  // CutUnits of stage_cut.h.
   absl::StatusOr<const std::vector<int>*> UnitsOf(const StepConfig& config, int stages);
   // Of the model without heads.
   absl::StatusOr<const ModelPartition*> PartitionOf(const StepConfig& config, int stages);
@@ -129,6 +132,8 @@ class StepCache {
 
   // Heads are of stages that learn locally, where the model has none of its own.
   absl::StatusOr<StageLearning> LearningOf(const StepConfig& config);
+  absl::StatusOr<std::vector<int>> CutOrLayout(const StepConfig& config, int stages,
+                                               const StageLearning& learning);
   absl::StatusOr<const Cut*> CutOf(const StepConfig& config, int stages);
   absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config, bool timed,
                                              const Limits* limits = nullptr);
@@ -160,8 +165,10 @@ class StepCache {
   // By T, C and where the devices are that divide experts.
   std::map<std::tuple<int, int, ExpertKey>, TensorGroup> groups_;
   // By size, recompute, whether of all blocks, micro-batches where the rule looks at memory,
-  // stages, heads.
-  std::map<std::tuple<SizeKey, Recompute, bool, int, int, StageLearning>, std::vector<int>> units_;
+  // stages, heads, layout.
+  std::map<std::tuple<SizeKey, Recompute, bool, int, int, StageLearning, std::string>,
+           std::vector<int>>
+      units_;
   // By the stage of each layer, what backwards rebuild, and heads.
   std::map<std::tuple<std::vector<int>, Recompute, RebuiltPart, absl::optional<LocalHead>>, Cut>
       cuts_;
