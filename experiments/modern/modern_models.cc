@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "experiments/modern/modern_claims.h"
+#include "experiments/modern/modern_groups.h"
 #include "experiments/modern/modern_machines.h"
 #include "experiments/modern/modern_results.h"
 #include "experiments/modern/modern_tables.h"
@@ -44,6 +45,7 @@ absl::Status Run(StudyRun* study) {
       NotMade(&c, absl::StrCat("the rows are not part of the project: ", NoSharedData(kInputs)));
       report.AddClaim(std::move(c));
     }
+    report.AddClaim(GroupClaim({}));
     report.AddClaim(RecipeClaim({}));
     return absl::OkStatus();
   }
@@ -56,6 +58,11 @@ absl::Status Run(StudyRun* study) {
     report.AddTable(table(all));
   }
   for (Claim& claim : ModernClaims(all)) report.AddClaim(std::move(claim));
+  std::vector<ModernGroup> groups = GroupsOf(all);
+  PIPELAB_RETURN_IF_ERROR(ExplainMisses(data, machines, &groups));
+  report.AddTable(GroupTable(groups));
+  report.AddTable(MissTable(groups));
+  report.AddClaim(GroupClaim(groups));
   if (!absl::GetFlag(FLAGS_recipes)) {
     report.AddClaim(RecipeClaim({}));
     return absl::OkStatus();

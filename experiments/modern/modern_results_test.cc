@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "experiments/modern/modern_claims.h"
+#include "experiments/modern/modern_groups.h"
 #include "experiments/modern/modern_machines.h"
 #include "experiments/modern/modern_repeats.h"
 #include "experiments/modern/modern_switches.h"
 #include "experiments/modern/modern_tables.h"
+#include "experiments/modern/step_parts.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
 #include "gmock/gmock.h"
@@ -51,6 +53,44 @@ TEST(ModernResults, OfThePublishedRows) {
     EXPECT_THAT(table.status(), IsOk()) << table.id();
   }
   for (const Claim& claim : ModernClaims(all)) EXPECT_THAT(CheckClaim(claim), IsOk()) << claim.id;
+}
+
+// A layout measured twice counts once, with its fastest run; of equal predictions the slowest is
+// taken; two layouts are no group.
+TEST(GroupsOf, TakesTheLayoutPredictedFastest) {
+  std::vector<ModernRow> rows(7);
+  const int64_t tensor[] = {1, 1, 2, 4, 8, 1, 2};
+  const double measured[] = {3, 2, 2.05, 2.4, 5, 1, 2};
+  const double predicted[] = {1.5, 1.5, 1, 1, 4, 2, 1};
+  ModernResults all(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i].group = "mbridge";
+    rows[i].model = i < 5 ? "llama3-8b" : "llama3-70b";
+    rows[i].tensor = tensor[i];
+    rows[i].step_seconds = measured[i];
+    all[i].row = &rows[i];
+    all[i].seconds = predicted[i];
+  }
+  const std::vector<ModernGroup> groups = GroupsOf(all);
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ(groups[0].layouts, 4);
+  EXPECT_EQ(groups[0].best, &all[1]);
+  EXPECT_EQ(groups[0].first, &all[3]);
+  EXPECT_NEAR(groups[0].lost(), 0.2, 1e-12);
+  EXPECT_FALSE(groups[0].near());
+  EXPECT_THAT(CheckClaim(GroupClaim(groups)), IsOk());
+  EXPECT_THAT(CheckClaim(GroupClaim({})), IsOk());
+  EXPECT_THAT(MissTable(groups).status(), IsOk());
+  EXPECT_THAT(GroupTable(groups).status(), IsOk());
+  rows[3].step_seconds = 2.05;
+  EXPECT_TRUE(GroupsOf(all)[0].near());
+}
+
+TEST(MostLost, IsThePartWithMore) {
+  const std::vector<StepPart> slow = {{"bubble", 2}, {"compute", 5}};
+  EXPECT_EQ(MostLost(slow, {{"bubble", 1}, {"compute", 4.5}}).name, "bubble");
+  EXPECT_EQ(MostLost(slow, {{"bubble", 2}, {"compute", 4.5}}).seconds, 0.5);
+  EXPECT_EQ(MostLost(slow, slow).name, "");
 }
 
 TEST(SwitchesOf, PairsOfAnExperiment) {

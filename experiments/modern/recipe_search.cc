@@ -1,7 +1,6 @@
 #include "experiments/modern/recipe_search.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -11,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
 #include "experiments/modern/modern_assumptions.h"
-#include "pipelines/search/breakdown.h"
+#include "experiments/modern/step_parts.h"
 #include "pipelines/step/step.h"
 #include "pipelines/step/step_cache.h"
 #include "tools/base/status_macros.h"
@@ -62,28 +61,14 @@ void AddFsdp(int64_t layers, SearchRequest* search) {
   search->methods.push_back(std::move(method));
 }
 
-std::array<std::pair<const char*, double>, 6> PartsOf(const StepBreakdown& b, double seconds) {
-  return {{{"bubble", b.idle * seconds},
-           {"recomputation", b.recompute * seconds},
-           {"collectives of T and C", b.tensor * seconds},
-           {"messages", b.pipeline * seconds},
-           {"data-parallel sums", b.data * seconds},
-           {"compute", (b.compute + b.step) * seconds}}};
-}
-
 // In what the one loses most against the other.
 absl::Status Explain(const StepModel& on, const StepPrediction& recipe, const StepPrediction& best,
                      RecipeChoice* choice) {
-  PIPELAB_ASSIGN_OR_RETURN(const StepBreakdown of_recipe, BreakDown(on, recipe));
-  PIPELAB_ASSIGN_OR_RETURN(const StepBreakdown of_best, BreakDown(on, best));
-  const auto own = PartsOf(of_recipe, ToSeconds(recipe.step_time));
-  const auto other = PartsOf(of_best, ToSeconds(best.step_time));
-  for (size_t i = 0; i < own.size(); ++i) {
-    const double lost = own[i].second - other[i].second;
-    if (lost <= choice->lost_seconds) continue;
-    choice->lost_seconds = lost;
-    choice->component = own[i].first;
-  }
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StepPart> own, SecondsOfParts(on, recipe));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StepPart> other, SecondsOfParts(on, best));
+  const StepPart most = MostLost(own, other);
+  choice->component = most.name;
+  choice->lost_seconds = most.seconds;
   return absl::OkStatus();
 }
 
