@@ -51,9 +51,9 @@ unset BUILD_WORKING_DIRECTORY BUILD_WORKSPACE_DIRECTORY
 failures=0 ran=0 compared=0 number=0
 kind='' name='' after_sh=''
 : >"$box/new.md"
-# Without rounding errors, which depend on the processor and the compiler's options, and without the line that a
-# slow machine's command prints each half minute.
-rounded() { sed -E '/^[a-z_]+: [0-9]+ s; Ctrl-C ends it$/d; s/within [0-9.]+e-[0-9]+/within .../' "$1"; }
+# Without rounding errors, which depend on the processor and the compiler's options, and without the lines that
+# a slow machine's command prints now and then.
+rounded() { sed -E '/^[a-z_]+: [0-9]+ [a-z]+, [0-9.]+ [a-z]+\/s(, .*)?$/d; /^[a-z_]+: [0-9]+ s; Ctrl-C ends it$/d; s/within [0-9.]+e-[0-9]+/within .../' "$1"; }
 finish_block() {
   case $kind in
     sh)

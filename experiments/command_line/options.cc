@@ -25,7 +25,7 @@ constexpr OptionInCommand kInCommands[] = {
     {"search", "devices", "all of the cluster", "devices to search grids for"},
     {"plan", "devices", "all of the cluster", "devices to plan for"},
     {"evaluate", "devices", "those of torchrun, or of all degrees", "devices of the run"},
-    {"evaluate", "top", "5", "neighbours to print; 0: none"},
+    {"evaluate", "top", "5", "neighbours to print; 0: none, and no way to the fastest"},
     {"check_plan", "devices", "all of the cluster", "devices that the plan is for"},
     {"search", "batch", "required", "samples of a training step; not needed with --explain"},
     {"search", "json", "off", "prints JSON instead of a table"},

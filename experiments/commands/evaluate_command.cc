@@ -14,6 +14,7 @@
 #include "absl/types/optional.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/recipe_input.h"
+#include "experiments/commands/recipe_path.h"
 #include "experiments/commands/step_figures.h"
 #include "experiments/commands/step_input.h"
 #include "experiments/flags/flags.h"
@@ -51,6 +52,7 @@ struct Evaluation {
   StepBreakdown breakdown;
   bool searched = false;  // for neighbours
   std::vector<Neighbour> neighbours;
+  RecipePath path;
 
   const Recipe& recipe() const { return input.recipe; }
   double gain(const Neighbour& n) const {
@@ -155,18 +157,34 @@ std::string EvaluationText(const Evaluation& e, const StepFigures& figures,
     absl::StrAppend(&text, "Without influence:\n",
                     Wrapped("  ", absl::StrJoin(e.recipe().passed_over, ", ")));
   }
-  if (e.neighbours.empty()) {
-    return absl::StrCat(text, e.searched ? "\nNo neighbour fits into memory.\n" : "");
-  }
-  absl::StrAppendFormat(&text, "\n%10s %9s %10s  one or two values changed\n", "step [ms]",
-                        "gain [%]", "mem. [GiB]");
+  if (!e.searched) return text;
+  if (e.neighbours.empty()) absl::StrAppend(&text, "\nNo neighbour fits into memory.\n");
+  const auto title = [&](absl::string_view what) {
+    absl::StrAppendFormat(&text, "\n%10s %9s %10s  %s\n", "step [ms]", "gain [%]", "mem. [GiB]",
+                          what);
+  };
+  const auto row = [](const StepPrediction& q, double gain) {
+    return absl::StrFormat("%10s %+9.1f %10.2f  ", FourDigits(ToMs(q.step_time)), ToPercent(gain),
+                           ToGiB(q.largest_device));
+  };
+  if (!e.neighbours.empty()) title("one or two values changed");
   for (const Neighbour& n : e.neighbours) {
-    const StepPrediction& q = n.prediction;
-    const std::string figures_of =
-        absl::StrFormat("%10s %+9.1f %10.2f  ", FourDigits(ToMs(q.step_time)), ToPercent(e.gain(n)),
-                        ToGiB(q.largest_device));
-    absl::StrAppend(&text, Wrapped(figures_of, q.step.config.ToString()),
+    const std::string figures_of = row(n.prediction, e.gain(n));
+    absl::StrAppend(&text, Wrapped(figures_of, n.prediction.step.config.ToString()),
                     Wrapped(std::string(figures_of.size(), ' '), WithoutLists(n.changes)));
+  }
+  const std::string fastest = absl::StrCat("the fastest that ", e.input.system->name, " runs",
+                                           e.path.whole ? "" : ", of what 30 s could look at");
+  if (e.path.steps.empty()) {
+    absl::StrAppend(&text, "\n", Wrapped("", absl::StrCat("The recipe is ", fastest, ".")));
+  } else {
+    title(absl::StrCat("one change after another, to ", fastest));
+  }
+  Nanoseconds before = p.step_time;
+  for (const PathStep& step : e.path.steps) {
+    const double gain = ToMs(before) / ToMs(step.prediction.step_time) - 1;
+    absl::StrAppend(&text, Wrapped(row(step.prediction, gain), WithoutLists(step.changes)));
+    before = step.prediction.step_time;
   }
   return absl::StrCat(text, "\nAll figures are simulated.\n");
 }
@@ -191,6 +209,13 @@ nlohmann::json EvaluationJson(const Evaluation& e, const StepFigures& figures,
                                  {"step_ms", ToMs(n.prediction.step_time)},
                                  {"gain", e.gain(n)},
                                  {"memory_bytes", n.prediction.largest_device.value()}});
+  }
+  all["path"] = nlohmann::json::array();
+  for (const PathStep& step : e.path.steps) {
+    all["path"].push_back({{"config", step.prediction.step.config.ToString()},
+                           {"changes", step.changes},
+                           {"step_ms", ToMs(step.prediction.step_time)},
+                           {"memory_bytes", step.prediction.largest_device.value()}});
   }
   return all;
 }
@@ -217,6 +242,8 @@ absl::Status EvaluateCommand(const Words& words) {
   e.searched = top > 0;
   if (e.searched) {
     PIPELAB_ASSIGN_OR_RETURN(e.neighbours, FindNeighbours(e, &cache, top));
+    PIPELAB_ASSIGN_OR_RETURN(const Bytes memory, UsableMemory(model.cluster->device.memory.value));
+    PIPELAB_ASSIGN_OR_RETURN(e.path, PathToBest(e.input, &cache, memory));
   }
   PIPELAB_ASSIGN_OR_RETURN(
       const std::string note,

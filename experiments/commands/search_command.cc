@@ -163,13 +163,15 @@ absl::Status Explain(const std::string& text) {
   if (json_out == "-") return CheckMemory(p);
   const StepConfig& c = p.step.config;
   PIPELAB_ASSIGN_OR_RETURN(std::string out, NoteAbove(on->step(), config, p.step_time));
-  absl::StrAppendFormat(
+  absl::StrAppend(
       &out,
-      "%s: batch %d on %d devices, step %.2f ms, %.3f samples/s, %.2f Tflop/s per device, bubble "
-      "%.1f %%, %.2f GiB of %.2f\n\n",
-      c.ToString(), c.batch(), c.devices(), ToMs(p.step_time), p.samples_per_second(),
-      p.tflops_per_device, ToPercent(p.bubble), ToGiB(p.largest_device),
-      ToGiB(p.step.device_memory));
+      Wrapped("", absl::StrFormat(
+                      "%s: batch %d on %d devices, step %.2f ms, %.3f samples/s, %.2f Tflop/s per "
+                      "device, bubble %.1f %%, %.2f GiB of %.2f",
+                      c.ToString(), c.batch(), c.devices(), ToMs(p.step_time),
+                      p.samples_per_second(), p.tflops_per_device, ToPercent(p.bubble),
+                      ToGiB(p.largest_device), ToGiB(p.step.device_memory))),
+      "\n");
   for (const auto& [name, share] : PartsOf(c, b)) {
     absl::StrAppendFormat(&out, "%-58s %6.1f %%\n", name, ToPercent(share));
   }

@@ -152,6 +152,13 @@ void AddRefusals(const SearchRefusals& more, SearchRefusals* all) {
 
 }  // namespace
 
+absl::StatusOr<SearchResult> SearchSystem(const RecipeSystem& system, const Recipe& recipe,
+                                          StepCache* cache, const SearchRequest& request) {
+  SearchRequest space = SpaceOfSystem(system, recipe, request, cache);
+  space.check = [&](const StepConfig& config) { return CheckRuns(system, recipe, config, cache); };
+  return Search(cache, space);
+}
+
 absl::StatusOr<SystemSearch> SystemSearch::OfFlags() {
   SystemSearch search;
   std::string names = absl::GetFlag(FLAGS_systems);
@@ -197,11 +204,7 @@ absl::StatusOr<SearchResult> SystemSearch::Run(StepCache* cache,
   for (const RecipeSystem* system : systems_) {
     PIPELAB_ASSIGN_OR_RETURN(const Recipe defaults,
                              DefaultsOf(*system, model, cache->model().type));
-    SearchRequest space = SpaceOfSystem(*system, defaults, request, cache);
-    space.check = [&](const StepConfig& config) {
-      return CheckRuns(*system, defaults, config, cache);
-    };
-    absl::StatusOr<SearchResult> found = Search(cache, space);
+    absl::StatusOr<SearchResult> found = SearchSystem(*system, defaults, cache, request);
     if (absl::IsNotFound(found.status())) {
       nothing = found.status();
       continue;

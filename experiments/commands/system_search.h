@@ -17,6 +17,12 @@
 
 namespace pipelab {
 
+// The best that one system runs, with the recipe's other options. `request` has the sizes, limits and
+// fixed keys. Errors are Search's.
+absl::StatusOr<SearchResult> SearchSystem(const RecipeSystem& system, const Recipe& recipe,
+                                          StepCache* cache, const SearchRequest& request);
+
+// Those that --systems names.
 class SystemSearch {
  public:
   // Reads --systems, and where it is empty, --schemes and --model. Where there are systems and no
