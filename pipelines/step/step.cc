@@ -135,6 +135,15 @@ bool IsEven(const Schedule& schedule) {
   return true;
 }
 
+absl::Status CheckPublishedOrder(const StepConfig& c) {
+  if (!c.published_order) return absl::OkStatus();
+  StepConfig timed = c;
+  timed.published_order = false;
+  if (StepCache::ChoosesOrder(timed)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("published: ", c.scheme, " has one order whatever passes take; leave it out"));
+}
+
 // That nothing is recomputed twice.
 absl::Status CheckRebuilds(const Schedule& schedule, const StepConfig& c) {
   for (const bool recomputed : schedule.RecomputedStages()) {
@@ -303,6 +312,7 @@ absl::StatusOr<Step> BuildStep(StepCache* whole, const StepConfig& config) {
   PIPELAB_RETURN_IF_ERROR(CheckDevices(model, c));
   PIPELAB_RETURN_IF_ERROR(CheckExecution(c));
   PIPELAB_RETURN_IF_ERROR(CheckRebuiltBlocks(c));
+  PIPELAB_RETURN_IF_ERROR(CheckPublishedOrder(c));
   PIPELAB_RETURN_IF_ERROR(CheckCountable(model, c.micro_batch_size * c.data, c.micro_batches));
   StepParts parts;
   PIPELAB_ASSIGN_OR_RETURN(parts.model, cache->ModelOf(c));

@@ -356,7 +356,9 @@ absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
   return StepStages{&partition, &cut->ties, &found->second, with_heads};
 }
 
-bool StepCache::ChoosesOrder(const StepConfig& c) { return HasOption(c, kPassTimes); }
+bool StepCache::ChoosesOrder(const StepConfig& c) {
+  return HasOption(c, kPassTimes) && !c.published_order;
+}
 
 absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c) {
   return ScheduleOf(c, ChoosesOrder(c));

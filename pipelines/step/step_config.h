@@ -42,6 +42,8 @@
 //                   kept (1)
 //   early_recompute of recompute=full: stages are rebuilt where a device would wait, at most so many
 //                   before their turn (Mario, PPoPP 2025; recompute_gaps.h) (0)
+//   published       of schemes that make their order for the passes' times: the order for equal ones,
+//                   as released code has it
 //   sequence        sequence parallelism within tensor-parallel groups
 //   batch_norm      synchronised or own: what data-parallel copies normalise by
 //   local_heads     of stages that learn locally: linear (default) or convolution
@@ -144,6 +146,7 @@ struct StepConfig {
   Recompute recompute = Recompute::kNone;
   std::string modules;
   int rebuilt_blocks = 0, rebuilt_every = 1, rebuilt_together = 1, early_recompute = 0;
+  bool published_order = false;
   bool sequence_parallel = false, whole_experts = false;
   ContextExchange context_exchange = ContextExchange::kGather;
   Dispatch dispatch = Dispatch::kRows;

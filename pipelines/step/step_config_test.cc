@@ -52,14 +52,15 @@ StepConfig Everything() {
 TEST(StepConfig, TextAndJsonReadBackToTheSameValue) {
   StepConfig file;
   file.scheme = "/tmp/a:b/mine.csv";
-  StepConfig steady, divided, rebuilt;
+  StepConfig steady, divided, rebuilt, published;
+  published.published_order = true;
   rebuilt.recompute = Recompute::kBlocks;
   rebuilt.rebuilt_every = 3;
   rebuilt.rebuilt_together = 2;
   steady.steady_overlap = true;
   divided.vocabulary_barriers = 2;
   divided.vocabulary_exchange = VocabularyExchange::kCollectives;
-  for (const StepConfig& c : {StepConfig(), Everything(), file, steady, divided, rebuilt}) {
+  for (const StepConfig& c : {StepConfig(), Everything(), file, steady, divided, rebuilt, published}) {
     SCOPED_TRACE(c.ToString());
     PIPELAB_ASSERT_OK_AND_ASSIGN(const StepConfig of_text, ParseStepConfig("config", c.ToString()));
     EXPECT_EQ(of_text, c);

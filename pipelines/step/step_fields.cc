@@ -130,6 +130,7 @@ std::vector<StepField> MakeFields() {
       IntegerField("rebuilt_every", "rebuilt_every", &StepConfig::rebuilt_every, 1),
       IntegerField("rebuilt_together", "rebuilt_together", &StepConfig::rebuilt_together, 1),
       IntegerField("early_recompute", "early_recompute", &StepConfig::early_recompute, 0),
+      SwitchField("published", &StepConfig::published_order, true, false),
       SwitchField("sequence", &StepConfig::sequence_parallel, true, false),
       NamedField<BatchNormCopies>("batch_norm", &StepConfig::batch_norm, BatchNormName,
                                   FindBatchNorm),

@@ -156,6 +156,26 @@ TEST_F(GroupedStepTest, TwoCopiesStandForAll) {
   }
 }
 
+// The order that MakeSchedule gives without times, in the place of one for the step's own, which is
+// nowhere longer; schemes with one order have no other.
+TEST_F(GroupedStepTest, PublishedOrdersAreThoseForEqualTimes) {
+  for (const char* scheme : {"zb1p", "zb2p", "interleaved_zb1p", "zbv", "v_half", "v_min"}) {
+    StepConfig c = Config(scheme, 4, 1, 12);
+    SCOPED_TRACE(c.ToString());
+    const StepPrediction own = Evaluate(c);
+    c.published_order = true;
+    const StepPrediction published = Evaluate(c);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule plain, MakeSchedule(scheme, SchemeSizes(c)));
+    EXPECT_EQ(published.step.program.schedule.order, plain.order);
+    EXPECT_LE(own.step_time, published.step_time);
+  }
+  StepConfig c = Config("1f1b", 4, 1, 12);
+  c.published_order = true;
+  EXPECT_THAT(PredictStep(grid_, c), StatusIs(absl::StatusCode::kInvalidArgument,
+                                              "published: 1f1b has one order whatever passes "
+                                              "take; leave it out"));
+}
+
 TEST_F(GroupedStepTest, ShardingSavesMemoryAndOverlapTime) {
   StepConfig c = Config("1f1b", 2, 8, 4);
   const StepPrediction replicated = Evaluate(c);
