@@ -1,24 +1,36 @@
 // Nothing that a configuration may have beats a search of the whole space: not one or two keys away
-// from its best, not at the end of a climb from somewhere else, and no narrower request.
+// from its best, not at the end of a climb from somewhere else, and no narrower request. As many
+// random requests as PIPELAB_REQUESTS says (.ci/long), with more climbs; else 20.
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "gtest/gtest.h"
 #include "models/zoo/gpt.h"
-#include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/search/search.h"
+#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
 namespace {
+
+constexpr int kFewRequests = 20;
+
+int NumRequests() {
+  const char* text = std::getenv("PIPELAB_REQUESTS");
+  int requests = kFewRequests;
+  return text != nullptr && absl::SimpleAtoi(text, &requests) ? requests : kFewRequests;
+}
 
 // Draws in turn.
 class Draws {
@@ -38,14 +50,24 @@ class Draws {
   uint64_t draws_ = 0;
 };
 
-// A small model on a small machine, whose memory binds.
 struct Request {
-  GroupedModel model;
-  ClusterSpec cluster;
-  StepModel on;
+  std::unique_ptr<ModelOnCluster> on;
   SearchRequest search;
 };
 
+// A model of the zoo on as many devices as may hold it.
+void MakeOfZoo(uint64_t seed, Request* r) {
+  Draws draws(seed);
+  const auto model = draws.Of<std::string>({"gpt-6.6b", "bert-large", "llama-3-8b", "qwen2.5-7b",
+                                            "mixtral-8x7b", "llama-3-70b", "gemma-2b"});
+  const auto cluster = draws.Of<std::string>({"dgx-a100", "dgx-h100", "dgx-h200"});
+  r->on = *ModelOnCluster::Load(model, cluster);
+  r->search = WholeSpace(r->on->step(), draws.Of<int64_t>({8, 16, 24, 64}),
+                         draws.Of<int64_t>({16, 48, 64, 128}));
+  r->search.memory = Bytes(r->on->step().cluster->device.memory.value.value() * 94 / 100);
+}
+
+// A small model on a small machine, whose memory binds.
 void Make(uint64_t seed, Request* r) {
   Draws draws(seed);
   GptConfig c = LlamaConfig(/*layers=*/4 + static_cast<int>(draws.Below(9)), /*hidden=*/512,
@@ -57,16 +79,13 @@ void Make(uint64_t seed, Request* r) {
     c.experts.experts = draws.Of<int>({4, 6, 8});
     c.experts.chosen = 2;
   }
-  r->model = GroupByName(*BuildGpt(c));
-  r->cluster = *LoadCluster(
+  const ClusterSpec cluster = *LoadCluster(
       "--cluster", draws.Of<std::string>({"dgx1-v100", "dgx-a100", "dgx-h100", "p100-pcie"}));
-  r->on.model = &r->model;
-  r->on.cluster = &r->cluster;
-  r->on.type = NarrowestType(r->cluster.device);
-  const int64_t devices = draws.Of<int64_t>({4, 6, 8, 12, 16});
-  r->search = WholeSpace(r->on, devices, draws.Of<int64_t>({4, 12, 16, 24, 30}));
+  r->on = ModelOnCluster::Of(*BuildGpt(c), cluster, NarrowestType(cluster.device));
+  const int64_t devices = std::min(draws.Of<int64_t>({4, 6, 8, 12, 16}), cluster.max_devices());
+  r->search = WholeSpace(r->on->step(), devices, draws.Of<int64_t>({4, 12, 16, 24, 30}));
   // From a third of what one device needs to hold the model's state to three times of it.
-  const double state = 16.0 * static_cast<double>(r->model.graph.num_parameters());
+  const double state = 16.0 * static_cast<double>(r->on->model().graph.num_parameters());
   r->search.memory = Bytes(
       static_cast<int64_t>(state * static_cast<double>(1 + draws.Below(9)) / 3) / devices * 2);
 }
@@ -191,8 +210,10 @@ absl::optional<Nanoseconds> TimeOf(StepCache* cache, const SearchRequest& search
 class WholeSpaceTest : public testing::TestWithParam<int> {
  protected:
   WholeSpaceTest() {
-    Make(static_cast<uint64_t>(GetParam()), &request_);
-    cache_.emplace(request_.on);
+    const auto seed = static_cast<uint64_t>(GetParam());
+    const bool of_zoo = GetParam() >= kFewRequests && GetParam() % 8 == 7;
+    of_zoo ? MakeOfZoo(seed, &request_) : Make(seed, &request_);
+    cache_.emplace(request_.on->step());
   }
 
   Request request_;
@@ -230,7 +251,8 @@ TEST_P(WholeSpaceTest, NothingNearOrFarIsFaster) {
   if (found.ok()) {
     EXPECT_GT(steps, 20);
   }
-  for (int climb = 0; climb < 5; ++climb) {
+  const int climbs = NumRequests() > kFewRequests ? 20 : 5;
+  for (int climb = 0; climb < climbs; ++climb) {
     StepConfig at = start;
     for (int i = 0; i < 12; ++i) ChangeOne(&draws, &at);
     absl::optional<Nanoseconds> time = TimeOf(&*cache_, search, at);
@@ -289,7 +311,7 @@ TEST_P(WholeSpaceTest, NoNarrowerRequestFindsAFaster) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, WholeSpaceTest, testing::Range(0, 20));
+INSTANTIATE_TEST_SUITE_P(Seeds, WholeSpaceTest, testing::Range(0, NumRequests()));
 
 }  // namespace
 }  // namespace pipelab

@@ -154,6 +154,8 @@ TEST_F(ExpertStepTest, ExchangesBesideOtherMicroBatches) {
                                PredictStep(on, Config("1f1b:T=8,D=8,M=8,E=8")));
   EXPECT_GE(delayed, least.step.costs.stages[0].forward);
   EXPECT_EQ(MergedShare(Config("1f1b:M=8,exchanges=beside")), 7.0 / 8);
+  EXPECT_EQ(MergedShare(Config("interleaved:V=4,M=8,exchanges=beside")), 7.0 / 8);
+  EXPECT_EQ(MergedShare(Config("interleaved:V=4,M=1,exchanges=beside")), 0);  // nothing is beside
   EXPECT_EQ(MergedShare(Config("interleaved:P=4,V=2,M=8,exchanges=beside")), 5.0 / 16);
   EXPECT_EQ(MergedShare(Config("interleaved:P=4,V=2,M=4,exchanges=beside")), 0);
 }
