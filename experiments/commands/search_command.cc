@@ -47,7 +47,7 @@ ABSL_DECLARE_FLAG(std::string, kernels);   // step_input.cc
 ABSL_DECLARE_FLAG(std::string, json);      // schedule_input.cc; `search --json` means --json=-
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 ABSL_FLAG(int64_t, batch, 0, "samples of a training step");
-ABSL_FLAG(int, top, 10, "configurations to print, the fastest first");
+ABSL_FLAG(int, top, 5, "layouts to print, the fastest first");
 ABSL_FLAG(
     std::string, schemes, "",
     "schemes and schedule files to search, such as 1f1b,zbv,mine.csv, and 'no pipeline'; empty: "

@@ -62,8 +62,8 @@ std::vector<Nanoseconds> OrderBound::FirstGathers() const {
 const std::vector<Bytes>& OrderBound::Peaks() {
   const StepConfig& c = placed_.config();
   const bool runs = c.copies() > 1 && ShardsGradients(c.sharding);
-  std::vector<Bytes>& peaks =
-      peaks_[absl::StrCat(placed_.key(), " ", runs ? ShardingName(c.sharding) : "")];
+  const std::string divided = runs ? absl::StrCat(ShardingName(c.sharding), "/", c.shards) : "";
+  std::vector<Bytes>& peaks = peaks_[absl::StrCat(placed_.key(), " ", divided)];
   if (peaks.empty()) {
     peaks = OrderPeaks(placed_.order(), runs ? CostsOfRuns() : placed_.costs());
   }
@@ -72,7 +72,8 @@ const std::vector<Bytes>& OrderBound::Peaks() {
 
 const OrderWalk& OrderBound::Walk() {
   const std::vector<Nanoseconds> gathers = FirstGathers();
-  OrderWalk& walk = walks_[absl::StrCat(placed_.key(), gathers.empty() ? "" : " gathers")];
+  const std::string from = gathers.empty() ? "" : absl::StrCat(" ", placed_.config().shards);
+  OrderWalk& walk = walks_[absl::StrCat(placed_.key(), from)];
   if (walk.devices.empty()) {
     walk = WalkOrder(
         placed_.order(), placed_.costs(), [&](int from, int to) { return placed_.Hop(from, to); },

@@ -88,9 +88,19 @@ class Shared {
   std::map<StepCache*, Bounds> bounds_;
 };
 
-std::string LayoutOf(StepConfig c) {
+// What the ways of a result by layouts have in common: all but V and b.
+StepConfig WithoutWay(StepConfig c) {
   c.virtual_stages = c.group_size = 0;
   c.micro_batch_size = c.micro_batches = 1;
+  return c;
+}
+
+// A layout says what is divided among which devices, and what is computed again.
+std::string LayoutOf(const StepConfig& config) {
+  StepConfig c = WithoutWay(config);
+  c.shards = 0;
+  c.exchanges = Exchanges::kWaited;
+  c.steady_overlap = false;
   return c.ToString();
 }
 
@@ -129,7 +139,13 @@ class BestFirst {
       PIPELAB_RETURN_IF_ERROR(Open(candidate));
     }
     std::vector<RankedStep> best;
-    for (Found& found : best_) best.push_back(std::move(found.result));
+    for (Found& found : best_) {
+      RankedStep& r = best.emplace_back(std::move(found.result));
+      const auto other = [&](const RankedStep::Way& way) {
+        return !(WithoutWay(way.config) == WithoutWay(r.config));
+      };
+      r.ways.erase(std::remove_if(r.ways.begin(), r.ways.end(), other), r.ways.end());
+    }
     return best;
   }
 
@@ -194,7 +210,7 @@ class BestFirst {
 
   absl::Status Open(const Candidate& candidate) {
     if (nodes_[candidate.node].level == SearchNode::Level::kWhole) {
-      if (Beyond(candidate)) return absl::OkStatus();
+      if (Beyond(candidate) || NoWay(candidate)) return absl::OkStatus();
       const bool simulate = candidate.bound_of == BoundOf::kOrder || search_.simulate_all;
       return simulate ? Simulate(candidate) : BoundCloser(candidate);
     }
@@ -246,6 +262,22 @@ class BestFirst {
     const Nanoseconds time = ToBeat();
     return time > Nanoseconds(0) &&
            std::make_pair(time, best_.back().rank) < std::make_pair(c.bound, RankOf(c));
+  }
+
+  // Whether its layout has a faster result already, of which it is no way. That is the layout's
+  // best, since what has a lower bound was opened before.
+  bool NoWay(const Candidate& c) const {
+    if (!search_.by_layout || search_.simulate_all) return false;
+    const StepConfig& config = ConfigOf(c);
+    const auto same = SameLayout(config);
+    return same != best_.end() && c.bound >= same->result.step_time &&
+           !(WithoutWay(config) == WithoutWay(same->result.config));
+  }
+
+  std::vector<Found>::const_iterator SameLayout(const StepConfig& config) const {
+    const std::string layout = LayoutOf(config);
+    return std::find_if(best_.begin(), best_.end(),
+                        [&](const Found& f) { return LayoutOf(f.result.config) == layout; });
   }
 
   // Of the last of the best; 0 while there are not as many as are asked for.
@@ -325,11 +357,9 @@ class BestFirst {
 
   // Among the best, where it is one of them.
   void Keep(Found found) {
-    const std::string layout = LayoutOf(found.result.config);
-    const auto same = std::find_if(best_.begin(), best_.end(), [&](const Found& f) {
-      return LayoutOf(f.result.config) == layout;
-    });
-    if (search_.by_layout && same != best_.end()) {
+    const auto at_same = SameLayout(found.result.config);
+    if (search_.by_layout && at_same != best_.end()) {
+      const auto same = best_.begin() + (at_same - best_.cbegin());
       if (Before(found, *same)) std::swap(found, *same);
       // `same` is the faster one, with the ways of both.
       std::vector<RankedStep::Way> ways = std::move(found.result.ways);

@@ -60,7 +60,7 @@ struct RankedStep {
   Nanoseconds step_time;
   Bytes largest_device;
   double tflops_per_device = 0, samples_per_second = 0;
-  // With SearchRequest::by_layout, the others of its layout that are as fast as the last result.
+  // With SearchRequest::by_layout, the others in V and b that are as fast as the last result.
   struct Way {
     StepConfig config;
     Nanoseconds step_time;
@@ -111,7 +111,8 @@ struct SearchRequest {
   std::function<absl::Status(const StepConfig&)> check;
   int top = 1;            // of each method
   bool together = false;  // `top` of all methods, which takes less time, not of each
-  // One result for all configurations that differ in V and b alone, which are its `ways`.
+  // One result, the fastest, for all configurations that differ in V, b, shards, exchanges and
+  // steady_overlap alone. Those that differ in V and b alone are its `ways`.
   bool by_layout = false;
   bool simulate_all = false;  // without bounds, the same result: for tests
   // Asked between configurations: true ends the search with the best so far.

@@ -405,6 +405,7 @@ class Bounds {
     EXPECT_LE(*of_short_order, memory);
     EXPECT_LE(of_order->time, point->step_time);
     EXPECT_LE(of_order->memory, memory);
+    if (c.shards > 0) ExpectFresh(c, memory, point->step_time, *of_placement, *of_order);
     close_ += of_order->time / point->step_time > 0.95;
     full_ += of_placement->memory / memory > 0.8;
     ++checked_;
@@ -416,6 +417,18 @@ class Bounds {
   int full() const { return full_; }    // whose placement's memory is that of the step but for 20 %
 
  private:
+  // Nothing is left of what was asked before.
+  void ExpectFresh(const StepConfig& c, Bytes memory, Nanoseconds time,
+                   const StepLeast& of_placement, const StepLeast& of_order) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const StepLeast placement, PlacementBound(cut_).Of(c, memory));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const StepLeast order, OrderBound(cut_).Of(c, memory, time));
+    for (const auto& [fresh, own] :
+         {std::make_pair(placement, of_placement), std::make_pair(order, of_order)}) {
+      EXPECT_EQ(fresh.time, own.time);
+      EXPECT_EQ(fresh.memory, own.memory);
+    }
+  }
+
   StepCache cache_;
   StepCache* const cut_;
   StepBounds bounds_;
@@ -430,11 +443,15 @@ TEST_F(SearchTest, BoundsHold) {
     for (const StepConfig& c : ConfigsOf(method, {Sharding::kReplicated, Sharding::kOptimizer,
                                                   Sharding::kGradients, Sharding::kFully})) {
       bounds.Hold(c);
+      if (c.sharding == Sharding::kReplicated || c.copies() % 2 != 0 || c.copies() == 2) continue;
+      StepConfig of_sets = c;  // after that of all ranks, which must leave nothing behind
+      of_sets.shards = c.copies() / 2;
+      bounds.Hold(of_sets);
     }
   }
   EXPECT_GE(bounds.checked(), 500);
   EXPECT_GT(bounds.close(), bounds.checked() / 2);
-  EXPECT_GT(bounds.full(), bounds.checked() / 2);
+  EXPECT_GT(bounds.full(), bounds.checked() / 3);
 }
 
 TEST(VocabularySearchTest, BoundsHold) {

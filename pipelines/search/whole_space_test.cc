@@ -191,6 +191,8 @@ void ChangeOne(Draws* draws, StepConfig* c) {
       c->exchanges =
           draws->Of<Exchanges>({Exchanges::kWaited, Exchanges::kBeside, Exchanges::kBesideDelayed});
   }
+  // Without a pipeline all orders of a chain are passes of one device: search has two of them.
+  if (c->pipeline == 1 && c->scheme != "breadth_first") c->scheme = "interleaved";
   if (c->experts == 1) {
     c->dispatch = Dispatch::kRows;
     c->exchanges = Exchanges::kWaited;
