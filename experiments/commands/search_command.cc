@@ -229,7 +229,7 @@ struct Answer {
   const StepFigures& figures;
   int64_t devices = 0, batch = 0;
   size_t top = 0;
-  std::string kernels;  // "; Megatron-LM's kernels"
+  std::string kernels;  // "; --kernels=megatron", for the commands that take a row's configuration
 };
 
 absl::StatusOr<std::string> AnswerText(const StepModel& on, const Answer& a) {
@@ -326,7 +326,7 @@ absl::Status SearchCommand(const Words& words) {
                       search.devices,
                       search.batch,
                       static_cast<size_t>(search.top),
-                      megatron ? "; Megatron-LM's kernels" : ""};
+                      megatron ? "; --kernels=megatron" : ""};
   std::string json = absl::GetFlag(FLAGS_json_out);
   if (json.empty()) json = absl::GetFlag(FLAGS_json);
   if (!json.empty()) {

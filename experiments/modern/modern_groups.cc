@@ -114,7 +114,8 @@ Table MissTable(const std::vector<ModernGroup>& groups) {
     if (g.near()) continue;
     t.AddRow({Label(g.source), Label(g.name), Computed(static_cast<double>(g.layouts)),
               Computed(LayoutOf(*g.first->row)), Computed(LayoutOf(*g.best->row)),
-              Computed(ToPercent(g.lost())), Computed(g.component)});
+              Computed(ToPercent(g.lost())),
+              g.component.empty() ? Missing("not predicted again") : Computed(g.component)});
   }
   return t;
 }

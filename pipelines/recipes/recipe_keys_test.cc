@@ -72,6 +72,8 @@ constexpr Key kKeys[] = {
     {"rebuilt_together",
      "--recompute-granularity full --recompute-method uniform --recompute-num-layers 5", "", "5"},
     {"early_recompute", "", "", "1", "of recompute=full, which no such system has"},
+    {"published", "", "", "on",
+     "of zero-bubble schemes, which recipes price with orders for their times"},
     {"sequence", "--tensor-model-parallel-size 2 --sequence-parallel",
      "tensor_parallel_degree = 2"},
     {"batch_norm", "", "", "own", kNoLanguageModel},
