@@ -1,12 +1,13 @@
 // Which schedule for my model on my cluster: a step under each synchronous scheme, predicted.
 //
 //   tools/bazel run //experiments/examples:model_on_cluster
+#include "pipelines/step/model_on_cluster.h"
+
 #include <cstdio>
 #include <string>
 
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/vocabulary.h"
-#include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 

@@ -60,7 +60,8 @@ TEST(StepConfig, TextAndJsonReadBackToTheSameValue) {
   steady.steady_overlap = true;
   divided.vocabulary_barriers = 2;
   divided.vocabulary_exchange = VocabularyExchange::kCollectives;
-  for (const StepConfig& c : {StepConfig(), Everything(), file, steady, divided, rebuilt, published}) {
+  for (const StepConfig& c :
+       {StepConfig(), Everything(), file, steady, divided, rebuilt, published}) {
     SCOPED_TRACE(c.ToString());
     PIPELAB_ASSERT_OK_AND_ASSIGN(const StepConfig of_text, ParseStepConfig("config", c.ToString()));
     EXPECT_EQ(of_text, c);
