@@ -61,12 +61,12 @@ struct Evaluation {
 };
 
 absl::StatusOr<std::vector<Neighbour>> FindNeighbours(const Evaluation& e, StepCache* cache,
-                                                      int top) {
+                                                      Bytes memory, int top) {
   const RecipeSystem& system = *e.input.system;
   PIPELAB_ASSIGN_OR_RETURN(const Settings before, system.write(e.recipe()));
   SearchRequest space = SpaceOf(system, e.recipe(), cache);
   space.max_tensor = static_cast<int>(NodeDevices(*cache->model().cluster));
-  PIPELAB_ASSIGN_OR_RETURN(space.memory, UsableMemory(cache->model().cluster->device.memory.value));
+  space.memory = memory;
   space.top = kWays * (top + 1);  // the recipe itself may be among them
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<RankedStep> best,
                            NeighboursOf(cache, e.recipe().config, space));
@@ -241,8 +241,8 @@ absl::Status EvaluateCommand(const Words& words) {
   PIPELAB_ASSIGN_OR_RETURN(const StepFigures figures, StepFigures::OfFlags(model));
   e.searched = top > 0;
   if (e.searched) {
-    PIPELAB_ASSIGN_OR_RETURN(e.neighbours, FindNeighbours(e, &cache, top));
     PIPELAB_ASSIGN_OR_RETURN(const Bytes memory, UsableMemory(model.cluster->device.memory.value));
+    PIPELAB_ASSIGN_OR_RETURN(e.neighbours, FindNeighbours(e, &cache, memory, top));
     PIPELAB_ASSIGN_OR_RETURN(e.path, PathToBest(e.input, &cache, memory));
   }
   PIPELAB_ASSIGN_OR_RETURN(

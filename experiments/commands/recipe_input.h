@@ -46,12 +46,13 @@ absl::StatusOr<std::vector<int>> StagesOf(const StepConfig& config, StepCache* c
 // The recipe with another configuration, and the layers of its stages as they are cut.
 absl::StatusOr<Recipe> RecipeWith(const Recipe& recipe, StepConfig config, StepCache* cache);
 
-// What the system runs of the options that say it. An error where none do.
+// Writes the configuration in the system's options and returns what the system runs of them. An error
+// if the options cannot say it.
 absl::StatusOr<StepConfig> ExportAndRead(const RecipeSystem& system, const Recipe& recipe,
                                          const StepConfig& config, StepCache* cache);
 
-// What the system can run near the recipe: methods, each with the state that the system keeps of a
-// parameter where it divides as the method does; recomputation, sequence parallelism.
+// The request has what the system can run near the recipe: methods, recomputation and sequence
+// parallelism. Each method has the state that the system keeps of a parameter where it divides so.
 SearchRequest SpaceOf(const RecipeSystem& system, const Recipe& recipe, StepCache* cache);
 
 // InvalidArgument lists the formats.

@@ -163,7 +163,7 @@ class WayToBest {
     return needed;
   }
 
-  // Of those that are left the fastest one; two or three where no one alone makes a configuration.
+  // The fastest of the changes that are left; two or three of them if no one alone makes a run.
   uint32_t Next(uint32_t done, uint32_t left) {
     for (int size = 1; size <= 3; ++size) {
       uint32_t fastest = 0;

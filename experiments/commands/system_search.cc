@@ -51,7 +51,7 @@ absl::StatusOr<Recipe> DefaultsOf(const RecipeSystem& system, const GptConfig& m
   return system.read(settings.Text(), system.name, /*devices=*/1);
 }
 
-// Whether they are one step, which has one price: all keys and the stage of each layer.
+// True if all keys and the stage of each layer are the same: one step, which has one price.
 absl::StatusOr<bool> SameStep(StepConfig a, StepConfig b, StepCache* cache) {
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> stages, StagesOf(a, cache));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> others, StagesOf(b, cache));
@@ -86,7 +86,7 @@ void KeepSaid(const RecipeSystem& system, const Recipe& defaults, StepCache* cac
   if (!said.empty()) *values = std::move(said);
 }
 
-// What is asked for where the options have it, so that a search does not come to it in vain.
+// The request keeps what the options can say, so that a search does not come to the rest in vain.
 void KeepSaid(const RecipeSystem& system, const Recipe& defaults, StepCache* cache,
               SearchRequest* space) {
   StepConfig two = defaults.config;  // of all that a key asks for
@@ -169,9 +169,8 @@ absl::StatusOr<SystemSearch> SystemSearch::OfFlags() {
     names = has_model ? "megatron" : "none";
   }
   search.any_ = names == "any";
-  if (names == "none") {
-    return search;
-  } else if (search.any_ || names == "all") {
+  if (names == "none") return search;
+  if (search.any_ || names == "all") {
     for (const RecipeSystem& s : RecipeSystems()) search.systems_.push_back(&s);
   } else {
     for (const absl::string_view name : absl::StrSplit(names, ',', absl::SkipEmpty())) {

@@ -26,15 +26,15 @@ struct ModernGroup {
   int64_t layouts = 0;
   const ModernResult* first = nullptr;  // predicted to be the fastest
   const ModernResult* best = nullptr;   // measured as the fastest
-  // Of a miss: the part of a step in which `best` is predicted to lose most against `first`.
+  // The part of a step in which `best` is predicted to lose most against `first`; of misses alone.
   std::string component;
 
-  // What the choice costs, measured: 0.05 is 5 % more time than the best.
+  // The choice costs this share of the best's measured time more: 0.05 is 5 %.
   double lost() const;
   bool near() const { return lost() <= 0.05; }
 };
 
-// Of judged rows. A layout that was measured several times counts once, with its fastest run; of
+// Groups the judged rows. A layout that was measured several times counts once, with its fastest run; of
 // layouts with the same prediction `first` is the slowest. The results must outlive the groups.
 std::vector<ModernGroup> GroupsOf(const ModernResults& all);
 // Sets `component`. Predicts both rows of each miss again.

@@ -50,6 +50,7 @@ bool After(const Candidate& a, const Candidate& b) {
 struct Found {
   RankedStep result;
   Rank rank;
+  std::string layout;  // LayoutOf its configuration, with SearchRequest::by_layout
 };
 
 // Of one model: the user's, or that with its vocabulary divided for some pipelines.
@@ -61,7 +62,7 @@ struct Bounds {
   OrderBound of_order;
 };
 
-// Whether both have the same grids, of which devices have the same work and state.
+// The methods share grids if their grids, and the work and state of a device in each, are the same.
 bool SameGrids(const SearchMethod& a, const SearchMethod& b) {
   const auto of_grid = [](const SearchMethod& m) {
     const StateNumbers& n = m.state;
@@ -269,15 +270,14 @@ class BestFirst {
   bool NoWay(const Candidate& c) const {
     if (!search_.by_layout || search_.simulate_all) return false;
     const StepConfig& config = ConfigOf(c);
-    const auto same = SameLayout(config);
+    const auto same = SameLayout(LayoutOf(config));
     return same != best_.end() && c.bound >= same->result.step_time &&
            !(WithoutWay(config) == WithoutWay(same->result.config));
   }
 
-  std::vector<Found>::const_iterator SameLayout(const StepConfig& config) const {
-    const std::string layout = LayoutOf(config);
+  std::vector<Found>::const_iterator SameLayout(const std::string& layout) const {
     return std::find_if(best_.begin(), best_.end(),
-                        [&](const Found& f) { return LayoutOf(f.result.config) == layout; });
+                        [&](const Found& f) { return f.layout == layout; });
   }
 
   // Of the last of the best; 0 while there are not as many as are asked for.
@@ -357,8 +357,9 @@ class BestFirst {
 
   // Among the best, where it is one of them.
   void Keep(Found found) {
-    const auto at_same = SameLayout(found.result.config);
-    if (search_.by_layout && at_same != best_.end()) {
+    if (search_.by_layout) found.layout = LayoutOf(found.result.config);
+    const auto at_same = search_.by_layout ? SameLayout(found.layout) : best_.cend();
+    if (at_same != best_.cend()) {
       const auto same = best_.begin() + (at_same - best_.cbegin());
       if (Before(found, *same)) std::swap(found, *same);
       // `same` is the faster one, with the ways of both.
