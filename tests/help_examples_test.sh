@@ -33,7 +33,7 @@ for i in "${!examples[@]}"; do
   if "${run[@]}" >out 2>err; then
     echo "ok: pipelab ${examples[i]}"
   else
-    fail "pipelab ${examples[i]}: $(tail -n 1 err)"
+    fail "pipelab ${examples[i]}: exit $?: $(tail -n 1 err)"
   fi
 done
 exit $((failures > 0))

@@ -11,8 +11,9 @@
 
 namespace pipelab {
 
-// Once: the second such signal does what it does by default. System calls go on. `before`, if not
-// null, is set to what was there.
+// Calls `handler` once. Another such signal within half a second counts as the same one (`timeout`
+// sends two); a later one does what it does by default. System calls go on. `before`, if not null,
+// is set to what was there.
 void CatchSignal(int signal, void (*handler)(int), struct sigaction* before = nullptr);
 
 }  // namespace pipelab

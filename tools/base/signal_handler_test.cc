@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 
 namespace pipelab {
@@ -23,9 +25,28 @@ TEST(SignalHandler, RunsOnceAndAwayFromTheStack) {
   std::raise(SIGUSR1);
   ASSERT_NE(g_frame, 0);
   EXPECT_GT(std::abs(g_frame - reinterpret_cast<intptr_t>(&here)), 256 << 10);
-  struct sigaction now = {};
-  sigaction(SIGUSR1, nullptr, &now);
-  EXPECT_EQ(now.sa_handler, SIG_DFL);
+  std::signal(SIGUSR1, SIG_DFL);
+}
+
+int g_calls = 0;
+void CountCall(int) { ++g_calls; }
+
+TEST(SignalHandlerDeathTest, ASignalSentTwiceIsOneAndALaterOneEndsTheProcess) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  g_calls = 0;
+  CatchSignal(SIGUSR1, CountCall);
+  std::raise(SIGUSR1);
+  std::raise(SIGUSR1);
+  EXPECT_EQ(g_calls, 1);
+  EXPECT_EXIT(
+      {
+        CatchSignal(SIGUSR1, CountCall);
+        std::raise(SIGUSR1);
+        absl::SleepFor(absl::Milliseconds(600));
+        std::raise(SIGUSR1);
+      },
+      testing::KilledBySignal(SIGUSR1), "");
+  std::signal(SIGUSR1, SIG_DFL);
 }
 
 }  // namespace
