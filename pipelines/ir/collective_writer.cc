@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "glog/logging.h"
 #include "pipelines/ir/versions.h"
 #include "tools/base/status_macros.h"
@@ -197,25 +198,27 @@ void CollectiveWriter::After(int device, int32_t position) {
   if (AddsGradient(a)) CountGradient(a.stage);
 }
 
-// The last device has come to the end of the run.
+// The last device has come to the end of the run. What is summed between sets follows the sum of
+// this run in each set: lists of all sets are then alike.
 void CollectiveWriter::FinishRunOfGradients(const SpmdGroup& group, Progress* at) {
   at->finished = 0;
-  if (at->pending >= 0) AwaitRun(group, at);
+  const absl::optional<int> summed = at->pending >= 0 ? AwaitRun(group, at) : absl::nullopt;
   const StageRun& run = group.gradients_by_end[at->reduced++];
   at->pending = Reduce("", CopiesOn(group.devices, run.replica, run.stage), /*scatter=*/true);
+  if (summed.has_value()) ReduceBetweenSets(*summed);
   if (!options_.overlap) AwaitRun(group, at);
 }
 
-// Once the last run of a stage is summed in all sets, sums between these go on beside what follows.
-// Replicas have lists of their own: their sums wait for the end.
-void CollectiveWriter::AwaitRun(const SpmdGroup& group, Progress* at) {
+// Once the last run of a stage is summed in all sets, sums between these go on beside what follows:
+// the stage, then. Replicas have lists of their own: their sums wait for the end.
+absl::optional<int> CollectiveWriter::AwaitRun(const SpmdGroup& group, Progress* at) {
   AwaitReductions({std::exchange(at->pending, -1)});
   const auto run = group.gradients_by_end.begin() + static_cast<int64_t>(at->reduced) - 1;
   const bool last = std::none_of(run + 1, group.gradients_by_end.end(),
                                  [&](const StageRun& later) { return later.stage == run->stage; });
   const bool apart = schedule().placement.num_replicas() > 1;
-  if (!last || !options_.step || !options_.overlap || apart) return;
-  if (--sets_left_[run->stage] == 0) ReduceBetweenSets(run->stage);
+  if (!last || !options_.step || !options_.overlap || apart) return absl::nullopt;
+  return --sets_left_[run->stage] == 0 ? absl::make_optional(run->stage) : absl::nullopt;
 }
 
 void CollectiveWriter::AwaitReductions(const std::vector<int32_t>& reductions) {
@@ -242,7 +245,8 @@ void CollectiveWriter::ReduceBetweenSets(int stage) {
 // All devices go through the rest in one order, stage by stage.
 void CollectiveWriter::Finish() {
   for (size_t g = 0; g < groups_.size(); ++g) {
-    if (progress_[g].pending >= 0) AwaitRun(groups_[g], &progress_[g]);
+    if (progress_[g].pending < 0) continue;
+    if (const auto summed = AwaitRun(groups_[g], &progress_[g])) ReduceBetweenSets(*summed);
   }
   if (!options_.step || own_steps_ || schedule().forward_only) return;
   for (int stage = 0; stage < schedule().num_stages(); ++stage) ReduceStage(stage);

@@ -22,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/spmd_groups.h"
 
@@ -68,7 +69,8 @@ class CollectiveWriter {
   void CountGradient(int stage);
   void BeginGather(const SpmdGroup& group, Progress* at);
   void FinishRunOfGradients(const SpmdGroup& group, Progress* at);
-  void AwaitRun(const SpmdGroup& group, Progress* at);
+  // The stage whose sums between sets can begin.
+  absl::optional<int> AwaitRun(const SpmdGroup& group, Progress* at);
   void ReduceBetweenSets(int stage);
   void AwaitReductions(const std::vector<int32_t>& reductions);
   void SumSquares();

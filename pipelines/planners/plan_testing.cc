@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "tools/base/draws.h"
 #include "tools/base/rng.h"
 
 namespace pipelab {
@@ -34,52 +35,43 @@ SmallGraph GraphOf(int nodes, uint64_t bits) {
   return graph;
 }
 
-class Numbers {
- public:
-  explicit Numbers(uint64_t seed) : rng_(seed, "small problems") {}
-  uint64_t Below(uint64_t n) { return rng_.Below(next_++, n); }
-  // Half of them whole.
-  double Number(uint64_t most) {
-    const double whole = static_cast<double>(1 + Below(most));
-    return Below(2) == 0 ? whole : whole + rng_.Uniform(next_++);
-  }
+// Half of them whole.
+double Number(Draws* draws, int64_t most) {
+  const double whole = static_cast<double>(1 + draws->Below(most));
+  return draws->OneIn(2) ? whole : whole + draws->Uniform();
+}
 
- private:
-  CounterRng rng_;
-  uint64_t next_ = 0;
-};
-
-PlanVariant Variant(Numbers* numbers, int degree) {
+PlanVariant Variant(Draws* draws, int degree) {
   PlanVariant v;
   v.name = "plain";
-  v.time = numbers->Number(8) / degree;
+  v.time = Number(draws, 8) / degree;
   v.forward_time = v.time / 3;
-  v.parameter_bytes = numbers->Number(6) / degree;
-  v.in_flight_bytes = numbers->Number(6) / degree;
-  v.fixed_bytes = numbers->Number(4) / degree;
+  v.parameter_bytes = Number(draws, 6) / degree;
+  v.in_flight_bytes = Number(draws, 6) / degree;
+  v.fixed_bytes = Number(draws, 4) / degree;
   return v;
 }
 
-void AddMenu(const SmallOptions& options, int degree, Numbers* numbers, PlanOperator* o) {
+void AddMenu(const SmallOptions& options, int degree, Draws* draws, PlanOperator* o) {
   std::vector<PlanVariant>& variants = o->variants[degree];
-  variants.push_back(Variant(numbers, degree));
-  if (!options.recompute || numbers->Below(4) == 0) return;
+  variants.push_back(Variant(draws, degree));
+  if (!options.recompute || draws->Below(4) == 0) return;
   PlanVariant again = variants[0];
   again.name = "recompute";
   again.recompute = true;
-  again.time += numbers->Number(3);
+  again.time += Number(draws, 3);
   again.in_flight_bytes *= 0.25;
-  again.fixed_bytes += numbers->Below(2) == 0 ? 0 : 1;
-  if (options.irregular) again.parameter_bytes += static_cast<double>(numbers->Below(3));
+  again.fixed_bytes += draws->Below(2) == 0 ? 0 : 1;
+  if (options.irregular) again.parameter_bytes += static_cast<double>(draws->Below(3));
   variants.push_back(again);
-  if (!options.irregular || numbers->Below(2) == 0) return;
+  if (!options.irregular || draws->Below(2) == 0) return;
   again.name = "recompute more";
   again.time += 1;
   again.in_flight_bytes *= 0.5;
   variants.push_back(again);
 }
 
-void AddSync(const SmallOptions& options, Numbers* numbers, PlanProblem* problem) {
+void AddSync(const SmallOptions& options, Draws* draws, PlanProblem* problem) {
   std::vector<size_t> ins(problem->size()), outs(problem->size());
   for (const PlanEdge& edge : problem->edges) {
     ++outs[edge.from];
@@ -94,10 +86,10 @@ void AddSync(const SmallOptions& options, Numbers* numbers, PlanProblem* problem
           continue;
         }
         for (size_t e = 0; e < ins[v]; ++e) {
-          variants[i].in_sync.push_back(degree == 1 ? 0 : static_cast<double>(numbers->Below(3)));
+          variants[i].in_sync.push_back(degree == 1 ? 0 : static_cast<double>(draws->Below(3)));
         }
         for (size_t e = 0; e < outs[v]; ++e) {
-          variants[i].out_sync.push_back(degree == 1 ? 0 : static_cast<double>(numbers->Below(3)));
+          variants[i].out_sync.push_back(degree == 1 ? 0 : static_cast<double>(draws->Below(3)));
         }
       }
     }
@@ -105,7 +97,7 @@ void AddSync(const SmallOptions& options, Numbers* numbers, PlanProblem* problem
 }
 
 // Each operator's backward, with the edges turned round, and its gradient's transfer.
-void AddBackward(Numbers* numbers, PlanProblem* problem) {
+void AddBackward(Draws* draws, PlanProblem* problem) {
   const int n = problem->size();
   const size_t edges = problem->edges.size();
   for (int v = 0; v < n; ++v) {
@@ -114,7 +106,7 @@ void AddBackward(Numbers* numbers, PlanProblem* problem) {
     backward.is_backward = true;
     backward.colour = problem->operators[v].colour = v;
     backward.variants.at(1)[0].time *= 2;
-    backward.transfer_time = numbers->Number(2);
+    backward.transfer_time = Number(draws, 2);
     problem->operators.push_back(std::move(backward));
     problem->edges.push_back({v, v + n, 1});
   }
@@ -151,47 +143,46 @@ std::vector<SmallGraph> SmallGraphs(int nodes, int most, uint64_t seed) {
 
 PlanProblem SmallProblem(const SmallGraph& graph, PlanObjective objective,
                          const SmallOptions& options, uint64_t seed) {
-  Numbers numbers(seed);
+  Draws draws(seed, "small problems");
   PlanProblem p;
   p.objective = objective;
   p.integer_ids = true;
-  p.devices = 1 + static_cast<int64_t>(numbers.Below(4));
+  p.devices = 1 + static_cast<int64_t>(draws.Below(4));
   const int64_t batches[] = {1, 2, 4, 6, 12};
-  p.micro_batches = batches[numbers.Below(5)];
-  p.bandwidth = numbers.Number(4);
+  p.micro_batches = batches[draws.Below(5)];
+  p.bandwidth = Number(&draws, 4);
   double all_memory = 0;
   for (int v = 0; v < graph.nodes; ++v) {
     PlanOperator o;
     o.id = absl::StrCat(v);
-    o.output_bytes = numbers.Number(4);
-    AddMenu(options, 1, &numbers, &o);
-    if (options.tensor && numbers.Below(4) != 0) AddMenu(options, 2, &numbers, &o);
+    o.output_bytes = Number(&draws, 4);
+    AddMenu(options, 1, &draws, &o);
+    if (options.tensor && draws.Below(4) != 0) AddMenu(options, 2, &draws, &o);
     if (objective == PlanObjective::kMaxLoad) {
-      o.transfer_time = numbers.Below(3) == 0 ? 0 : numbers.Number(3);
+      o.transfer_time = draws.Below(3) == 0 ? 0 : Number(&draws, 3);
       o.processor_time = 3 * o.variants.at(1)[0].time;
-      o.on_accelerator = numbers.Below(16) != 0;
+      o.on_accelerator = draws.Below(16) != 0;
       o.variants.at(1)[0].in_flight_bytes = 0;
-      if (options.idle && numbers.Below(4) == 0) {
+      if (options.idle && draws.Below(4) == 0) {
         o.processor_time = o.variants.at(1)[0].time = 0;
-        if (numbers.Below(2) == 0) o.variants.at(1)[0].fixed_bytes = 0;
+        if (draws.Below(2) == 0) o.variants.at(1)[0].fixed_bytes = 0;
       }
     }
     all_memory += o.variants.at(1)[0].in_flight_bytes + o.variants.at(1)[0].fixed_bytes;
     p.operators.push_back(std::move(o));
   }
   for (const auto& [from, to] : graph.edges) {
-    p.edges.push_back({from, to, static_cast<double>(numbers.Below(4))});
+    p.edges.push_back({from, to, static_cast<double>(draws.Below(4))});
   }
-  if (objective == PlanObjective::kMaxLoad) p.processors = static_cast<int64_t>(numbers.Below(2));
-  if (options.backward) AddBackward(&numbers, &p);
-  AddSync(options, &numbers, &p);
-  if (options.memory && numbers.Below(3) != 0) {
-    p.memory_bytes = all_memory * (0.3 + 0.1 * static_cast<double>(numbers.Below(12)));
+  if (objective == PlanObjective::kMaxLoad) p.processors = static_cast<int64_t>(draws.Below(2));
+  if (options.backward) AddBackward(&draws, &p);
+  AddSync(options, &draws, &p);
+  if (options.memory && draws.Below(3) != 0) {
+    p.memory_bytes = all_memory * (0.3 + 0.1 * static_cast<double>(draws.Below(12)));
   }
   if (objective == PlanObjective::kPipeDream) {
     p.levels = {{p.devices, p.bandwidth}};
-    if (p.devices == 4 && numbers.Below(2) == 0)
-      p.levels = {{2, p.bandwidth * 4}, {2, p.bandwidth}};
+    if (p.devices == 4 && draws.Below(2) == 0) p.levels = {{2, p.bandwidth * 4}, {2, p.bandwidth}};
     if (p.levels.size() > 1) p.memory_bytes = std::numeric_limits<double>::infinity();
   }
   CHECK_EQ(FinishProblem(&p, "small problem").message(), "");

@@ -18,7 +18,7 @@
 #include "pipelines/search/search.h"
 #include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
-#include "tools/base/rng.h"
+#include "tools/base/draws.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -32,24 +32,6 @@ int NumRequests() {
   return text != nullptr && absl::SimpleAtoi(text, &requests) ? requests : kFewRequests;
 }
 
-// Draws in turn.
-class Draws {
- public:
-  explicit Draws(uint64_t seed) : rng_(seed, "whole_space_test") {}
-
-  int64_t Below(int64_t n) {
-    return static_cast<int64_t>(rng_.Below(draws_++, static_cast<uint64_t>(n)));
-  }
-  template <typename T>
-  T Of(const std::vector<T>& values) {
-    return values[Below(static_cast<int64_t>(values.size()))];
-  }
-
- private:
-  const CounterRng rng_;
-  uint64_t draws_ = 0;
-};
-
 struct Request {
   std::unique_ptr<ModelOnCluster> on;
   SearchRequest search;
@@ -57,7 +39,7 @@ struct Request {
 
 // A model of the zoo on as many devices as may hold it.
 void MakeOfZoo(uint64_t seed, Request* r) {
-  Draws draws(seed);
+  Draws draws(seed, "whole_space_test");
   const auto model = draws.Of<std::string>({"gpt-6.6b", "bert-large", "llama-3-8b", "qwen2.5-7b",
                                             "mixtral-8x7b", "llama-3-70b", "gemma-2b"});
   const auto cluster = draws.Of<std::string>({"dgx-a100", "dgx-h100", "dgx-h200"});
@@ -69,7 +51,7 @@ void MakeOfZoo(uint64_t seed, Request* r) {
 
 // A small model on a small machine, whose memory binds.
 void Make(uint64_t seed, Request* r) {
-  Draws draws(seed);
+  Draws draws(seed, "whole_space_test");
   GptConfig c = LlamaConfig(/*layers=*/4 + static_cast<int>(draws.Below(9)), /*hidden=*/512,
                             /*heads=*/draws.Of<int>({4, 6, 8}), /*feed_forward=*/1536,
                             /*tokens=*/draws.Of<int>({256, 1024}),
@@ -225,7 +207,7 @@ class WholeSpaceTest : public testing::TestWithParam<int> {
 TEST_P(WholeSpaceTest, NothingNearOrFarIsFaster) {
   SearchRequest& search = request_.search;
   const absl::StatusOr<SearchResult> found = Search(&*cache_, search);
-  Draws draws(static_cast<uint64_t>(GetParam()) + 1000);
+  Draws draws(static_cast<uint64_t>(GetParam()) + 1000, "whole_space_test");
   Nanoseconds best(std::numeric_limits<int64_t>::max());
   StepConfig start;
   start.data = static_cast<int>(std::min<int64_t>(2, search.devices));
@@ -282,7 +264,7 @@ TEST_P(WholeSpaceTest, NoNarrowerRequestFindsAFaster) {
         << what << " finds " << of->best[0].config.ToString() << ", the whole space "
         << found->best[0].config.ToString();
   };
-  Draws draws(static_cast<uint64_t>(GetParam()) + 2000);
+  Draws draws(static_cast<uint64_t>(GetParam()) + 2000, "whole_space_test");
   for (int i = 0; i < 4; ++i) {
     SearchRequest one = search;
     one.methods = {draws.Of(search.methods)};

@@ -1,22 +1,57 @@
 // Hybrid sharding: state divided within groups of data-parallel copies, the same in each group.
+#include <algorithm>
 #include <string>
-#include <tuple>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/zoo/gpt.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/collectives.h"
 #include "pipelines/step/step.h"
 #include "pipelines/step/step_testing.h"
+#include "tools/base/draws.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
 namespace {
 
 using testing::HasSubstr;
+
+StepConfig ShardedConfig(Draws* draws, bool experts) {
+  StepConfig c;
+  c.scheme = draws->Of<std::string>({"1f1b", "interleaved", "breadth_first", "chimera", "zb_h1"});
+  c.pipeline = draws->Of<int>({1, 2, 4});
+  if (c.scheme == "interleaved" || c.scheme == "breadth_first") {
+    c.virtual_stages = draws->Of<int>({1, 2, 4});
+  }
+  c.tensor = draws->Of<int>({1, 1, 2, 4});
+  c.context = draws->Of<int>({1, 1, 2});
+  c.data = draws->Of<int>({2, 4, 6, 8, 12, 16});
+  c.micro_batches = draws->Of<int>({1, 2, 4, 8});
+  c.sharding = draws->Of<Sharding>({Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully});
+  std::vector<int> sets;
+  for (int s = 2; s <= c.copies(); ++s) {
+    if (c.copies() % s == 0) sets.push_back(s);
+  }
+  c.shards = draws->Of(sets);
+  c.sequence_parallel = c.tensor > 1 && draws->OneIn(2);
+  c.overlap_data = !draws->OneIn(3);
+  c.overlap_pipeline = !draws->OneIn(3);
+  c.steady_overlap = draws->OneIn(3);
+  c.whole_messages = draws->OneIn(2);
+  c.state = {2, 4};
+  if (draws->OneIn(2)) c.ranks = RankOrder::kTensorPipelineData;
+  if (!experts) return c;
+  c.experts = draws->Of<int>({1, 2, 4, 8});
+  c.whole_experts = c.tensor > 1 && draws->OneIn(2);
+  if (c.scheme == "interleaved" && draws->OneIn(2)) c.exchanges = Exchanges::kBeside;
+  return c;
+}
 
 class ShardsTest : public testing::Test {
  protected:
@@ -126,27 +161,38 @@ TEST_F(ShardsTest, NarrowWeights) {
   EXPECT_LT(time({1, 2}), time(two));
 }
 
-// All ways to fold copies have one price, that of a device for each.
+// All ways to fold copies have one price, that of a device for each: random steps of three models.
 TEST_F(ShardsTest, FoldedCopiesHaveThePriceOfAll) {
-  StepModel every = on_;
-  every.fold_data = false;
-  for (const Sharding s : {Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
-    for (const auto& [data, shards] :
-         {std::make_tuple(8, 2), {8, 4}, {8, 8}, {12, 4}, {12, 3}, {9, 3}}) {
-      for (const char* scheme : {"1f1b", "interleaved", "chimera"}) {
-        StepConfig c = Config(data, shards, s);
-        c.scheme = scheme;
-        c.pipeline = 2;
-        SCOPED_TRACE(c.ToString());
-        const StepPrediction folded = Of(c);
-        PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction all, PredictStep(every, c));
-        EXPECT_EQ(all.step_time, folded.step_time);
-        EXPECT_EQ(all.largest_device, folded.largest_device);
-        EXPECT_EQ(all.devices[0].collective, folded.devices[0].collective);
-        EXPECT_EQ(all.devices[1].collective, folded.devices[1].collective);
-      }
-    }
+  GptConfig of_experts = LlamaConfig(/*layers=*/4, /*hidden=*/256, /*heads=*/8,
+                                     /*feed_forward=*/512, /*tokens=*/128, /*vocabulary=*/1024);
+  of_experts.experts.experts = 8;
+  of_experts.experts.chosen = 2;
+  const std::vector<GroupedModel> models = {model_, SmallGpt(/*tied_embeddings=*/true),
+                                            GroupByName(BuildGpt(of_experts).value())};
+  std::vector<ClusterSpec> clusters;
+  for (const char* name : {"dgx-h100", "dgx1-v100", "tpu-v3", "gb200-nvl72", "p3.16xlarge"}) {
+    clusters.push_back(LoadCluster("--cluster", name).value());
   }
+  int priced = 0;
+  for (int i = 0; i < 1200; ++i) {
+    Draws draws(i, "shards_test");
+    const size_t model = draws.Of<size_t>({0, 1, 2, 2});
+    on_.model = &models[model];
+    on_.cluster = &clusters[draws.Below(static_cast<int64_t>(clusters.size()))];
+    const StepConfig c = ShardedConfig(&draws, /*experts=*/model == 2);
+    if (c.devices() > std::min<int64_t>(on_.cluster->max_devices(), 256)) continue;
+    SCOPED_TRACE(absl::StrCat(on_.cluster->name, " ", c.ToString()));
+    StepModel every = on_;
+    every.fold_data = false;
+    const absl::StatusOr<StepPrediction> folded = PredictStep(on_, c), all = PredictStep(every, c);
+    ASSERT_EQ(folded.status(), all.status());
+    if (!all.ok()) continue;
+    ++priced;
+    EXPECT_EQ(all->step_time, folded->step_time);
+    EXPECT_EQ(all->largest_device, folded->largest_device);
+    EXPECT_EQ(all->devices[0].collective, folded->devices[0].collective);
+  }
+  EXPECT_GT(priced, 200);
 }
 
 TEST_F(ShardsTest, Refusals) {

@@ -94,11 +94,9 @@ bool HasBatchNorms(const StepModel& model) {
   return std::any_of(layers.begin(), layers.end(), HasBatchNorm);
 }
 
-// Devices of the program for so many copies that do the same. With a pipeline, sets that share have
-// every one of their own: their sums meet messages on links, and two for all came out 0.05 % off.
-int Folded(const StepModel& model, const StepConfig& c, int copies) {
-  const bool folds = model.fold_data && !HasBatchNorms(model) && (c.shards == 0 || c.pipeline == 1);
-  return folds && copies % 2 == 0 ? 2 : copies;
+// Devices of the program for so many copies that do the same.
+int Folded(const StepModel& model, int copies) {
+  return model.fold_data && !HasBatchNorms(model) && copies % 2 == 0 ? 2 : copies;
 }
 
 // One sample through everything, with room for what else a step does and for slow networks.
@@ -212,7 +210,7 @@ RankGrid GridOfStep(const StepModel& model, const StepConfig& c, int members,
   grid.experts = c.split().expert_copies();
   grid.order = c.ranks;
   grid.members = members;
-  if (c.shards > 0) grid.set_members = Folded(model, c, c.shards);
+  if (c.shards > 0) grid.set_members = Folded(model, c.shards);
   grid.divided_messages = c.divided_messages();
   grid.largest_message = largest_message;
   grid.message_calls = (c.execution & kGroupedCalls) != 0;
@@ -237,7 +235,7 @@ absl::StatusOr<std::vector<int64_t>> ChooseSlices(const ModelGraph& graph, const
 }
 
 int MembersOf(const StepModel& model, const StepConfig& c) {
-  return Folded(model, c, c.sharing()) * Folded(model, c, c.copies() / c.sharing());
+  return Folded(model, c.sharing()) * Folded(model, c.copies() / c.sharing());
 }
 
 LoweringOptions LoweringOf(const StepConfig& c) {
@@ -339,7 +337,7 @@ absl::StatusOr<Step> BuildStep(StepCache* whole, const StepConfig& config) {
   if (alike) parts.costs = stages.costs;
   parts.micro_batch_size = c.micro_batch_size * parts.members;
   parts.lowering = LoweringOf(c);
-  if (parts.lowering.shards > 0) parts.lowering.shards = Folded(model, c, c.shards);
+  if (parts.lowering.shards > 0) parts.lowering.shards = Folded(model, c.shards);
   parts.lowering.ties = *stages.ties;
   if ((c.execution & kStepChecks) != 0) {
     parts.lowering.norm_values = 1;
