@@ -131,24 +131,17 @@ absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machin
       PassTime(layer, machine, operations.backward_weight, group, share.backward_weight,
                share.context.backward_weight, /*beside=*/!machine.device.own_kernels));
   times.traffic = group.TrafficOf(share, machine.type);
+  std::vector<TensorCollective> exchanges;
+  for (const TensorCollective& c : share.forward) {
+    if (c.kind == Collective::kAllToAll) exchanges.push_back(c);
+  }
+  times.exchange = group.TimeOf(exchanges, machine.type) + OverheadOf(machine.device, exchanges);
   return times;
 }
 
-absl::StatusOr<LayerTimes> TimesInGraph(const ModelGraph& graph, int index, const Machine& machine,
-                                        int64_t samples, TokenSlice slice,
-                                        const TensorGroup& group) {
-  const LayerSpec& layer = graph.layers[index];
-  PIPELAB_ASSIGN_OR_RETURN(LayerTimes times, TimesOf(layer, machine, samples, slice, group));
-  if ((group.merged == 0 && !group.merges) || layer.inputs.empty()) return times;
-  std::vector<TensorCollective> exchanges;
-  for (const TensorCollective& c : ShareOf(layer, samples, slice, group.split).forward) {
-    if (c.kind == Collective::kAllToAll) exchanges.push_back(c);
-  }
-  if (exchanges.empty()) return times;
-  PIPELAB_ASSIGN_OR_RETURN(const LayerTimes before,
-                           TimesOf(graph.layers[layer.inputs[0]], machine, samples, slice, group));
-  const Nanoseconds both =
-      group.TimeOf(exchanges, machine.type) + OverheadOf(machine.device, exchanges);
+LayerTimes WithHiddenExchanges(LayerTimes times, const LayerTimes& before,
+                               const TensorGroup& group) {
+  const Nanoseconds both = times.exchange;
   MergedBlock block;
   block.exchange = Nanoseconds(both.value() / 2);
   block.attention = {before.forward, before.backward_input, before.backward_weight};
@@ -160,6 +153,18 @@ absl::StatusOr<LayerTimes> TimesInGraph(const ModelGraph& graph, int index, cons
   times.forward -= of_pass;
   times.backward_input -= of_pass;
   return times;
+}
+
+absl::StatusOr<LayerTimes> TimesInGraph(const ModelGraph& graph, int index, const Machine& machine,
+                                        int64_t samples, TokenSlice slice,
+                                        const TensorGroup& group) {
+  const LayerSpec& layer = graph.layers[index];
+  PIPELAB_ASSIGN_OR_RETURN(const LayerTimes times, TimesOf(layer, machine, samples, slice, group));
+  const bool merges = group.merged > 0 || group.merges;
+  if (!merges || layer.inputs.empty() || times.exchange == Nanoseconds(0)) return times;
+  PIPELAB_ASSIGN_OR_RETURN(const LayerTimes before,
+                           TimesOf(graph.layers[layer.inputs[0]], machine, samples, slice, group));
+  return WithHiddenExchanges(times, before, group);
 }
 
 Nanoseconds MeasuredTime(const std::vector<Operation>& pass) {

@@ -83,6 +83,7 @@ struct LayerTimes {
   Nanoseconds forward, backward_input, backward_weight;
   StageCost::TensorTraffic traffic;
   Nanoseconds merged_saving;  // StageCost's
+  Nanoseconds exchange;       // of the forward's all-to-alls, with their calls
 };
 
 // Of one device of the group. NotFound naming the layer, and what the device lacks.
@@ -94,6 +95,9 @@ absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machin
 absl::StatusOr<LayerTimes> TimesInGraph(const ModelGraph& graph, int index, const Machine& machine,
                                         int64_t samples, TokenSlice slice,
                                         const TensorGroup& group);
+// The same of TimesOf the layer and `before`, those of the layer that feeds it.
+LayerTimes WithHiddenExchanges(LayerTimes times, const LayerTimes& before,
+                               const TensorGroup& group);
 
 // How long the operations of a pass take that were measured, on any device.
 Nanoseconds MeasuredTime(const std::vector<Operation>& pass);

@@ -53,9 +53,9 @@ CostTable Free(const Step& step, bool messages) {
   return costs;
 }
 
-double Sum(const std::vector<StageCost>& groups, bool recompute) {
+double Sum(const std::vector<UnitTime>& groups, bool recompute) {
   double sum = 0;
-  for (const StageCost& g : groups) {
+  for (const UnitTime& g : groups) {
     Nanoseconds time = g.forward + g.backward_input + g.backward_weight;
     if (recompute) time += g.recompute;
     sum += static_cast<double>(time.value());
@@ -79,8 +79,8 @@ absl::StatusOr<double> TensorShareOf(const StepModel& model, const StepConfig& c
   }
   StepModel without = model;
   without.cluster = &free;
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost> all, UnitTimes(model, c));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost> alone, UnitTimes(without, c));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<UnitTime> all, UnitTimes(model, c));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<UnitTime> alone, UnitTimes(without, c));
   const bool again = c.recomputes_forwards();
   return 1 - Sum(alone, again) / Sum(all, again);
 }

@@ -8,18 +8,13 @@
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/vocabulary.h"
 #include "pipelines/search/search.h"
+#include "pipelines/search/search_request.h"
 #include "pipelines/step/execution.h"
 
 namespace pipelab {
 namespace {
 
 const std::vector<int> kStagesPerDevice = {2, 4, 8, 16};
-
-// Whether a search's bounds of whole samples in a chain of stages are true of it.
-bool IsBounded(const Scheme& scheme) {
-  return TrainsAsSerial(scheme) &&
-         (scheme.options & (kTokenSlices | kStageGraph | kOffloads | kBeyondBounds)) == 0;
-}
 
 SearchMethod Method(std::string name, std::vector<std::string> schemes) {
   SearchMethod method;
@@ -36,6 +31,11 @@ SearchMethod PlainMethodOf(const std::string& scheme) {
 }
 
 }  // namespace
+
+bool IsBounded(const Scheme& scheme) {
+  return TrainsAsSerial(scheme) &&
+         (scheme.options & (kTokenSlices | kStageGraph | kOffloads | kBeyondBounds)) == 0;
+}
 
 int64_t NodeDevices(const ClusterSpec& cluster) {
   int level = 0;

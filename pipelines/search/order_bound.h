@@ -20,18 +20,13 @@
 #include "absl/status/statusor.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/search/placed_step.h"
+#include "pipelines/search/step_least.h"
 #include "pipelines/sim/order_walk.h"
 #include "pipelines/step/step_cache.h"
 #include "pipelines/step/step_config.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
-
-// Nothing, of schedules that WalkOrder does not take: token slices, groups of devices.
-struct StepLeast {
-  Nanoseconds time;
-  Bytes memory;  // of the largest device
-};
 
 class OrderBound {
  public:

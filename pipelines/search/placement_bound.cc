@@ -4,7 +4,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/closed_forms.h"
 #include "pipelines/schedules/formula.h"
@@ -260,9 +263,28 @@ absl::StatusOr<Bytes> PlacementBound::MemoryOfOrder(const StepConfig& c, Bytes m
 }
 
 absl::StatusOr<StepLeast> PlacementBound::OfAnySharding(const StepConfig& c, Bytes memory) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::string key, MemoryKey(c));
+  const auto known = memory_.find(key);
+  if (known != memory_.end() && known->second > memory) return StepLeast{{}, known->second};
   PIPELAB_ASSIGN_OR_RETURN(const bool placed, Place(c));
   OrderWalk walk;
-  return placed ? OfDevices(memory, &walk) : StepLeast();
+  const StepLeast least = placed ? OfDevices(memory, &walk) : StepLeast();
+  if (!key.empty()) memory_[key] = least.memory;
+  return least;
+}
+
+// What overlaps, and how rows go to experts and messages between stages, is a matter of time: it
+// changes memory only by the cut, which is by times.
+absl::StatusOr<std::string> PlacementBound::MemoryKey(StepConfig c) {
+  if (!c.layout.empty() || c.has_schedule_file() || cache_.HasSchedule(c.scheme)) return "";
+  PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.PlacementOf(c));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* units,
+                           cache_.UnitsOf(c, schedule->num_stages()));
+  c.exchanges = Exchanges::kWaited;
+  c.dispatch = Dispatch::kRows;
+  c.overlap_tensor = c.steady_overlap = c.whole_messages = false;
+  c.overlap_pipeline = c.overlap_data = true;
+  return absl::StrCat(c.ToString(), " ", absl::StrJoin(*units, "+"));
 }
 
 absl::StatusOr<StepLeast> PlacementBound::Of(const StepConfig& c, Bytes memory) {

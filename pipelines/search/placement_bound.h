@@ -24,10 +24,12 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "pipelines/schedules/catalog.h"
-#include "pipelines/search/order_bound.h"
 #include "pipelines/search/placed_step.h"
+#include "pipelines/search/step_least.h"
+#include "pipelines/sim/order_walk.h"
 #include "pipelines/step/step_cache.h"
 #include "pipelines/step/step_config.h"
 #include "tools/base/units.h"
@@ -63,6 +65,8 @@ class PlacementBound {
   double HopTime(int edge, int from, int to);
   double Backward(int stage) const;  // what a stage's gradient takes
   double PassTime(int stage) const;
+  // What OfAnySharding's memory depends on; empty where that is not known beforehand.
+  absl::StatusOr<std::string> MemoryKey(StepConfig config);
   StepLeast OfDevice(int device, Bytes memory, OrderWalk* walk) const;
   StepLeast OfDevices(Bytes memory, OrderWalk* walk) const;
   Bytes MemoryFor(Nanoseconds order, Bytes least, Bytes most) const;
@@ -84,6 +88,7 @@ class PlacementBound {
   // micro-batches, groups, replicas, concatenation.
   std::map<std::tuple<std::string, int, int, int, int, int, Concatenation>, std::vector<int64_t>>
       held_by_;
+  absl::flat_hash_map<std::string, Bytes> memory_;  // OfAnySharding's, by MemoryKey
 };
 
 }  // namespace pipelab

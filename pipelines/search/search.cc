@@ -6,8 +6,11 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "pipelines/schedules/catalog.h"
 #include "pipelines/search/order_bound.h"
 #include "pipelines/search/placement_bound.h"
 #include "pipelines/search/search_request.h"
@@ -36,8 +39,9 @@ enum class BoundOf { kCompute, kPlacement, kOrder };
 
 struct Candidate {
   int method = 0;
-  size_t node = 0;           // its number
-  Nanoseconds first, bound;  // of compute; the best known
+  absl::optional<Exchanges> exchanges;  // of a grid's schedules; none: any
+  size_t node = 0;                      // its number
+  Nanoseconds first, bound;             // of compute; the best known
   BoundOf bound_of = BoundOf::kCompute;
 };
 
@@ -163,7 +167,7 @@ class BestFirst {
 
   // `first`: its bound of compute.
   void Push(int method, const SearchNode& node, Nanoseconds first, Nanoseconds bound) {
-    PushAgain({method, nodes_.size(), first, bound});
+    PushAgain({method, absl::nullopt, nodes_.size(), first, bound});
     nodes_.push_back(node);
   }
 
@@ -188,6 +192,11 @@ class BestFirst {
     return of_least;
   }
 
+  // Its memory beside the least state of the method's configurations like it.
+  Bytes FreeMemory(int method, const StepConfig& c, Bounds* bounds, bool of_grid = false) const {
+    return memory_ - bounds->of_any.LeastState(LeastSharded(method, c, bounds, of_grid));
+  }
+
   absl::Status AddGrid(int method, const SearchNode& grid) {
     if (Stopped()) return absl::OkStatus();
     if (search_.simulate_all) {
@@ -196,10 +205,15 @@ class BestFirst {
     }
     PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(grid.config));
     const StepConfig least = LeastSharded(method, grid.config, bounds, /*of_grid=*/true);
-    const Bytes state = bounds->of_any.LeastState(least);
-    if (state > memory_) {
+    Bytes needed = bounds->of_any.LeastState(least);
+    if (needed <= memory_ && IsBounded(method)) {
+      const absl::StatusOr<Bytes> kept = bounds->of_any.LeastKept(grid.config, search_.recompute);
+      if (!kept.ok()) return RefuseScheme(grid.config, kept.status());
+      needed += *kept;
+    }
+    if (needed > memory_) {
       ++refusals_.considered;
-      RefuseMemory(least, state);
+      RefuseMemory(least, needed);
       return absl::OkStatus();
     }
     const absl::StatusOr<Nanoseconds> bound =
@@ -217,9 +231,17 @@ class BestFirst {
     }
     const SearchNode& node = nodes_[candidate.node];  // stays where it is when others are added
     if (node.level == SearchNode::Level::kGrid) {
+      if (candidate.bound_of == BoundOf::kCompute && !search_.simulate_all) {
+        return BoundGrid(candidate);
+      }
+      const bool divides = node.config.experts > 1 && search_.exchanges.size() > 1;
+      if (divides && !candidate.exchanges.has_value() && !search_.simulate_all) {
+        return DivideGrid(candidate);
+      }
       for (const int method : same_grids_.at(candidate.method)) {
         PIPELAB_RETURN_IF_ERROR(spaces_.at(method).ForEachChild(
-            node, [&](const SearchNode& schedule) { return AddSchedule(method, schedule); }));
+            node, [&](const SearchNode& schedule) { return AddSchedule(method, schedule); },
+            candidate.exchanges));
       }
       return absl::OkStatus();
     }
@@ -236,10 +258,55 @@ class BestFirst {
     });
   }
 
+  // By what its micro-batches keep.
+  absl::Status BoundGrid(Candidate candidate) {
+    candidate.bound_of = BoundOf::kPlacement;
+    if (!IsBounded(candidate.method)) {
+      PushAgain(candidate);
+      return absl::OkStatus();
+    }
+    const StepConfig& c = ConfigOf(candidate);
+    PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(c));
+    const Bytes free = FreeMemory(candidate.method, c, bounds, /*of_grid=*/true);
+    const absl::StatusOr<Nanoseconds> least =
+        bounds->of_any.LeastInMemory(c, search_.exchanges, search_.recompute, free);
+    if (!least.ok()) return RefuseScheme(c, least.status());
+    candidate.bound = std::max(candidate.bound, *least);
+    PushAgain(candidate);
+    return absl::OkStatus();
+  }
+
+  // By how its schedules exchange rows.
+  absl::Status DivideGrid(Candidate candidate) {
+    const StepConfig& c = ConfigOf(candidate);
+    PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(c));
+    const Nanoseconds bound = candidate.bound;
+    for (const Exchanges exchanges : search_.exchanges) {
+      const absl::StatusOr<Nanoseconds> least = bounds->of_any.LeastWork(c, {exchanges});
+      if (!least.ok()) return RefuseScheme(c, least.status());
+      candidate.exchanges = exchanges;
+      candidate.bound = std::max(bound, *least);
+      PushAgain(candidate);
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether all schemes are that a grid of the method, and of those with its grids, may have.
+  bool IsBounded(int method) const {
+    return absl::c_all_of(same_grids_.at(method), [&](int other) {
+      return absl::c_all_of(search_.methods[other].schemes, [](const std::string& name) {
+        const absl::StatusOr<const Scheme*> scheme = FindScheme(name);
+        return scheme.ok() && pipelab::IsBounded(**scheme);
+      });
+    });
+  }
+
   absl::Status AddSchedule(int method, const SearchNode& schedule) {
     const absl::StatusOr<Bounds*> bounds = shared_.BoundsOf(schedule.config);
     if (!bounds.ok()) return RefuseScheme(schedule.config, bounds.status());
-    const absl::StatusOr<Nanoseconds> bound = (*bounds)->of_any.LeastTime(schedule.config);
+    absl::optional<Bytes> free;
+    if (!search_.simulate_all) free = FreeMemory(method, schedule.config, *bounds);
+    const absl::StatusOr<Nanoseconds> bound = (*bounds)->of_any.LeastTime(schedule.config, free);
     if (!bound.ok()) return RefuseScheme(schedule.config, bound.status());
     Push(method, schedule, *bound, *bound);
     return absl::OkStatus();

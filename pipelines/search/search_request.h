@@ -6,6 +6,7 @@
 #define PIPELAB_PIPELINES_SEARCH_SEARCH_REQUEST_H_
 
 #include "absl/status/status.h"
+#include "pipelines/schedules/catalog.h"
 #include "pipelines/search/search.h"
 #include "pipelines/step/step_model.h"
 #include "tools/base/units.h"
@@ -19,6 +20,9 @@ absl::Status CheckSearch(const StepModel& model, const SearchRequest& search);
 // NotFound saying what binds.
 absl::Status NothingFits(const StepModel& model, const SearchRequest& search,
                          const SearchRefusals& refusals);
+
+// Whether a search's bounds of whole samples in a chain of stages are true of it.
+bool IsBounded(const Scheme& scheme);
 
 }  // namespace pipelab
 

@@ -79,23 +79,33 @@ absl::StatusOr<FixedKeys> ParseFixedKeys(absl::string_view option, absl::string_
 // Gives children their places.
 class SearchSpace::Children {
  public:
-  Children(SearchNode::Level level, const std::vector<int32_t>& parent, Look look) : look_(look) {
+  // `only`: others have a place, and are not looked at.
+  Children(SearchNode::Level level, const std::vector<int32_t>& parent, Look look,
+           absl::optional<Exchanges> only = absl::nullopt)
+      : look_(look), only_(only) {
     node_.level = level;
     node_.path = parent;
     node_.path.push_back(0);
   }
 
   absl::Status Add(const StepConfig& c) {
-    node_.config = c;
-    PIPELAB_RETURN_IF_ERROR(look_(node_));
+    if (!only_.has_value() || c.exchanges == *only_) {
+      node_.config = c;
+      PIPELAB_RETURN_IF_ERROR(look_(node_));
+    }
     ++node_.path.back();
     return absl::OkStatus();
   }
 
   SearchNode::Level level() const { return node_.level; }
+  // Whether these are all, or the first part of them: what is refused counts once.
+  bool first(const SearchRequest& search) const {
+    return !only_.has_value() || *only_ == search.exchanges.front();
+  }
 
  private:
   const Look look_;
+  const absl::optional<Exchanges> only_;
   SearchNode node_;
 };
 
@@ -214,9 +224,10 @@ absl::Status SearchSpace::Batches(StepConfig c, Children* grids) {
   return absl::OkStatus();
 }
 
-absl::Status SearchSpace::ForEachChild(const SearchNode& node, Look look) {
+absl::Status SearchSpace::ForEachChild(const SearchNode& node, Look look,
+                                       absl::optional<Exchanges> exchanges) {
   if (node.level == SearchNode::Level::kGrid) {
-    Children schedules(SearchNode::Level::kSchedule, node.path, look);
+    Children schedules(SearchNode::Level::kSchedule, node.path, look, exchanges);
     return Schedules(node.config, &schedules);
   }
   Children leaves(SearchNode::Level::kWhole, node.path, look);
@@ -231,7 +242,8 @@ absl::Status SearchSpace::Schedules(StepConfig c, Children* schedules) {
   for (const std::string& scheme : method_.schemes) {
     if (twins && scheme == "interleaved") continue;
     c.scheme = scheme;
-    PIPELAB_ASSIGN_OR_RETURN(const std::vector<StepConfig> variants, VariantsOf(c));
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<StepConfig> variants,
+                             VariantsOf(c, schedules->first(search_)));
     for (StepConfig variant : variants) {
       const int64_t stages = int64_t{c.pipeline} * std::max(variant.virtual_stages, 1);
       if (stages > model_.model->num_groups() || stages * c.micro_batches * 2 > kMostActions) {
@@ -247,7 +259,7 @@ absl::Status SearchSpace::Schedules(StepConfig c, Children* schedules) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<StepConfig>> SearchSpace::VariantsOf(const StepConfig& c) {
+absl::StatusOr<std::vector<StepConfig>> SearchSpace::VariantsOf(const StepConfig& c, bool first) {
   std::vector<StepConfig> variants;
   if (!method_.virtual_stages.empty() || c.has_schedule_file()) {
     for (const int virtual_stages : method_.virtual_stages) {
@@ -258,7 +270,8 @@ absl::StatusOr<std::vector<StepConfig>> SearchSpace::VariantsOf(const StepConfig
     return variants;
   }
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(c.scheme));
-  if (TakesVocabularyParts(*scheme)) return WithVocabularyParts(scheme->default_virtual_stages, c);
+  if (TakesVocabularyParts(*scheme))
+    return WithVocabularyParts(scheme->default_virtual_stages, c, first);
   VariantLimits limits;
   limits.max_stages = model_.model->num_groups();
   limits.whole_groups = method_.whole_groups;
@@ -274,17 +287,17 @@ absl::StatusOr<std::vector<StepConfig>> SearchSpace::VariantsOf(const StepConfig
     variant.concatenation = params.concatenation;
     variant.slices = params.slices;
   }
-  if (variants.empty()) RefuseSizes(c, NumStages(c.scheme, SchemeSizes(c)));
+  if (variants.empty()) RefuseSizes(c, NumStages(c.scheme, SchemeSizes(c)), first);
   return variants;
 }
 
 // With one barrier and with two. None where parts would be divided again.
 std::vector<StepConfig> SearchSpace::WithVocabularyParts(int default_virtual_stages,
-                                                         const StepConfig& c) {
+                                                         const StepConfig& c, bool first) {
   if (c.tensor > 1 || c.context > 1) return {};
   const int chain = c.pipeline * default_virtual_stages;
   if (chain > model_.model->num_groups()) {
-    RefuseSizes(c, chain);
+    RefuseSizes(c, chain, first);
     return {};
   }
   std::vector<StepConfig> variants(2, c);
@@ -294,7 +307,8 @@ std::vector<StepConfig> SearchSpace::WithVocabularyParts(int default_virtual_sta
   return variants;
 }
 
-void SearchSpace::RefuseSizes(const StepConfig& c, const absl::StatusOr<int>& stages) {
+void SearchSpace::RefuseSizes(const StepConfig& c, const absl::StatusOr<int>& stages, bool first) {
+  if (!first) return;
   ++refusals_.considered;
   ++refusals_.scheme;
   refusals_.scheme_reason = absl::StrCat(
@@ -321,7 +335,7 @@ absl::Status SearchSpace::Recomputes(StepConfig c, Children* schedules) {
       if (!CheckHiddenExchanges(c).ok()) continue;
       if (Fixed(c, schedules->level())) {
         PIPELAB_RETURN_IF_ERROR(schedules->Add(c));
-      } else {
+      } else if (schedules->first(search_)) {
         ++refusals_.accept;
       }
     }

@@ -18,6 +18,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "pipelines/search/search.h"
 #include "pipelines/step/step_config.h"
 #include "pipelines/step/step_model.h"
@@ -46,7 +47,9 @@ class SearchSpace {
 
   // An error of `look` ends them.
   absl::Status ForEachGrid(Look look);
-  absl::Status ForEachChild(const SearchNode& node, Look look);
+  // `exchanges`: of a grid, only schedules with these; none: all.
+  absl::Status ForEachChild(const SearchNode& node, Look look,
+                            absl::optional<Exchanges> exchanges = absl::nullopt);
   // The same schedule with one more rebuilt block, which takes no less time; none where it rebuilds
   // none or all. Such schedules are no children of their grid but for the first.
   absl::Status WithOneMoreRebuilt(const SearchNode& schedule, Look look);
@@ -61,9 +64,10 @@ class SearchSpace {
   absl::Status Schedules(StepConfig c, Children* schedules);
   absl::Status Recomputes(StepConfig c, Children* schedules);
   absl::Status Shardings(StepConfig c, Children* leaves);
-  absl::StatusOr<std::vector<StepConfig>> VariantsOf(const StepConfig& c);
-  std::vector<StepConfig> WithVocabularyParts(int default_virtual_stages, const StepConfig& c);
-  void RefuseSizes(const StepConfig& c, const absl::StatusOr<int>& stages);
+  absl::StatusOr<std::vector<StepConfig>> VariantsOf(const StepConfig& c, bool first);
+  std::vector<StepConfig> WithVocabularyParts(int default_virtual_stages, const StepConfig& c,
+                                              bool first);
+  void RefuseSizes(const StepConfig& c, const absl::StatusOr<int>& stages, bool first);
   bool Fixed(const StepConfig& c, SearchNode::Level level) const;
 
   const StepModel& model_;

@@ -12,9 +12,11 @@
 #include "models/zoo/gpt.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/catalog.h"
+#include "pipelines/schedules/catalog.h"
 #include "pipelines/search/breakdown.h"
 #include "pipelines/search/order_bound.h"
 #include "pipelines/search/placement_bound.h"
+#include "pipelines/search/search_request.h"
 #include "pipelines/search/step_bounds.h"
 #include "pipelines/step/step_testing.h"
 #include "tools/base/rng.h"
@@ -399,7 +401,22 @@ class Bounds {
     if (testing::Test::HasFailure()) return false;
     EXPECT_LE(*least, point->step_time);
     EXPECT_GT(*least, Nanoseconds(0));
-    EXPECT_LE(bounds_.LeastState(c), memory);
+    const Bytes state = bounds_.LeastState(c), free = memory - state;
+    EXPECT_LE(state, memory);
+    EXPECT_LE(bounds_.LeastTime(c, free).value(), point->step_time);
+    if (IsBounded(*FindScheme(c.scheme).value())) {
+      StepConfig grid = c;  // without what its schedules choose
+      grid.recompute = Recompute::kNone;
+      grid.rebuilt_blocks = 0;
+      grid.exchanges = Exchanges::kWaited;
+      grid.virtual_stages = 0;
+      const auto of_grid = bounds_.LeastInMemory(grid, {c.exchanges}, {c.recompute}, free);
+      const auto kept = bounds_.LeastKept(grid, {c.recompute});
+      EXPECT_TRUE(of_grid.ok() && kept.ok());
+      if (!of_grid.ok() || !kept.ok()) return false;
+      EXPECT_LE(*of_grid, point->step_time);
+      EXPECT_LE(*kept, free);
+    }
     EXPECT_LE(of_placement->time, point->step_time);
     EXPECT_LE(of_placement->memory, memory);
     EXPECT_LE(*of_short_order, memory);

@@ -1,12 +1,16 @@
 #include "pipelines/search/step_bounds.h"
 
 #include <algorithm>
+#include <numeric>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/types/optional.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/search/search_request.h"
 #include "pipelines/step/stage_cut.h"
 #include "tools/base/status_macros.h"
 
@@ -32,9 +36,43 @@ ScheduleShape ShapeOf(const Schedule& s, bool splits) {
   return shape;
 }
 
+// Of one micro-batch on one device. Some of the units are rebuilt, whose forwards come again, so
+// that the others may be held in `free` bytes: those first whose area is largest for the time. A
+// unit is held at least until the input gradients of all units behind it are there, however they
+// are cut into stages.
+double TimeOfUnits(const std::vector<UnitTime>& units, const std::vector<double>& kept,
+                   double free) {
+  struct Unit {
+    double area = 0, again = 0;
+  };
+  std::vector<Unit> held;
+  double time = 0, area = 0, later = 0;  // nanoseconds, byte-nanoseconds
+  for (size_t u = units.size(); u-- > 0;) {
+    const UnitTime& cost = units[u];
+    const Nanoseconds passes = cost.forward + cost.backward_input + cost.backward_weight;
+    time += static_cast<double>(passes.value());
+    later += static_cast<double>(cost.backward_input.value());
+    held.push_back({kept[u] * later, static_cast<double>(cost.forward.value())});
+    area += held.back().area;
+  }
+  if (free <= 0) return time;
+  std::sort(held.begin(), held.end(),
+            [](const Unit& a, const Unit& b) { return a.area * b.again > b.area * a.again; });
+  for (const Unit& unit : held) {
+    const double missing = area / free - time;
+    if (missing <= 0) break;
+    // The part of it with which both take equally long.
+    const double part = std::min(1.0, missing / (unit.again + unit.area / free));
+    area -= part * unit.area;
+    time += part * unit.again;
+    if (part < 1) break;
+  }
+  return std::max(time, area / free);
+}
+
 }  // namespace
 
-StepBounds::StepBounds(StepCache* cache) : cache_(*cache), model_(cache->model()) {
+StepBounds::StepBounds(StepCache* cache) : cache_(*cache), model_(cache->model()), kept_(cache) {
   parameters_ = model_.model->graph.num_parameters();
   for (const LayerSpec& layer : model_.model->graph.layers) {
     for (const ParameterSpec& p : layer.parameters) experts_ += p.experts_on(TensorParallel());
@@ -77,9 +115,14 @@ const std::vector<StepBounds::UnitEdge>& StepBounds::EdgesOfUnits(CutRule rule) 
   if (!edges.empty()) return edges;
   const std::vector<int> unit_of = UnitOfLayer(*model_.model, rule);
   const std::vector<LayerSpec>& layers = model_.model->graph.layers;
+  std::set<std::tuple<int, int, bool>> known;
   for (size_t i = 0; i < layers.size(); ++i) {
     for (const int input : layers[i].inputs) {
-      edges.push_back({unit_of[input], unit_of[i], !IsDetached(layers[i], input)});
+      const int from = unit_of[input], to = unit_of[i];
+      const bool gradient = !IsDetached(layers[i], input);
+      if (from != to && known.insert({from, to, gradient}).second) {
+        edges.push_back({from, to, gradient});
+      }
     }
   }
   return edges;
@@ -98,7 +141,7 @@ void StepBounds::SetWays(const StepConfig& c, const std::vector<int>& cut, CutCo
   for (const UnitEdge& edge : EdgesOfUnits(c.cut)) {
     const int from = stage_of[edge.from], to = stage_of[edge.to];
     if (from >= to) continue;
-    const StageCost& cost = costs->stages[from];
+    const UnitTime& cost = costs->stages[from];
     const auto raise = [&](std::vector<Nanoseconds>* ways, Nanoseconds by) {
       (*ways)[to] = std::max((*ways)[to], (*ways)[from] + by);
     };
@@ -109,16 +152,44 @@ void StepBounds::SetWays(const StepConfig& c, const std::vector<int>& cut, CutCo
   }
 }
 
+// A stage keeps what its units do, but for as many of the largest as it rebuilds, from its forward
+// until the end of its own backward, in a chain of stages.
+absl::Status StepBounds::SetHeld(const StepConfig& c, const std::vector<int>& cut,
+                                 CutCosts* costs) {
+  const bool rebuilds_all = c.recompute == Recompute::kBlocks && c.rebuilt_blocks == 0;
+  if (rebuilds_all || !kept_.AreChain(c.cut)) return absl::OkStatus();
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<double>* units, kept_.Of(c));
+  const int rebuilt = c.recompute == Recompute::kBlocks ? c.rebuilt_blocks : 0;
+  double later = 0, later_inputs = 0;  // until the backward of the stage behind is over
+  auto end = units->end();
+  for (size_t s = cut.size(); s-- > 0;) {
+    const UnitTime& cost = costs->stages[s];
+    std::vector<double> own(end - cut[s], end);
+    end -= cut[s];
+    std::sort(own.begin(), own.end());
+    own.resize(std::max<size_t>(own.size(), rebuilt) - rebuilt);
+    const double kept = std::accumulate(own.begin(), own.end(), 0.0);
+    const auto inputs = static_cast<double>(cost.backward_input.value());
+    const double whole = inputs + static_cast<double>(cost.backward_weight.value());
+    const auto forward = static_cast<double>(cost.forward.value());
+    costs->held += kept * (later + whole);
+    costs->held_for_inputs += kept * (later_inputs + inputs);
+    later += forward + whole;
+    later_inputs += forward + inputs;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<const StepBounds::CutCosts*> StepBounds::CostsOfStages(const StepConfig& c,
                                                                       int stages) {
   const auto key =
       std::make_tuple(StepCache::SizeOf(c), c.recompute, c.rebuilt(), stages, c.layout);
   auto found = stages_.find(key);
   if (found != stages_.end()) return &found->second;
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost>* groups, cache_.UnitTimesOf(c));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<UnitTime>* groups, cache_.UnitTimesOf(c));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* cut, cache_.UnitsOf(c, stages));
   CutCosts costs;
-  std::vector<StageCost>& sums = costs.stages;
+  std::vector<UnitTime>& sums = costs.stages;
   sums.resize(stages);
   size_t group = 0;
   for (int s = 0; s < stages; ++s) {
@@ -138,6 +209,7 @@ absl::StatusOr<const StepBounds::CutCosts*> StepBounds::CostsOfStages(const Step
     }
   }
   SetWays(c, *cut, &costs);
+  PIPELAB_RETURN_IF_ERROR(SetHeld(c, *cut, &costs));
   return &stages_.emplace(key, std::move(costs)).first->second;
 }
 
@@ -147,35 +219,94 @@ absl::StatusOr<const ScheduleShape*> StepBounds::Shape(const StepConfig& c) {
   if (found == shapes_.end()) {
     PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.PlacementOf(c));
     found = shapes_.emplace(key, ShapeOf(*schedule, cache_.SplitsBackwards(c, *schedule))).first;
+    if (!c.has_schedule_file() && !cache_.HasSchedule(c.scheme)) {
+      const absl::StatusOr<const Scheme*> scheme = FindScheme(c.scheme);
+      found->second.keeps = scheme.ok() && IsBounded(**scheme);
+    }
   }
   return &found->second;
 }
 
-absl::StatusOr<Nanoseconds> StepBounds::LeastWork(const StepConfig& grid,
-                                                  const std::vector<Exchanges>& exchanges) {
+absl::Status StepBounds::ForEachExchange(const StepConfig& grid,
+                                         const std::vector<Exchanges>& exchanges,
+                                         absl::FunctionRef<absl::Status(const StepConfig&)> look) {
   // So many that the share of micro-batches which hide exchanges is as large as can be.
   constexpr int kManyMicroBatches = 1 << 24;
-  absl::optional<double> least;
   const bool may_hide = grid.experts > 1 && exchanges.size() > 1;
+  const bool may_delay =
+      std::find(exchanges.begin(), exchanges.end(), Exchanges::kBesideDelayed) != exchanges.end();
   for (const Exchanges kind : exchanges) {
     StepConfig c = grid;
     c.exchanges = kind;
-    // What hides makes no step longer.
+    // What hides makes no step longer, and what is delayed hides the most (exchange_overlap.h).
     if (kind == Exchanges::kWaited ? may_hide : grid.experts == 1) continue;
+    if (kind == Exchanges::kBeside && may_delay) continue;
     if (kind != Exchanges::kWaited) {
       c.scheme = "interleaved";
       if (c.ranks != RankOrder::kTensorPipelineData) c.pipeline = 1;  // one share for all
       c.virtual_stages = 1;
       c.micro_batches = kManyMicroBatches;
     }
+    PIPELAB_RETURN_IF_ERROR(look(c));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Nanoseconds> StepBounds::LeastWork(const StepConfig& grid,
+                                                  const std::vector<Exchanges>& exchanges) {
+  absl::optional<double> least;
+  PIPELAB_RETURN_IF_ERROR(ForEachExchange(grid, exchanges, [&](const StepConfig& c) {
     PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds work, cache_.WorkOf(c));
     const double time = static_cast<double>(work.value()) * grid.micro_batches / grid.pipeline;
     least = std::min(least.value_or(time), time);
-  }
+    return absl::OkStatus();
+  }));
   return Nanoseconds(static_cast<int64_t>(least.value_or(0)));
 }
 
-absl::StatusOr<Nanoseconds> StepBounds::LeastTime(const StepConfig& c) {
+absl::Status StepBounds::ForEachGraph(StepConfig c, const std::vector<Recompute>& recompute,
+                                      absl::FunctionRef<absl::Status(const StepConfig&)> look) {
+  c.recompute = Recompute::kNone;
+  PIPELAB_RETURN_IF_ERROR(look(c));
+  c.recompute = Recompute::kSelective;
+  const bool may_select =
+      std::find(recompute.begin(), recompute.end(), c.recompute) != recompute.end();
+  return may_select ? look(c) : absl::OkStatus();
+}
+
+// A unit has what its layers keep when its own backward begins, if not before.
+absl::StatusOr<Bytes> StepBounds::LeastKept(const StepConfig& grid,
+                                            const std::vector<Recompute>& recompute) {
+  absl::optional<double> least;
+  PIPELAB_RETURN_IF_ERROR(ForEachGraph(grid, recompute, [&](const StepConfig& c) -> absl::Status {
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<double>* kept, kept_.Of(c));
+    const double most = *std::max_element(kept->begin(), kept->end());
+    least = std::min(least.value_or(most), most);
+    return absl::OkStatus();
+  }));
+  return Bytes(static_cast<int64_t>(least.value_or(0)));
+}
+
+absl::StatusOr<Nanoseconds> StepBounds::LeastInMemory(const StepConfig& grid,
+                                                      const std::vector<Exchanges>& exchanges,
+                                                      const std::vector<Recompute>& recompute,
+                                                      Bytes free) {
+  if (!kept_.AreChain(grid.cut)) return Nanoseconds(0);
+  absl::optional<double> time;
+  const auto look = [&](const StepConfig& c) -> absl::Status {
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<double>* kept, kept_.Of(c));
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<UnitTime>* units, cache_.UnitTimesOf(c));
+    const double own = TimeOfUnits(*units, *kept, static_cast<double>(free.value())) *
+                       grid.micro_batches / grid.pipeline;
+    time = std::min(time.value_or(own), own);
+    return absl::OkStatus();
+  };
+  PIPELAB_RETURN_IF_ERROR(ForEachExchange(
+      grid, exchanges, [&](const StepConfig& c) { return ForEachGraph(c, recompute, look); }));
+  return Nanoseconds(static_cast<int64_t>(time.value_or(0)));
+}
+
+absl::StatusOr<Nanoseconds> StepBounds::LeastTime(const StepConfig& c, absl::optional<Bytes> free) {
   PIPELAB_ASSIGN_OR_RETURN(const ScheduleShape* shape, Shape(c));
   if (!shape->whole) return Nanoseconds(0);
   if (!c.layout.empty()) {
@@ -193,7 +324,7 @@ absl::StatusOr<Nanoseconds> StepBounds::LeastTime(const StepConfig& c) {
     double compute = 0, weights = 0;
     Nanoseconds begin = costs->before[held[0]], end = after[held[0]];
     for (const int s : held) {
-      const StageCost& stage = costs->stages[s];
+      const UnitTime& stage = costs->stages[s];
       Nanoseconds time = stage.forward + stage.backward_input + stage.backward_weight;
       if (shape->recompute[s]) time += stage.recompute;
       compute += static_cast<double>(time.value()) * times;
@@ -205,6 +336,13 @@ absl::StatusOr<Nanoseconds> StepBounds::LeastTime(const StepConfig& c) {
     // Weight gradients of their own may run after the last input gradient.
     const double later = shape->splits ? weights : 0;
     least = std::max({least, compute, compute - later + static_cast<double>(end.value())});
+  }
+  const bool recomputes =
+      std::find(shape->recompute.begin(), shape->recompute.end(), true) != shape->recompute.end();
+  if (free.has_value() && *free > Bytes(0) && shape->keeps && !recomputes) {
+    const double held = shape->splits ? costs->held_for_inputs : costs->held;
+    least = std::max(
+        least, held * passes * shape->replicas / (static_cast<double>(free->value()) * c.pipeline));
   }
   return Nanoseconds(static_cast<int64_t>(least));
 }

@@ -8,7 +8,8 @@
 // Time: of each pipeline device its compute, after the forwards that must come before its first one
 // and before the backwards that must come after its last one, beside which only their own weight
 // gradients can run, along the edges of the model. Transfers, reductions and steps are left out.
-// Memory: an even share of the state.
+// Memory: an even share of the state. What micro-batches keep, times how long they keep it, is at
+// most the memory beside the state of all devices, times the step (Little's law).
 #ifndef PIPELAB_PIPELINES_SEARCH_STEP_BOUNDS_H_
 #define PIPELAB_PIPELINES_SEARCH_STEP_BOUNDS_H_
 
@@ -18,8 +19,12 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "pipelines/cost/cost_table.h"
+#include "pipelines/search/kept_units.h"
 #include "pipelines/step/step_cache.h"
 #include "pipelines/step/step_config.h"
 
@@ -30,12 +35,20 @@ class StepBounds {
   // The cache must outlive it.
   explicit StepBounds(StepCache* cache);
 
-  absl::StatusOr<Nanoseconds> LeastTime(const StepConfig& config);
+  // `free`: of a device's memory, beside the least state; none: as much as there must be.
+  absl::StatusOr<Nanoseconds> LeastTime(const StepConfig& config,
+                                        absl::optional<Bytes> free = absl::nullopt);
   // The same of all schedules of the grid, with the best of these exchanges: what a device computes
   // if all have as much and nothing is computed again.
   absl::StatusOr<Nanoseconds> LeastWork(const StepConfig& grid,
                                         const std::vector<Exchanges>& exchanges);
   Bytes LeastState(const StepConfig& config) const;
+  // Of all schedules of the grid with the best of these ways to recompute: what a device needs
+  // beside its state, and the time in so much memory beside it, with the best of these exchanges.
+  absl::StatusOr<Bytes> LeastKept(const StepConfig& grid, const std::vector<Recompute>& recompute);
+  absl::StatusOr<Nanoseconds> LeastInMemory(const StepConfig& grid,
+                                            const std::vector<Exchanges>& exchanges,
+                                            const std::vector<Recompute>& recompute, Bytes free);
 
   // What a bound must know of a schedule; the same for all numbers of micro-batches.
   struct ScheduleShape {
@@ -44,6 +57,7 @@ class StepBounds {
     std::vector<bool> recompute;         // [stage]
     bool whole = true;                   // samples: slices have costs of their own
     bool splits = false;                 // backwards have parts
+    bool keeps = false;                  // activations stay on their device until their backward
   };
 
  private:
@@ -53,18 +67,29 @@ class StepBounds {
   };
   // [stage] Of the cut that PredictStep makes.
   struct CutCosts {
-    std::vector<StageCost> stages;
+    std::vector<UnitTime> stages;
     // Of the forwards on the longest way to it, and of the backwards on the longest way back from
     // it: whole ones, and of input gradients alone.
     std::vector<Nanoseconds> before, after, after_inputs;
+    // Byte-nanoseconds of a micro-batch on all stages, with whole backwards and with input gradients
+    // alone; 0 where units are no chain.
+    double held = 0, held_for_inputs = 0;
   };
   absl::StatusOr<const CutCosts*> CostsOfStages(const StepConfig& config, int stages);
   const std::vector<UnitEdge>& EdgesOfUnits(CutRule rule);
   void SetWays(const StepConfig& config, const std::vector<int>& cut, CutCosts* costs);
+  absl::Status SetHeld(const StepConfig& config, const std::vector<int>& cut, CutCosts* costs);
+  // With a configuration of the grid for each of the exchanges that may be the best.
+  absl::Status ForEachExchange(const StepConfig& grid, const std::vector<Exchanges>& exchanges,
+                               absl::FunctionRef<absl::Status(const StepConfig&)> look);
+  // With nothing recomputed; and selectively, where that is one of these ways.
+  absl::Status ForEachGraph(StepConfig c, const std::vector<Recompute>& recompute,
+                            absl::FunctionRef<absl::Status(const StepConfig&)> look);
   absl::StatusOr<const ScheduleShape*> Shape(const StepConfig& config);
 
   StepCache& cache_;
   const StepModel& model_;
+  KeptUnits kept_;
   int64_t parameters_ = 0, experts_ = 0;  // of all, those that experts divide
   // By size, recompute, rebuilt blocks, stages, layout; by scheme, pipeline, virtual stages, replicas,
   // recompute.

@@ -57,14 +57,31 @@ absl::StatusOr<const LayerTimes*> LayerTimeMemo::TimesOf(const LayerSizes& sizes
     std::get<ExpertKey>(own) = ExpertKeyOf(StepConfig());
     if (!kind.context) std::get<ContextExchange>(own) = ContextExchange();
   }
-  auto found = kind.times.find(own);
-  if (found == kind.times.end()) {
-    PIPELAB_ASSIGN_OR_RETURN(const LayerTimes times,
-                             TimesInGraph(graph_, kind.layer, machine_, std::get<int64_t>(sizes),
-                                          TokenSlice(), group()));
-    found = kind.times.emplace(own, times).first;
+  const auto found = kind.times.find(own);
+  if (found != kind.times.end()) return &found->second;
+  LayerTimes times;
+  if (std::get<Exchanges>(std::get<ExpertKey>(own)) != Exchanges::kWaited) {
+    PIPELAB_ASSIGN_OR_RETURN(times, Hidden(own, group(), kind.layer));
+  } else {
+    PIPELAB_ASSIGN_OR_RETURN(
+        times, pipelab::TimesOf(graph_.layers[kind.layer], machine_, std::get<int64_t>(own),
+                                TokenSlice(), group()));
   }
-  return &found->second;
+  return &kind.times.emplace(own, times).first->second;
+}
+
+absl::StatusOr<LayerTimes> LayerTimeMemo::Hidden(LayerSizes sizes, const TensorGroup& group,
+                                                 int layer) {
+  ExpertKey& experts = std::get<ExpertKey>(sizes);
+  std::get<Exchanges>(experts) = Exchanges::kWaited;
+  std::get<double>(experts) = 0;
+  const auto same = [&] { return group; };  // what hides is no part of TimesOf
+  PIPELAB_ASSIGN_OR_RETURN(const LayerTimes* waited, TimesOf(sizes, same, layer));
+  const LayerTimes times = *waited;
+  const std::vector<int>& inputs = graph_.layers[layer].inputs;
+  if (inputs.empty() || times.exchange == Nanoseconds(0)) return times;
+  PIPELAB_ASSIGN_OR_RETURN(const LayerTimes* before, TimesOf(sizes, same, inputs[0]));
+  return WithHiddenExchanges(times, *before, group);
 }
 
 absl::StatusOr<const LayerTimes*> LayerTimeMemo::TimesOf(const StepConfig& config, Group group,

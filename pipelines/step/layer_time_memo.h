@@ -45,6 +45,8 @@ class LayerTimeMemo {
 
  private:
   absl::StatusOr<const LayerTimes*> TimesOf(const LayerSizes& sizes, Group group, int layer);
+  // TimesOf the layer with exchanges waited for, and what hides taken off.
+  absl::StatusOr<LayerTimes> Hidden(LayerSizes sizes, const TensorGroup& group, int layer);
   bool ExchangesContext(int layer) const;
 
   // Layers that are alike.

@@ -81,7 +81,7 @@ double NominalCost(const LayerSpec& layer, const StepConfig& c, bool forward_onl
 
 // [unit] What a rule adds up to stages.
 std::vector<double> UnitCosts(const StepModel& model, const StepConfig& c,
-                              const std::vector<StageCost>& times, bool forward_only) {
+                              const std::vector<UnitTime>& times, bool forward_only) {
   std::vector<double> costs(times.size());
   const bool by_time = c.cut == CutRule::kBlocks || c.cut == CutRule::kLayers;
   if (by_time && model.cluster != nullptr) {
@@ -115,7 +115,7 @@ absl::StatusOr<double> HeadCost(const StepModel& model, const StepConfig& config
   head.group_of_layer[0] = 0;  // the layer that it stands on
   StepModel on = model;
   on.model = &head;
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost> times, UnitTimes(on, config));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<UnitTime> times, UnitTimes(on, config));
   const std::vector<double> costs = UnitCosts(on, config, times, /*forward_only=*/false);
   return std::accumulate(costs.begin() + 1, costs.end(), 0.0);
 }
@@ -142,18 +142,9 @@ absl::StatusOr<std::vector<StageEnd>> StageEnds(const StepModel& model, const St
 
 }  // namespace
 
-TensorGroup TensorGroupOf(const StepModel& model, const StepConfig& c) {
+PathCost ExpertPathOf(const StepModel& model, const StepConfig& c) {
   const TensorParallel split = c.split();
-  TensorGroup group;
-  TakeChoices(model, c, &group);
-  if (model.cluster == nullptr) return group;
-  group.hop = RingStep(*model.cluster, {split.degree, 1});
-  group.context_hop = RingStep(*model.cluster, {split.context, split.degree});
-  if (c.slice_exchange) {
-    const RankNetwork ranks(model.cluster, GridOfStep(model, c, c.copies(), Bytes(0)));
-    group.context_hop = ranks.Message(0, c.pipeline - 1);
-  }
-  if (split.experts == 1) return group;
+  if (model.cluster == nullptr || split.experts == 1) return {};
   const RankGrid grid = GridOfStep(model, c, c.copies(), Bytes(0));
   const int64_t stride = split.expert_degree();
   std::vector<int64_t> ranks;
@@ -165,7 +156,26 @@ TensorGroup TensorGroupOf(const StepModel& model, const StepConfig& c) {
   }
   absl::optional<RoutedRows> rows;
   if (split.once_per_node) rows = RowsOfExperts(model.model->graph);
-  group.expert_path = ExchangePath(*model.cluster, ranks, groups, rows);
+  return ExchangePath(*model.cluster, ranks, groups, rows);
+}
+
+TensorGroup TensorGroupOf(const StepModel& model, const StepConfig& c) {
+  return TensorGroupOf(model, c, ExpertPathOf(model, c));
+}
+
+TensorGroup TensorGroupOf(const StepModel& model, const StepConfig& c,
+                          const PathCost& expert_path) {
+  const TensorParallel split = c.split();
+  TensorGroup group;
+  TakeChoices(model, c, &group);
+  if (model.cluster == nullptr) return group;
+  group.hop = RingStep(*model.cluster, {split.degree, 1});
+  group.context_hop = RingStep(*model.cluster, {split.context, split.degree});
+  if (c.slice_exchange) {
+    const RankNetwork ranks(model.cluster, GridOfStep(model, c, c.copies(), Bytes(0)));
+    group.context_hop = ranks.Message(0, c.pipeline - 1);
+  }
+  group.expert_path = expert_path;
   return group;
 }
 
@@ -199,7 +209,7 @@ std::vector<int> RebuiltBlocksOf(const StepModel& model) {
   return blocks;
 }
 
-absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& c) {
+absl::StatusOr<std::vector<UnitTime>> UnitTimes(const StepModel& model, const StepConfig& c) {
   const absl::optional<Machine> machine = model.machine();
   const TensorGroup tensor = TensorGroupOf(model, c);
   LayerTimes times;
@@ -214,16 +224,16 @@ absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const S
   });
 }
 
-absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& c,
-                                                 TimesOfLayer times_of) {
+absl::StatusOr<std::vector<UnitTime>> UnitTimes(const StepModel& model, const StepConfig& c,
+                                                TimesOfLayer times_of) {
   const std::vector<int> unit_of_layer = UnitOfLayer(*model.model, c.cut);
   const std::vector<int> blocks = c.recompute == Recompute::kBlocks
                                       ? RebuiltBlocksOf(model)
                                       : std::vector<int>(unit_of_layer.size());
-  std::vector<StageCost> units(unit_of_layer.empty() ? 0 : unit_of_layer.back() + 1);
+  std::vector<UnitTime> units(unit_of_layer.empty() ? 0 : unit_of_layer.back() + 1);
   for (size_t i = 0; i < unit_of_layer.size(); ++i) {
     PIPELAB_ASSIGN_OR_RETURN(const LayerTimes* times, times_of(static_cast<int>(i)));
-    StageCost& unit = units[unit_of_layer[i]];
+    UnitTime& unit = units[unit_of_layer[i]];
     unit.forward += times->forward;
     if (blocks[i] >= 0) unit.recompute += times->forward;
     unit.backward_input += times->backward_input;
@@ -233,7 +243,7 @@ absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const S
 }
 
 absl::StatusOr<std::vector<int>> CutUnits(const StepModel& model, const StepConfig& c,
-                                          const std::vector<StageCost>& times, int stages,
+                                          const std::vector<UnitTime>& times, int stages,
                                           const StageLearning& learning) {
   const int parts = model.vocabulary_parts, around = StagesAroundChain(parts);
   const int units = static_cast<int>(times.size()) - around;

@@ -1,6 +1,6 @@
 // Where a model is cut into stages: the one place for every command, study and search.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(std::vector<StageCost> times, UnitTimes(model, config));
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<UnitTime> times, UnitTimes(model, config));
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<int> units,
 //                            CutUnits(model, config, times, /*stages=*/16));
 //
@@ -31,15 +31,19 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "models/zoo/local_heads.h"
-#include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/layer_times.h"
 #include "pipelines/step/step_config.h"
 #include "pipelines/step/step_model.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 
 // The ranks of one tensor-parallel group, innermost on the cluster, and those that divide experts.
 TensorGroup TensorGroupOf(const StepModel& model, const StepConfig& config);
+TensorGroup TensorGroupOf(const StepModel& model, const StepConfig& config,
+                          const PathCost& expert_path);
+// Between those that divide experts; the same for any C unless pipelines lie apart (ranks).
+PathCost ExpertPathOf(const StepModel& model, const StepConfig& config);
 // Makes it that of another configuration whose ranks are at the same places.
 void TakeChoices(const StepModel& model, const StepConfig& config, TensorGroup* group);
 
@@ -50,13 +54,17 @@ std::vector<int> UnitOfLayer(const GroupedModel& model, CutRule rule);
 // vocabulary nothing is rebuilt, as of a whole one.
 std::vector<int> RebuiltBlocksOf(const StepModel& model);
 
-// [unit] The times of one micro-batch on one rank of a tensor-parallel group: forward, backward and
-// recompute; memory is not filled in.
-absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& config);
+// Of one micro-batch on one rank of a tensor-parallel group.
+struct UnitTime {
+  Nanoseconds forward, backward_input, backward_weight, recompute;
+};
+
+// [unit]
+absl::StatusOr<std::vector<UnitTime>> UnitTimes(const StepModel& model, const StepConfig& config);
 // The same of layers' times that are known.
 using TimesOfLayer = absl::FunctionRef<absl::StatusOr<const LayerTimes*>(int layer)>;
-absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& config,
-                                                 TimesOfLayer times_of);
+absl::StatusOr<std::vector<UnitTime>> UnitTimes(const StepModel& model, const StepConfig& config,
+                                                TimesOfLayer times_of);
 
 // What stages learn by, which says what their layers cost.
 struct StageLearning {
@@ -71,7 +79,7 @@ struct StageLearning {
 // [stage] Its number of units. InvalidArgument where there are more stages than units, or some
 // layer would get no gradient.
 absl::StatusOr<std::vector<int>> CutUnits(const StepModel& model, const StepConfig& config,
-                                          const std::vector<StageCost>& times, int stages,
+                                          const std::vector<UnitTime>& times, int stages,
                                           const StageLearning& learning = {});
 
 // [layer] Its stage, of the units of each stage.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -171,17 +172,24 @@ absl::StatusOr<const StepModel*> StepCache::ModelOf(const StepConfig& c) {
   return &made.model;
 }
 
-absl::StatusOr<const std::vector<StageCost>*> StepCache::UnitTimesOf(const StepConfig& c) {
+absl::StatusOr<const std::vector<UnitTime>*> StepCache::UnitTimesOf(const StepConfig& c) {
   auto found = unit_times_.find(SizeOf(c));
   if (found == unit_times_.end()) {
     PIPELAB_ASSIGN_OR_RETURN(const StepModel* model, ModelOf(c));
-    PIPELAB_ASSIGN_OR_RETURN(
-        std::vector<StageCost> times,
-        model_.cluster == nullptr ? UnitTimes(*model, c) : UnitTimes(*model, c, [&](int layer) {
-          return LayerTimesOf(*model->model)
-              .TimesOf(
-                  c, [&] { return GroupOf(c); }, layer);
-        }));
+    const std::vector<int>& alike = AlikeOf(*model->model);
+    absl::flat_hash_map<int, LayerTimes> known;  // by the first layer that is alike
+    const auto times_of = [&](int layer) -> absl::StatusOr<const LayerTimes*> {
+      const auto found = known.find(alike[layer]);
+      if (found != known.end()) return &found->second;
+      PIPELAB_ASSIGN_OR_RETURN(const LayerTimes* times,
+                               LayerTimesOf(*model->model)
+                                   .TimesOf(
+                                       c, [&] { return GroupOf(c); }, layer));
+      return &known.emplace(alike[layer], *times).first->second;
+    };
+    PIPELAB_ASSIGN_OR_RETURN(std::vector<UnitTime> times, model_.cluster == nullptr
+                                                              ? UnitTimes(*model, c)
+                                                              : UnitTimes(*model, c, times_of));
     found = unit_times_.emplace(SizeOf(c), std::move(times)).first;
   }
   return &found->second;
@@ -209,9 +217,18 @@ TensorGroup StepCache::GroupOf(const StepConfig& c) {
   if (c.slice_exchange) return TensorGroupOf(model_, c);  // between places of the pipeline, too
   StepConfig places = c;
   places.exchanges = Exchanges::kWaited;
-  const auto key = std::make_tuple(c.tensor, c.context, ExpertKeyOf(places));
+  const ExpertKey experts = ExpertKeyOf(places);
+  const auto key = std::make_tuple(c.tensor, c.context, experts);
   auto found = groups_.find(key);
-  if (found == groups_.end()) found = groups_.emplace(key, TensorGroupOf(model_, c)).first;
+  if (found == groups_.end()) {
+    const bool apart = c.ranks == RankOrder::kTensorPipelineData;
+    const auto path_key = std::make_tuple(c.tensor, apart ? c.context : 1, experts);
+    auto path = expert_paths_.find(path_key);
+    if (path == expert_paths_.end()) {
+      path = expert_paths_.emplace(path_key, ExpertPathOf(model_, c)).first;
+    }
+    found = groups_.emplace(key, TensorGroupOf(model_, c, path->second)).first;
+  }
   TensorGroup group = found->second;
   TakeChoices(model_, c, &group);
   return group;
@@ -265,7 +282,7 @@ absl::StatusOr<std::vector<int>> StepCache::CutOrLayout(const StepConfig& c, int
       return units;
     }
   }
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost>* times, UnitTimesOf(c));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<UnitTime>* times, UnitTimesOf(c));
   return CutUnits(model_, c, *times, stages, learning);
 }
 

@@ -72,10 +72,12 @@ class StepCache {
   // than Megatron-LM's.
   absl::StatusOr<const StepModel*> ModelOf(const StepConfig& config);
 
+  // FirstAlike of a model that ModelOf gives.
+  const std::vector<int>& AlikeOf(const GroupedModel& model);
   // The sum of all layers' passes, of one micro-batch. Needs a cluster.
   absl::StatusOr<Nanoseconds> WorkOf(const StepConfig& config);
   // [unit] UnitTimes of stage_cut.h.
-  absl::StatusOr<const std::vector<StageCost>*> UnitTimesOf(const StepConfig& config);
+  absl::StatusOr<const std::vector<UnitTime>*> UnitTimesOf(const StepConfig& config);
   // Whether every unit is in one stage of the configuration's layout.
   absl::StatusOr<bool> LayoutHasWholeUnits(const StepConfig& config) const;
   // [stage] Its number of units: those of the layout, if there is one and it has whole units, else
@@ -141,8 +143,6 @@ class StepCache {
   void DropOldSchedules();
 
   LayerTimeMemo& LayerTimesOf(const GroupedModel& model);
-  // FirstAlike.
-  const std::vector<int>& AlikeOf(const GroupedModel& model);
   // TensorGroupOf.
   TensorGroup GroupOf(const StepConfig& config);
   // [layer of the user's model] Its stage, of either kind of layout.
@@ -158,12 +158,14 @@ class StepCache {
     StepModel model;
   };
   std::map<std::string, Selective> selective_;  // by modules, made when they are asked for
-  std::map<SizeKey, std::vector<StageCost>> unit_times_;
+  std::map<SizeKey, std::vector<UnitTime>> unit_times_;
   std::map<SizeKey, StageCostMemo> stage_costs_;
   std::map<const GroupedModel*, std::vector<int>> alike_;  // FirstAlike
   std::map<const GroupedModel*, LayerTimeMemo> layer_times_;
   // By T, C and where the devices are that divide experts.
   std::map<std::tuple<int, int, ExpertKey>, TensorGroup> groups_;
+  // By T, C where pipelines lie apart, and the same.
+  std::map<std::tuple<int, int, ExpertKey>, PathCost> expert_paths_;
   // By size, recompute, whether of all blocks, micro-batches where the rule looks at memory,
   // stages, heads, layout.
   std::map<std::tuple<SizeKey, Recompute, bool, int, int, StageLearning, std::string>,

@@ -1,0 +1,61 @@
+#include "pipelines/search/kept_units.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "models/graph/layer_spec.h"
+#include "models/graph/tensor_parallel.h"
+#include "pipelines/cost/layer_times.h"
+#include "pipelines/step/stage_cut.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+
+absl::StatusOr<const std::vector<double>*> KeptUnits::Of(const StepConfig& config) {
+  StepConfig c = config;
+  c.exchanges = Exchanges::kWaited;
+  c.dispatch = Dispatch::kRows;
+  c.overlap_tensor = false;
+  c.ranks = RankOrder::kTensorDataPipeline;
+  const bool selective = c.recompute == Recompute::kSelective;
+  const auto key = std::make_tuple(LayerSizesOf(c), c.cut, selective, c.modules);
+  const auto known = kept_.find(key);
+  if (known != kept_.end()) return &known->second;
+  PIPELAB_ASSIGN_OR_RETURN(const StepModel* model, cache_.ModelOf(config));
+  const std::vector<LayerSpec>& layers = model->model->graph.layers;
+  const std::vector<int>& alike = cache_.AlikeOf(*model->model);
+  const std::vector<int> unit_of_layer = UnitOfLayer(*model->model, c.cut);
+  // Layers count 4 bytes a number.
+  const double width =
+      model->cluster == nullptr ? 1 : static_cast<double>(BytesOf(model->type)) / 4;
+  std::vector<double> of_layer(layers.size());
+  std::vector<double> kept(unit_of_layer.back() + 1);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const auto first = static_cast<size_t>(alike[i]);
+    of_layer[i] =
+        first < i ? of_layer[first]
+                  : width * static_cast<double>(
+                                CostsOf(layers[i], c.micro_batch_size, {}, c.split()).kept.value());
+    kept[unit_of_layer[i]] += of_layer[i];
+  }
+  return &kept_.emplace(key, std::move(kept)).first->second;
+}
+
+bool KeptUnits::AreChain(CutRule rule) {
+  const auto known = chains_.find(rule);
+  if (known != chains_.end()) return known->second;
+  const GroupedModel& model = *cache_.model().model;
+  const std::vector<int> unit_of_layer = UnitOfLayer(model, rule);
+  std::vector<bool> fed(unit_of_layer.back() + 1);
+  for (size_t i = 0; i < unit_of_layer.size(); ++i) {
+    const LayerSpec& layer = model.graph.layers[i];
+    for (const int input : layer.inputs) {
+      const bool before = unit_of_layer[input] + 1 == unit_of_layer[i];
+      if (before && !IsDetached(layer, input)) fed[unit_of_layer[i]] = true;
+    }
+  }
+  const bool chain = std::all_of(fed.begin() + 1, fed.end(), [](bool f) { return f; });
+  return chains_[rule] = chain;
+}
+
+}  // namespace pipelab
