@@ -92,6 +92,7 @@ SearchRequest MegatronSpace(const Recipe& r) {
   const StepConfig& c = r.config;
   SearchMethod one = Method({"1f1b"}, {0}, shardings, c), none = one;
   none.pipeline = false;
+  none.shardings.push_back(Sharding::kGradients);
   SearchMethod interleaved = Method({"interleaved"}, kStagesPerDevice, shardings, c);
   interleaved.whole_groups = true;
   const bool given = c.scheme == "interleaved";  // else Megatron-LM's default
@@ -99,8 +100,7 @@ SearchRequest MegatronSpace(const Recipe& r) {
   interleaved.steady_overlap = !given || c.steady_overlap;
   SearchRequest space = PlainSpace(r);
   space.rebuilt_blocks = SomeRebuiltBlocks();
-  space.methods = {one, interleaved, none};
-  if (c.sharding == Sharding::kFully) space.methods.push_back(Fsdp(r));
+  space.methods = {one, interleaved, none, Fsdp(r)};
   if (HasExperts(r.model)) space.accept = DividesTokens;
   for (SearchMethod& m : space.methods) m.whole_messages = true;
   return space;
@@ -126,8 +126,9 @@ absl::StatusOr<Recipe> ReadLaunch(absl::string_view text, absl::string_view what
 }
 
 constexpr RecipeSystem kSystems[] = {
-    {"Megatron-LM", "megatron", &ReadLaunch, &MegatronSettings, &MegatronSpace},
-    {"torchtitan", "torchtitan", &ReadTorchtitanToml, &TorchtitanSettings, &TorchtitanSpace},
+    {"Megatron-LM", "megatron", &ReadLaunch, &MegatronSettings, &MegatronSpace, ""},
+    {"torchtitan", "torchtitan", &ReadTorchtitanToml, &TorchtitanSettings, &TorchtitanSpace,
+     "published runs took 12 to 54 % longer than predicted, 28 % in the median of 23"},
 };
 
 // Options in quotes, and no file's name.

@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "experiments/commands/system_search.h"
 #include "experiments/report/table.h"
@@ -15,7 +13,6 @@
 namespace pipelab {
 namespace {
 
-constexpr absl::Duration kLongest = absl::Seconds(30);
 constexpr double kGain = 1e-3;  // that a change must have, as a share of the step
 
 // Values that are changed together: each needs the others, or says how they are used.
@@ -195,8 +192,8 @@ absl::StatusOr<RecipePath> PathToBest(const RecipeInput& input, StepCache* cache
   SearchRequest request = WholeSpace(cache->model(), recipe.devices(), recipe.batch());
   request.memory = memory;
   request.together = true;
-  const absl::Time end = absl::Now() + kLongest;
-  request.stop = [end] { return absl::Now() > end; };
+  int64_t looks = 0;
+  request.stop = [&looks] { return ++looks > kMostLooks; };
   RecipePath path;
   const absl::StatusOr<SearchResult> found =
       SearchSystem(*input.system, input.recipe, cache, request);

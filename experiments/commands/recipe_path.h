@@ -6,6 +6,7 @@
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_RECIPE_PATH_H_
 #define PIPELAB_EXPERIMENTS_COMMANDS_RECIPE_PATH_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,13 @@ struct RecipePath {
   bool whole = true;            // false: the search was ended before it had looked at everything
 };
 
-// Searches for half a minute at most, by configurations that fit into `memory` of a device. A value
-// whose change gains less than a thousandth stays as it is; values that make no configuration one
-// without the other are changed together.
+// A search looks at so many grids, schedules and configurations at most, with the same answer on any
+// machine: half a minute of most.
+constexpr int64_t kMostLooks = 2'000'000;
+
+// By configurations that fit into `memory` of a device. A value whose change gains less than a
+// thousandth stays as it is; values that make no configuration one without the other are changed
+// together.
 absl::StatusOr<RecipePath> PathToBest(const RecipeInput& input, StepCache* cache, Bytes memory);
 
 }  // namespace pipelab

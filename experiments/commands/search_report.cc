@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "experiments/commands/recipe_input.h"
 #include "experiments/report/table.h"
 
 namespace pipelab {
@@ -123,8 +124,16 @@ std::string SearchTable(const SearchResult& result, const StepFigures& figures, 
     const std::string ways = WaysText(*r);
     if (!ways.empty()) absl::StrAppend(&text, Wrapped(std::string(before.size(), ' '), ways));
   }
-  if (ties < 2) return text;
-  return absl::StrCat(text, "\n= within 2 % of the fastest: a tie, the simplest first.\n");
+  if (ties > 1) {
+    absl::StrAppend(&text, "\n= within 2 % of the fastest: a tie, the simplest first.\n");
+  }
+  for (const RecipeSystem& system : RecipeSystems()) {
+    const bool has_rows = std::any_of(
+        rows.begin(), rows.end(), [&](const RankedStep* r) { return r->method == system.name; });
+    if (!has_rows || *system.bias == 0) continue;
+    absl::StrAppend(&text, "\n", Wrapped("", absl::StrCat(system.name, ": ", system.bias, ".")));
+  }
+  return text;
 }
 
 nlohmann::json SearchRows(const SearchResult& result, const StepFigures& figures, size_t top) {
@@ -134,6 +143,9 @@ nlohmann::json SearchRows(const SearchResult& result, const StepFigures& figures
     rows.push_back(RankedStepJson(r));
     rows.back().update(figures.Json(SpeedOf(r)));
     rows.back()["ties_with_best"] = TiesWithFastest(result, r);
+    for (const RecipeSystem& system : RecipeSystems()) {
+      if (r.method == system.name && *system.bias != 0) rows.back()["bias"] = system.bias;
+    }
     for (const RankedStep::Way& way : r.ways) {
       rows.back()["ways"].push_back(
           {{"config", way.config.ToString()}, {"step_ms", ToMs(way.step_time)}});

@@ -16,9 +16,9 @@ namespace {
 
 constexpr int kMostDevices = 128;
 
-double HeaviestShare(const std::vector<StageCost>& units) {
+double HeaviestShare(const std::vector<UnitTime>& units) {
   std::vector<double> costs;
-  for (const StageCost& u : units) {
+  for (const UnitTime& u : units) {
     costs.push_back(ToSeconds(u.forward + u.recompute + u.backward_input + u.backward_weight));
   }
   return *std::max_element(costs.begin(), costs.end()) /
@@ -42,7 +42,7 @@ absl::StatusOr<SpeedUps> MakeSpeedUps(const GpipeFamily& family, int64_t layers,
   c.config.cut = CutRule::kBlocks;
   c.config.micro_batch_size = std::max<int64_t>(family.batch / 32, 1);
   c.config.recompute = Recompute::kFull;
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost> units, UnitTimes(c.on, c.config));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<UnitTime> units, UnitTimes(c.on, c.config));
   s.heaviest_layer = HeaviestShare(units);
   double one = 0;
   for (int devices = 1; devices <= std::min(kMostDevices, num_layers); devices *= 2) {

@@ -11,6 +11,28 @@
 
 namespace pipelab {
 
+// Layers without experts do not notice who divides these.
+double KeptUnits::KeptBy(const StepModel& model, int layer, const StepConfig& config) {
+  StepConfig c = config;
+  const LayerSpec& spec = model.model->graph.layers[layer];
+  const bool experts = std::any_of(spec.parameters.begin(), spec.parameters.end(),
+                                   [](const ParameterSpec& p) { return p.experts > 0; });
+  if (!experts) {
+    c.experts = 1;
+    c.whole_experts = false;
+  }
+  const auto [known, added] =
+      of_layer_.try_emplace(std::make_tuple(model.model, layer, LayerSizesOf(c)));
+  if (added) {
+    // Layers count 4 bytes a number.
+    const double width =
+        model.cluster == nullptr ? 1 : static_cast<double>(BytesOf(model.type)) / 4;
+    const Bytes kept = CostsOf(spec, c.micro_batch_size, TokenSlice(), c.split()).kept;
+    known->second = width * static_cast<double>(kept.value());
+  }
+  return known->second;
+}
+
 absl::StatusOr<const std::vector<double>*> KeptUnits::Of(const StepConfig& config) {
   StepConfig c = config;
   c.exchanges = Exchanges::kWaited;
@@ -22,20 +44,11 @@ absl::StatusOr<const std::vector<double>*> KeptUnits::Of(const StepConfig& confi
   const auto known = kept_.find(key);
   if (known != kept_.end()) return &known->second;
   PIPELAB_ASSIGN_OR_RETURN(const StepModel* model, cache_.ModelOf(config));
-  const std::vector<LayerSpec>& layers = model->model->graph.layers;
   const std::vector<int>& alike = cache_.AlikeOf(*model->model);
   const std::vector<int> unit_of_layer = UnitOfLayer(*model->model, c.cut);
-  // Layers count 4 bytes a number.
-  const double width =
-      model->cluster == nullptr ? 1 : static_cast<double>(BytesOf(model->type)) / 4;
-  std::vector<double> of_layer(layers.size());
-  std::vector<double> kept(unit_of_layer.back() + 1);
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const auto first = static_cast<size_t>(alike[i]);
-    of_layer[i] =
-        first < i ? of_layer[first]
-                  : width * static_cast<double>(
-                                CostsOf(layers[i], c.micro_batch_size, {}, c.split()).kept.value());
+  std::vector<double> of_layer(alike.size()), kept(unit_of_layer.back() + 1);
+  for (int i = 0; i < static_cast<int>(alike.size()); ++i) {
+    of_layer[i] = alike[i] < i ? of_layer[alike[i]] : KeptBy(*model, i, c);
     kept[unit_of_layer[i]] += of_layer[i];
   }
   return &kept_.emplace(key, std::move(kept)).first->second;

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "pipelines/step/layer_time_memo.h"
 #include "pipelines/step/step_cache.h"
@@ -29,7 +30,11 @@ class KeptUnits {
   bool AreChain(CutRule rule);
 
  private:
+  double KeptBy(const StepModel& model, int layer, const StepConfig& config);
+
   StepCache& cache_;
+  // Of a layer, the first that is alike, by the model and what the layer notices of sizes.
+  absl::flat_hash_map<std::tuple<const GroupedModel*, int, LayerSizes>, double> of_layer_;
   // By sizes, without what is a matter of time alone; the rule; selective recomputation's modules.
   std::map<std::tuple<LayerSizes, CutRule, bool, std::string>, std::vector<double>> kept_;
   std::map<CutRule, bool> chains_;

@@ -276,15 +276,19 @@ absl::StatusOr<StepLeast> PlacementBound::OfAnySharding(const StepConfig& c, Byt
 // What overlaps, and how rows go to experts and messages between stages, is a matter of time: it
 // changes memory only by the cut, which is by times.
 absl::StatusOr<std::string> PlacementBound::MemoryKey(StepConfig c) {
-  if (!c.layout.empty() || c.has_schedule_file() || cache_.HasSchedule(c.scheme)) return "";
-  PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.PlacementOf(c));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* units,
-                           cache_.UnitsOf(c, schedule->num_stages()));
+  if (c.has_schedule_file() || cache_.HasSchedule(c.scheme)) return "";
+  std::string cut;  // of a layout, what it says
+  if (c.layout.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.PlacementOf(c));
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* units,
+                             cache_.UnitsOf(c, schedule->num_stages()));
+    cut = absl::StrJoin(*units, "+");
+  }
   c.exchanges = Exchanges::kWaited;
   c.dispatch = Dispatch::kRows;
   c.overlap_tensor = c.steady_overlap = c.whole_messages = false;
   c.overlap_pipeline = c.overlap_data = true;
-  return absl::StrCat(c.ToString(), " ", absl::StrJoin(*units, "+"));
+  return absl::StrCat(c.ToString(), " ", cut);
 }
 
 absl::StatusOr<StepLeast> PlacementBound::Of(const StepConfig& c, Bytes memory) {

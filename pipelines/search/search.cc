@@ -16,23 +16,12 @@
 #include "pipelines/search/search_request.h"
 #include "pipelines/search/search_space.h"
 #include "pipelines/search/step_bounds.h"
+#include "pipelines/search/top_steps.h"
 #include "pipelines/step/step_cache.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
-
-// Before another in the search, and in its result where steps take the same time: an earlier
-// method, a lower first bound (StepBounds), then the order of enumeration.
-struct Rank {
-  int method = 0;
-  Nanoseconds bound;
-  std::vector<int32_t> path;  // SearchNode's
-
-  friend bool operator<(const Rank& a, const Rank& b) {
-    return std::tie(a.method, a.bound, a.path) < std::tie(b.method, b.bound, b.path);
-  }
-};
 
 // Each closer than the one before, and more work.
 enum class BoundOf { kCompute, kPlacement, kOrder };
@@ -50,12 +39,6 @@ bool After(const Candidate& a, const Candidate& b) {
   return std::tie(b.bound, b.method, b.first, b.node) <
          std::tie(a.bound, a.method, a.first, a.node);
 }
-
-struct Found {
-  RankedStep result;
-  Rank rank;
-  std::string layout;  // LayoutOf its configuration, with SearchRequest::by_layout
-};
 
 // Of one model: the user's, or that with its vocabulary divided for some pipelines.
 struct Bounds {
@@ -93,22 +76,6 @@ class Shared {
   std::map<StepCache*, Bounds> bounds_;
 };
 
-// What the ways of a result by layouts have in common: all but V and b.
-StepConfig WithoutWay(StepConfig c) {
-  c.virtual_stages = c.group_size = 0;
-  c.micro_batch_size = c.micro_batches = 1;
-  return c;
-}
-
-// A layout says what is divided among which devices, and what is computed again.
-std::string LayoutOf(const StepConfig& config) {
-  StepConfig c = WithoutWay(config);
-  c.shards = 0;
-  c.exchanges = Exchanges::kWaited;
-  c.steady_overlap = false;
-  return c.ToString();
-}
-
 // The best of some methods.
 class BestFirst {
  public:
@@ -117,7 +84,8 @@ class BestFirst {
         search_(search),
         shared_(*shared),
         refusals_(*refusals),
-        memory_(MemoryFor(model_, search)) {}
+        memory_(MemoryFor(model_, search)),
+        best_(search.top, search.by_layout) {}
 
   // Adds search.methods[method].
   void Add(int method) {
@@ -143,22 +111,14 @@ class BestFirst {
       if (time > Nanoseconds(0) && candidate.bound > time) break;  // and so is the rest
       PIPELAB_RETURN_IF_ERROR(Open(candidate));
     }
-    std::vector<RankedStep> best;
-    for (Found& found : best_) {
-      RankedStep& r = best.emplace_back(std::move(found.result));
-      const auto other = [&](const RankedStep::Way& way) {
-        return !(WithoutWay(way.config) == WithoutWay(r.config));
-      };
-      r.ways.erase(std::remove_if(r.ways.begin(), r.ways.end(), other), r.ways.end());
-    }
-    return best;
+    return best_.Take();
   }
 
   bool Stopped() const { return search_.stop && search_.stop(); }
 
  private:
   const StepConfig& ConfigOf(const Candidate& c) const { return nodes_[c.node].config; }
-  Rank RankOf(const Candidate& c) const { return {c.method, c.first, nodes_[c.node].path}; }
+  StepRank RankOf(const Candidate& c) const { return {c.method, c.first, nodes_[c.node].path}; }
 
   void PushAgain(const Candidate& candidate) {
     candidates_.push_back(candidate);
@@ -207,7 +167,8 @@ class BestFirst {
     const StepConfig least = LeastSharded(method, grid.config, bounds, /*of_grid=*/true);
     Bytes needed = bounds->of_any.LeastState(least);
     if (needed <= memory_ && IsBounded(method)) {
-      const absl::StatusOr<Bytes> kept = bounds->of_any.LeastKept(grid.config, search_.recompute);
+      const absl::StatusOr<Bytes> kept =
+          bounds->of_any.LeastKeptOfGrid(grid.config, search_.recompute);
       if (!kept.ok()) return RefuseScheme(grid.config, kept.status());
       needed += *kept;
     }
@@ -245,15 +206,11 @@ class BestFirst {
       }
       return absl::OkStatus();
     }
-    SearchSpace& space = spaces_.at(candidate.method);
-    const auto add_schedule = [&](const SearchNode& schedule) {
-      return AddSchedule(candidate.method, schedule);
-    };
     if (candidate.bound_of == BoundOf::kCompute) {
-      PIPELAB_RETURN_IF_ERROR(space.WithOneMoreRebuilt(node, add_schedule));
+      PIPELAB_RETURN_IF_ERROR(AddOneMoreRebuilt(candidate.method, node));
       if (!search_.simulate_all) return BoundCloser(candidate);
     }
-    return space.ForEachChild(node, [&](const SearchNode& whole) {
+    return spaces_.at(candidate.method).ForEachChild(node, [&](const SearchNode& whole) {
       return AddWhole(candidate.method, whole, candidate);
     });
   }
@@ -292,20 +249,37 @@ class BestFirst {
   }
 
   // Whether all schemes are that a grid of the method, and of those with its grids, may have.
-  bool IsBounded(int method) const {
-    return absl::c_all_of(same_grids_.at(method), [&](int other) {
-      return absl::c_all_of(search_.methods[other].schemes, [](const std::string& name) {
-        const absl::StatusOr<const Scheme*> scheme = FindScheme(name);
-        return scheme.ok() && pipelab::IsBounded(**scheme);
+  bool IsBounded(int method) {
+    const auto [known, added] = is_bounded_.try_emplace(method);
+    if (added) {
+      known->second = absl::c_all_of(same_grids_.at(method), [&](int other) {
+        return absl::c_all_of(search_.methods[other].schemes, [](const std::string& name) {
+          const absl::StatusOr<const Scheme*> scheme = FindScheme(name);
+          return scheme.ok() && pipelab::IsBounded(**scheme);
+        });
       });
-    });
+    }
+    return known->second;
+  }
+
+  absl::Status AddOneMoreRebuilt(int method, const SearchNode& schedule) {
+    return spaces_.at(method).WithOneMoreRebuilt(
+        schedule, [&](const SearchNode& next) { return AddSchedule(method, next); });
   }
 
   absl::Status AddSchedule(int method, const SearchNode& schedule) {
     const absl::StatusOr<Bounds*> bounds = shared_.BoundsOf(schedule.config);
     if (!bounds.ok()) return RefuseScheme(schedule.config, bounds.status());
     absl::optional<Bytes> free;
-    if (!search_.simulate_all) free = FreeMemory(method, schedule.config, *bounds);
+    if (!search_.simulate_all) {
+      free = FreeMemory(method, schedule.config, *bounds);
+      const absl::StatusOr<Bytes> kept = (*bounds)->of_any.LeastKept(schedule.config);
+      if (!kept.ok()) return RefuseScheme(schedule.config, kept.status());
+      if (*kept > *free) {
+        RefuseMemory(schedule.config, memory_ - *free + *kept);
+        return AddOneMoreRebuilt(method, schedule);
+      }
+    }
     const absl::StatusOr<Nanoseconds> bound = (*bounds)->of_any.LeastTime(schedule.config, free);
     if (!bound.ok()) return RefuseScheme(schedule.config, bound.status());
     Push(method, schedule, *bound, *bound);
@@ -325,35 +299,15 @@ class BestFirst {
     return absl::OkStatus();
   }
 
-  // Whether it would not be among the best even if it took no longer than its bound.
   bool Beyond(const Candidate& c) const {
-    const Nanoseconds time = ToBeat();
-    return time > Nanoseconds(0) &&
-           std::make_pair(time, best_.back().rank) < std::make_pair(c.bound, RankOf(c));
+    return ToBeat() > Nanoseconds(0) && best_.IsBeyond(c.bound, RankOf(c));
   }
 
-  // Whether its layout has a faster result already, of which it is no way. That is the layout's
-  // best, since what has a lower bound was opened before.
   bool NoWay(const Candidate& c) const {
-    if (!search_.by_layout || search_.simulate_all) return false;
-    const StepConfig& config = ConfigOf(c);
-    const auto same = SameLayout(LayoutOf(config));
-    return same != best_.end() && c.bound >= same->result.step_time &&
-           !(WithoutWay(config) == WithoutWay(same->result.config));
+    return !search_.simulate_all && best_.IsNoWay(ConfigOf(c), c.bound);
   }
 
-  std::vector<Found>::const_iterator SameLayout(const std::string& layout) const {
-    return std::find_if(best_.begin(), best_.end(),
-                        [&](const Found& f) { return f.layout == layout; });
-  }
-
-  // Of the last of the best; 0 while there are not as many as are asked for.
-  Nanoseconds ToBeat() const {
-    if (search_.simulate_all || static_cast<int>(best_.size()) < search_.top) {
-      return Nanoseconds(0);
-    }
-    return best_.back().result.step_time;
-  }
+  Nanoseconds ToBeat() const { return search_.simulate_all ? Nanoseconds(0) : best_.ToBeat(); }
 
   // Gives it the next bound, unless that needs more memory than there is.
   absl::Status BoundCloser(Candidate candidate) {
@@ -405,42 +359,15 @@ class BestFirst {
       RefuseMemory(config, point->largest_device);
       return absl::OkStatus();
     }
-    Found found;
-    found.rank = RankOf(candidate);
-    RankedStep& result = found.result;
+    RankedStep result;
     result.method = search_.methods[candidate.method].name;
     result.config = point->step.config;
     result.step_time = point->step_time;
     result.largest_device = point->largest_device;
     result.tflops_per_device = point->tflops_per_device;
     result.samples_per_second = point->samples_per_second();
-    Keep(std::move(found));
+    if (best_.Keep(result, RankOf(candidate)) && search_.found) search_.found(result);
     return absl::OkStatus();
-  }
-
-  static bool Before(const Found& a, const Found& b) {
-    return std::make_pair(a.result.step_time, a.rank) < std::make_pair(b.result.step_time, b.rank);
-  }
-
-  // Among the best, where it is one of them.
-  void Keep(Found found) {
-    if (search_.by_layout) found.layout = LayoutOf(found.result.config);
-    const auto at_same = search_.by_layout ? SameLayout(found.layout) : best_.cend();
-    if (at_same != best_.cend()) {
-      const auto same = best_.begin() + (at_same - best_.cbegin());
-      if (Before(found, *same)) std::swap(found, *same);
-      // `same` is the faster one, with the ways of both.
-      std::vector<RankedStep::Way> ways = std::move(found.result.ways);
-      ways.insert(ways.end(), same->result.ways.begin(), same->result.ways.end());
-      ways.push_back({found.result.config, found.result.step_time});
-      found = std::move(*same);
-      found.result.ways = std::move(ways);
-      best_.erase(same);
-    }
-    const auto at = std::upper_bound(best_.begin(), best_.end(), found, Before);
-    if (at == best_.begin() && search_.found) search_.found(found.result);
-    best_.insert(at, std::move(found));
-    if (static_cast<int>(best_.size()) > search_.top) best_.pop_back();
   }
 
   absl::StatusOr<StepPrediction> Simulated(const StepConfig& config) {
@@ -477,9 +404,10 @@ class BestFirst {
   std::map<int, SearchSpace> spaces_;  // by method
   // [method] Those with its grids, itself first.
   std::map<int, std::vector<int>> same_grids_;
+  std::map<int, bool> is_bounded_;  // by method
   std::deque<SearchNode> nodes_;
   std::vector<Candidate> candidates_;  // a heap
-  std::vector<Found> best_;            // fastest first
+  TopSteps best_;
 };
 
 }  // namespace

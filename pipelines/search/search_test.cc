@@ -404,6 +404,7 @@ class Bounds {
     const Bytes state = bounds_.LeastState(c), free = memory - state;
     EXPECT_LE(state, memory);
     EXPECT_LE(bounds_.LeastTime(c, free).value(), point->step_time);
+    EXPECT_LE(bounds_.LeastKept(c).value(), free);
     if (IsBounded(*FindScheme(c.scheme).value())) {
       StepConfig grid = c;  // without what its schedules choose
       grid.recompute = Recompute::kNone;
@@ -411,7 +412,7 @@ class Bounds {
       grid.exchanges = Exchanges::kWaited;
       grid.virtual_stages = 0;
       const auto of_grid = bounds_.LeastInMemory(grid, {c.exchanges}, {c.recompute}, free);
-      const auto kept = bounds_.LeastKept(grid, {c.recompute});
+      const auto kept = bounds_.LeastKeptOfGrid(grid, {c.recompute});
       EXPECT_TRUE(of_grid.ok() && kept.ok());
       if (!of_grid.ok() || !kept.ok()) return false;
       EXPECT_LE(*of_grid, point->step_time);

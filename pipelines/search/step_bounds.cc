@@ -36,6 +36,10 @@ ScheduleShape ShapeOf(const Schedule& s, bool splits) {
   return shape;
 }
 
+bool Recomputes(const ScheduleShape& shape) {
+  return std::find(shape.recompute.begin(), shape.recompute.end(), true) != shape.recompute.end();
+}
+
 // Of one micro-batch on one device. Some of the units are rebuilt, whose forwards come again, so
 // that the others may be held in `free` bytes: those first whose area is largest for the time. A
 // unit is held at least until the input gradients of all units behind it are there, however they
@@ -172,6 +176,7 @@ absl::Status StepBounds::SetHeld(const StepConfig& c, const std::vector<int>& cu
     const auto inputs = static_cast<double>(cost.backward_input.value());
     const double whole = inputs + static_cast<double>(cost.backward_weight.value());
     const auto forward = static_cast<double>(cost.forward.value());
+    costs->kept += kept;
     costs->held += kept * (later + whole);
     costs->held_for_inputs += kept * (later_inputs + inputs);
     later += forward + whole;
@@ -275,8 +280,8 @@ absl::Status StepBounds::ForEachGraph(StepConfig c, const std::vector<Recompute>
 }
 
 // A unit has what its layers keep when its own backward begins, if not before.
-absl::StatusOr<Bytes> StepBounds::LeastKept(const StepConfig& grid,
-                                            const std::vector<Recompute>& recompute) {
+absl::StatusOr<Bytes> StepBounds::LeastKeptOfGrid(const StepConfig& grid,
+                                                  const std::vector<Recompute>& recompute) {
   absl::optional<double> least;
   PIPELAB_RETURN_IF_ERROR(ForEachGraph(grid, recompute, [&](const StepConfig& c) -> absl::Status {
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<double>* kept, kept_.Of(c));
@@ -304,6 +309,17 @@ absl::StatusOr<Nanoseconds> StepBounds::LeastInMemory(const StepConfig& grid,
   PIPELAB_RETURN_IF_ERROR(ForEachExchange(
       grid, exchanges, [&](const StepConfig& c) { return ForEachGraph(c, recompute, look); }));
   return Nanoseconds(static_cast<int64_t>(time.value_or(0)));
+}
+
+absl::StatusOr<Bytes> StepBounds::LeastKept(const StepConfig& c) {
+  PIPELAB_ASSIGN_OR_RETURN(const ScheduleShape* shape, Shape(c));
+  if (!shape->whole || !shape->keeps || Recomputes(*shape)) return Bytes(0);
+  if (!c.layout.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(const bool whole_units, cache_.LayoutHasWholeUnits(c));
+    if (!whole_units) return Bytes(0);
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const CutCosts* costs, CostsOfStages(c, shape->stages));
+  return Bytes(static_cast<int64_t>(costs->kept / c.pipeline));
 }
 
 absl::StatusOr<Nanoseconds> StepBounds::LeastTime(const StepConfig& c, absl::optional<Bytes> free) {

@@ -38,14 +38,18 @@ class StepBounds {
   // `free`: of a device's memory, beside the least state; none: as much as there must be.
   absl::StatusOr<Nanoseconds> LeastTime(const StepConfig& config,
                                         absl::optional<Bytes> free = absl::nullopt);
-  // The same of all schedules of the grid, with the best of these exchanges: what a device computes
+  // What a device keeps beside its state when the loss of a micro-batch is there, if all have as
+  // much of it.
+  absl::StatusOr<Bytes> LeastKept(const StepConfig& config);
+  // LeastTime of all schedules of the grid, with the best of these exchanges: what a device computes
   // if all have as much and nothing is computed again.
   absl::StatusOr<Nanoseconds> LeastWork(const StepConfig& grid,
                                         const std::vector<Exchanges>& exchanges);
   Bytes LeastState(const StepConfig& config) const;
   // Of all schedules of the grid with the best of these ways to recompute: what a device needs
   // beside its state, and the time in so much memory beside it, with the best of these exchanges.
-  absl::StatusOr<Bytes> LeastKept(const StepConfig& grid, const std::vector<Recompute>& recompute);
+  absl::StatusOr<Bytes> LeastKeptOfGrid(const StepConfig& grid,
+                                        const std::vector<Recompute>& recompute);
   absl::StatusOr<Nanoseconds> LeastInMemory(const StepConfig& grid,
                                             const std::vector<Exchanges>& exchanges,
                                             const std::vector<Recompute>& recompute, Bytes free);
@@ -74,6 +78,7 @@ class StepBounds {
     // Byte-nanoseconds of a micro-batch on all stages, with whole backwards and with input gradients
     // alone; 0 where units are no chain.
     double held = 0, held_for_inputs = 0;
+    double kept = 0;  // bytes of a micro-batch on all stages
   };
   absl::StatusOr<const CutCosts*> CostsOfStages(const StepConfig& config, int stages);
   const std::vector<UnitEdge>& EdgesOfUnits(CutRule rule);
