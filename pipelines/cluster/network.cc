@@ -71,6 +71,7 @@ absl::Status CheckNetwork(const Network& network) {
   for (int from = 0; from < n; ++from) {
     for (int to = 0; to < n; ++to) {
       const Route& route = network.RouteOf(from, to);
+      if (route.latency >= Nanoseconds(0) && route.uses.empty()) continue;  // most of millions
       const std::string fault =
           route.latency < Nanoseconds(0) ? " has a negative latency" : FaultOf(network, route.uses);
       if (fault.empty()) continue;
