@@ -119,7 +119,7 @@ best = json.load(open(sys.argv[1]))["best"]
 assert len(best) == 3, best
 assert all(a["step_ms"] <= b["step_ms"] for a, b in zip(best, best[1:])), best
 for c in best:
-    assert c["pipeline"] * c["tensor"] * c["data"] == 8, c
+    assert c["pipeline"] * c["tensor"] * c["context"] * c["data"] == 8, c
     assert c["micro_batch_samples"] * c["micro_batches"] * c["data"] == 16, c
     assert 0 < c["memory_bytes"] <= 32 << 30, c
 CHECK

@@ -173,8 +173,9 @@ std::string EvaluationText(const Evaluation& e, const StepFigures& figures,
     absl::StrAppend(&text, Wrapped(figures_of, n.prediction.step.config.ToString()),
                     Wrapped(std::string(figures_of.size(), ' '), WithoutLists(n.changes)));
   }
-  const std::string part =
-      e.path.whole ? "" : absl::StrCat(", of the ", kMostLooks, " looked at first");
+  const std::string part = e.path.whole ? ""
+                                        : absl::StrCat(", of the first ", kMostLooks,
+                                                       " grids, schedules and configurations");
   const std::string fastest =
       absl::StrCat("the fastest that ", e.input.system->name, " runs", part);
   if (e.path.steps.empty()) {

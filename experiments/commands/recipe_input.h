@@ -33,8 +33,8 @@ struct RecipeSystem {
   absl::StatusOr<Settings> (*write)(const Recipe& recipe);
   // SpaceOf, but for the state that follows from what is divided.
   SearchRequest (*space)(const Recipe& recipe);
-  const char*
-      bias;  // of its predictions, in measured runs (docs/modern_models.md); empty: none known
+  // Of its predictions, in measured runs (docs/modern_models.md); empty: none is known.
+  const char* bias;
 };
 
 absl::Span<const RecipeSystem> RecipeSystems();

@@ -1,8 +1,7 @@
 #include "experiments/flags/interrupt.h"
 
 #include <atomic>
-
-#include "tools/base/signal_handler.h"
+#include <csignal>
 
 namespace pipelab {
 namespace {
@@ -22,8 +21,8 @@ InterruptGuard::InterruptGuard() {
 }
 
 InterruptGuard::~InterruptGuard() {
-  sigaction(SIGINT, &before_int_, nullptr);
-  sigaction(SIGTERM, &before_term_, nullptr);
+  RestoreSignal(SIGINT, before_int_);
+  RestoreSignal(SIGTERM, before_term_);
 }
 
 bool InterruptGuard::raised() const { return raised_signal; }

@@ -8,7 +8,7 @@
 #ifndef PIPELAB_EXPERIMENTS_FLAGS_INTERRUPT_H_
 #define PIPELAB_EXPERIMENTS_FLAGS_INTERRUPT_H_
 
-#include <csignal>
+#include "tools/base/signal_handler.h"
 
 namespace pipelab {
 
@@ -22,7 +22,7 @@ class InterruptGuard {
   bool raised() const;
 
  private:
-  struct sigaction before_int_, before_term_;
+  SignalAction before_int_, before_term_;
 };
 
 }  // namespace pipelab

@@ -1,6 +1,7 @@
 #include "pipelines/search/kept_units.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "models/graph/layer_spec.h"
@@ -25,10 +26,9 @@ double KeptUnits::KeptBy(const StepModel& model, int layer, const StepConfig& co
       of_layer_.try_emplace(std::make_tuple(model.model, layer, LayerSizesOf(c)));
   if (added) {
     // Layers count 4 bytes a number.
-    const double width =
-        model.cluster == nullptr ? 1 : static_cast<double>(BytesOf(model.type)) / 4;
+    const int64_t width = model.cluster == nullptr ? 4 : BytesOf(model.type);
     const Bytes kept = CostsOf(spec, c.micro_batch_size, TokenSlice(), c.split()).kept;
-    known->second = width * static_cast<double>(kept.value());
+    known->second = static_cast<double>(kept.value() / 4 * width);
   }
   return known->second;
 }

@@ -49,12 +49,19 @@ struct Bounds {
   OrderBound of_order;
 };
 
+bool HasBounds(const SearchMethod& method) {
+  return absl::c_all_of(method.schemes, [](const std::string& name) {
+    const absl::StatusOr<const Scheme*> scheme = FindScheme(name);
+    return scheme.ok() && IsBounded(**scheme);
+  });
+}
+
 // The methods share grids if their grids, and the work and state of a device in each, are the same.
 bool SameGrids(const SearchMethod& a, const SearchMethod& b) {
   const auto of_grid = [](const SearchMethod& m) {
     const StateNumbers& n = m.state;
     return std::make_tuple(m.overlap_tensor, n.weights, n.gradients, n.cast, m.execution,
-                           m.pipeline);
+                           m.pipeline, HasBounds(m));
   };
   return of_grid(a) == of_grid(b);
 }
@@ -167,8 +174,7 @@ class BestFirst {
     const StepConfig least = LeastSharded(method, grid.config, bounds, /*of_grid=*/true);
     Bytes needed = bounds->of_any.LeastState(least);
     if (needed <= memory_ && IsBounded(method)) {
-      const absl::StatusOr<Bytes> kept =
-          bounds->of_any.LeastKeptOfGrid(grid.config, search_.recompute);
+      const absl::StatusOr<Bytes> kept = bounds->of_any.LeastKeptOfGrid(grid.config, Recomputes());
       if (!kept.ok()) return RefuseScheme(grid.config, kept.status());
       needed += *kept;
     }
@@ -226,7 +232,7 @@ class BestFirst {
     PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(c));
     const Bytes free = FreeMemory(candidate.method, c, bounds, /*of_grid=*/true);
     const absl::StatusOr<Nanoseconds> least =
-        bounds->of_any.LeastInMemory(c, search_.exchanges, search_.recompute, free);
+        bounds->of_any.LeastInMemory(c, search_.exchanges, Recomputes(), free);
     if (!least.ok()) return RefuseScheme(c, least.status());
     candidate.bound = std::max(candidate.bound, *least);
     PushAgain(candidate);
@@ -248,18 +254,29 @@ class BestFirst {
     return absl::OkStatus();
   }
 
-  // Whether all schemes are that a grid of the method, and of those with its grids, may have.
+  std::vector<Recompute> Recomputes() const {
+    if (!search_.fixed.has("recompute")) return search_.recompute;
+    return {search_.fixed.values.recompute};
+  }
+
+  // Whether all schedules that a grid of the method, and of those with its grids, may have are of
+  // schemes with bounds, and of stages that are whole units.
   bool IsBounded(int method) {
     const auto [known, added] = is_bounded_.try_emplace(method);
     if (added) {
-      known->second = absl::c_all_of(same_grids_.at(method), [&](int other) {
-        return absl::c_all_of(search_.methods[other].schemes, [](const std::string& name) {
-          const absl::StatusOr<const Scheme*> scheme = FindScheme(name);
-          return scheme.ok() && pipelab::IsBounded(**scheme);
-        });
-      });
+      known->second =
+          !search_.fixed.has("layout") && absl::c_all_of(same_grids_.at(method), [&](int other) {
+            return HasBounds(search_.methods[other]) && HasWholeUnits(search_.methods[other]);
+          });
     }
     return known->second;
+  }
+
+  bool HasWholeUnits(const SearchMethod& method) const {
+    if (method.layout.empty()) return true;
+    StepConfig c;
+    c.layout = method.layout;
+    return shared_.cache().LayoutHasWholeUnits(c).value_or(false);
   }
 
   absl::Status AddOneMoreRebuilt(int method, const SearchNode& schedule) {
@@ -276,7 +293,8 @@ class BestFirst {
       const absl::StatusOr<Bytes> kept = (*bounds)->of_any.LeastKept(schedule.config);
       if (!kept.ok()) return RefuseScheme(schedule.config, kept.status());
       if (*kept > *free) {
-        RefuseMemory(schedule.config, memory_ - *free + *kept);
+        ++refusals_.considered;
+        RefuseMemory(LeastSharded(method, schedule.config, *bounds), memory_ - *free + *kept);
         return AddOneMoreRebuilt(method, schedule);
       }
     }

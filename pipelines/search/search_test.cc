@@ -472,6 +472,23 @@ TEST_F(SearchTest, BoundsHold) {
   EXPECT_GT(bounds.full(), bounds.checked() / 3);
 }
 
+TEST_F(SearchTest, BoundsHoldOfEveryCut) {
+  Bounds bounds(grid_);
+  int index = 0;
+  for (const SearchMethod& method : search_.methods) {
+    for (StepConfig c : ConfigsOf(method, {Sharding::kReplicated, Sharding::kOptimizer})) {
+      if (index++ % 4 != 0) continue;
+      for (const CutRule cut : {CutRule::kLayers, CutRule::kMemory, CutRule::kFlopsVariance}) {
+        c.cut = cut;
+        bounds.Hold(c);
+        std::swap(c.micro_batches, c.data);  // another number of micro-batches, the same stages
+        bounds.Hold(c);
+      }
+    }
+  }
+  EXPECT_GE(bounds.checked(), 200);
+}
+
 TEST(VocabularySearchTest, BoundsHold) {
   const GroupedModel model = GptOfManyWords(16384);
   const ClusterSpec cluster = *LoadCluster("--cluster", "dgx-a100");

@@ -56,6 +56,8 @@ double TimeOfUnits(const std::vector<UnitTime>& units, const std::vector<double>
     const Nanoseconds passes = cost.forward + cost.backward_input + cost.backward_weight;
     time += static_cast<double>(passes.value());
     later += static_cast<double>(cost.backward_input.value());
+    // The ends have more than a block, of which a part may be rebuilt: they are taken to hold nothing.
+    if (u == 0 || u + 1 == units.size()) continue;
     held.push_back({kept[u] * later, static_cast<double>(cost.forward.value())});
     area += held.back().area;
   }
@@ -160,8 +162,13 @@ void StepBounds::SetWays(const StepConfig& c, const std::vector<int>& cut, CutCo
 // until the end of its own backward, in a chain of stages.
 absl::Status StepBounds::SetHeld(const StepConfig& c, const std::vector<int>& cut,
                                  CutCosts* costs) {
-  const bool rebuilds_all = c.recompute == Recompute::kBlocks && c.rebuilt_blocks == 0;
-  if (rebuilds_all || !kept_.AreChain(c.cut)) return absl::OkStatus();
+  if (!kept_.AreChain(c.cut)) return absl::OkStatus();
+  if (c.recompute == Recompute::kBlocks) {
+    const bool counts_units = c.rebuilt_every == 1 && c.rebuilt_together == 1;
+    if (c.rebuilt_blocks == 0 || !counts_units || c.cut == CutRule::kLayers) {
+      return absl::OkStatus();  // all may be rebuilt
+    }
+  }
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<double>* units, kept_.Of(c));
   const int rebuilt = c.recompute == Recompute::kBlocks ? c.rebuilt_blocks : 0;
   double later = 0, later_inputs = 0;  // until the backward of the stage behind is over
@@ -187,8 +194,9 @@ absl::Status StepBounds::SetHeld(const StepConfig& c, const std::vector<int>& cu
 
 absl::StatusOr<const StepBounds::CutCosts*> StepBounds::CostsOfStages(const StepConfig& c,
                                                                       int stages) {
-  const auto key =
-      std::make_tuple(StepCache::SizeOf(c), c.recompute, c.rebuilt(), stages, c.layout);
+  const int micro_batches = c.cut == CutRule::kMemory ? c.micro_batches : 0;  // as UnitsOf
+  const auto key = std::make_tuple(StepCache::SizeOf(c), c.recompute, c.rebuilt(), stages,
+                                   micro_batches, c.layout);
   auto found = stages_.find(key);
   if (found != stages_.end()) return &found->second;
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<UnitTime>* groups, cache_.UnitTimesOf(c));
@@ -201,7 +209,9 @@ absl::StatusOr<const StepBounds::CutCosts*> StepBounds::CostsOfStages(const Step
     int rebuilt = 0;
     for (int i = 0; i < (*cut)[s]; ++i, ++group) {
       const Nanoseconds again = (*groups)[group].recompute;
-      const bool all = c.rebuilt_blocks == 0 || rebuilt < c.rebuilt_blocks;
+      // Further tokens' blocks are in the last unit, which may be rebuilt in part.
+      const bool all =
+          c.rebuilt_blocks == 0 || (rebuilt < c.rebuilt_blocks && group + 1 < groups->size());
       // Every few-th block is some of them: the bound leaves them out.
       if (c.recompute == Recompute::kBlocks && all && c.rebuilt_every == 1) {
         sums[s].backward_input += again;
@@ -276,7 +286,8 @@ absl::Status StepBounds::ForEachGraph(StepConfig c, const std::vector<Recompute>
   c.recompute = Recompute::kSelective;
   const bool may_select =
       std::find(recompute.begin(), recompute.end(), c.recompute) != recompute.end();
-  return may_select ? look(c) : absl::OkStatus();
+  const absl::Status status = may_select ? look(c) : absl::OkStatus();
+  return absl::IsInvalidArgument(status) ? absl::OkStatus() : status;  // the model has no such way
 }
 
 // A unit has what its layers keep when its own backward begins, if not before.

@@ -8,8 +8,9 @@
 // Time: of each pipeline device its compute, after the forwards that must come before its first one
 // and before the backwards that must come after its last one, beside which only their own weight
 // gradients can run, along the edges of the model. Transfers, reductions and steps are left out.
-// Memory: an even share of the state. What micro-batches keep, times how long they keep it, is at
-// most the memory beside the state of all devices, times the step (Little's law).
+// Memory: an even share of the state. Beside the state there must be room for what micro-batches
+// keep: summed over all devices, bytes kept times how long they are kept are at most this room times
+// the step (Little's law).
 #ifndef PIPELAB_PIPELINES_SEARCH_STEP_BOUNDS_H_
 #define PIPELAB_PIPELINES_SEARCH_STEP_BOUNDS_H_
 
@@ -96,9 +97,10 @@ class StepBounds {
   const StepModel& model_;
   KeptUnits kept_;
   int64_t parameters_ = 0, experts_ = 0;  // of all, those that experts divide
-  // By size, recompute, rebuilt blocks, stages, layout; by scheme, pipeline, virtual stages, replicas,
+  // By size, recompute, rebuilt blocks, stages, micro-batches where the cut depends on them, layout;
+  // by scheme, pipeline, virtual stages, replicas,
   // recompute.
-  std::map<std::tuple<StepCache::SizeKey, Recompute, RebuiltPart, int, std::string>, CutCosts>
+  std::map<std::tuple<StepCache::SizeKey, Recompute, RebuiltPart, int, int, std::string>, CutCosts>
       stages_;
   std::map<std::tuple<std::string, int, int, int, Recompute>, ScheduleShape> shapes_;
   std::map<CutRule, std::vector<UnitEdge>> edges_;

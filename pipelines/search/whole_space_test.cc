@@ -168,6 +168,7 @@ TEST_P(WholeSpaceTest, NoNarrowerRequestFindsAFaster) {
                                           "sharding=optimizer",
                                           "recompute=full",
                                           "recompute=blocks,rebuilt=2",
+                                          "recompute=selective",
                                           "C=2",
                                           "group=9",
                                           "tensor_overlap,sequence",

@@ -44,19 +44,29 @@ void Handle(int signal) {
 
 }  // namespace
 
-void CatchSignal(int signal, void (*handler)(int), struct sigaction* before) {
+void CatchSignal(int signal, void (*handler)(int), SignalAction* before) {
   alignas(16) static char memory[64 << 10];
   stack_t stack = {};
   stack.ss_sp = memory;
   stack.ss_size = sizeof(memory);
   sigaltstack(&stack, nullptr);
+  if (before != nullptr) {
+    before->handler = caught[signal].handler;
+    before->first = caught[signal].first;
+  }
   caught[signal].handler = handler;
   caught[signal].first = 0;
   struct sigaction action = {};
   action.sa_handler = Handle;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART | SA_ONSTACK;
-  sigaction(signal, &action, before);
+  sigaction(signal, &action, before == nullptr ? nullptr : &before->action);
+}
+
+void RestoreSignal(int signal, const SignalAction& before) {
+  sigaction(signal, &before.action, nullptr);
+  caught[signal].handler = before.handler;
+  caught[signal].first = before.first;
 }
 
 }  // namespace pipelab

@@ -19,9 +19,9 @@ void NoteFrame(int) {
 
 TEST(SignalHandler, RunsOnceAndAwayFromTheStack) {
   volatile char here = 0;
-  struct sigaction before = {};
+  SignalAction before;
   CatchSignal(SIGUSR1, NoteFrame, &before);
-  EXPECT_EQ(before.sa_handler, SIG_DFL);
+  EXPECT_EQ(before.action.sa_handler, SIG_DFL);
   std::raise(SIGUSR1);
   ASSERT_NE(g_frame, 0);
   EXPECT_GT(std::abs(g_frame - reinterpret_cast<intptr_t>(&here)), 256 << 10);
@@ -30,6 +30,19 @@ TEST(SignalHandler, RunsOnceAndAwayFromTheStack) {
 
 int g_calls = 0;
 void CountCall(int) { ++g_calls; }
+
+TEST(SignalHandler, AnInnerHandlerLeavesTheOuterOneAsItWas) {
+  g_calls = 0;
+  CatchSignal(SIGUSR1, CountCall);
+  SignalAction before;
+  CatchSignal(SIGUSR1, NoteFrame, &before);
+  std::raise(SIGUSR1);
+  EXPECT_EQ(g_calls, 0);
+  RestoreSignal(SIGUSR1, before);
+  std::raise(SIGUSR1);
+  EXPECT_EQ(g_calls, 1);
+  std::signal(SIGUSR1, SIG_DFL);
+}
 
 TEST(SignalHandlerDeathTest, ASignalSentTwiceIsOneAndALaterOneEndsTheProcess) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
