@@ -28,7 +28,8 @@ double KeptUnits::KeptBy(const StepModel& model, int layer, const StepConfig& co
     // Layers count 4 bytes a number.
     const int64_t width = model.cluster == nullptr ? 4 : BytesOf(model.type);
     const Bytes kept = CostsOf(spec, c.micro_batch_size, TokenSlice(), c.split()).kept;
-    known->second = static_cast<double>(kept.value() / 4 * width);
+    const int64_t bytes = kept.value() / 4 * width;
+    known->second = static_cast<double>(bytes);
   }
   return known->second;
 }
