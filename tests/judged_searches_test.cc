@@ -2,13 +2,11 @@
 // runs beats it, not the run's own configuration and not one near it or near the search's best. Two
 // small ones; as many as PIPELAB_REQUESTS says (.ci/long).
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "experiments/commands/recipe_input.h"
@@ -33,12 +31,6 @@ namespace {
 constexpr int kFewRequests = 2;
 constexpr int64_t kFewDevices = 16;
 
-int NumRequests() {
-  const char* text = std::getenv("PIPELAB_REQUESTS");
-  int requests = kFewRequests;
-  return text != nullptr && absl::SimpleAtoi(text, &requests) ? requests : kFewRequests;
-}
-
 // A run of each model, number of GPUs, batch and length that has any.
 std::vector<std::pair<std::string, ModernStep>> DistinctSteps(const ModernData& data,
                                                               const ModernMachines& machines) {
@@ -46,7 +38,7 @@ std::vector<std::pair<std::string, ModernStep>> DistinctSteps(const ModernData& 
   for (const ModernRow& row : data.rows) {
     const absl::StatusOr<ModernStep> step = StepOfRow(row, data.models, machines);
     if (!step.ok() || step->adapters.has_value()) continue;
-    if (NumRequests() == kFewRequests && step->config.devices() > kFewDevices) continue;
+    if (NumRequests(kFewRequests) == kFewRequests && step->config.devices() > kFewDevices) continue;
     steps.emplace(absl::StrCat(row.model, " ", row.gpu, " ", row.gpus, " ", row.batch, " ",
                                row.tokens, " ", row.precision),
                   *step);
@@ -130,7 +122,7 @@ TEST_P(JudgedSearches, NothingThatRunsIsFaster) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModernData data, LoadModernData(folder));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModernMachines machines, LoadModernMachines());
   const auto steps = DistinctSteps(data, machines);
-  const int parts = NumRequests();
+  const int parts = NumRequests(kFewRequests);
   // Each its part of all, or as few as are asked for.
   const auto first = steps.size() * GetParam() / parts;
   if (first == steps.size() * (GetParam() + 1) / parts) return;
@@ -141,7 +133,7 @@ TEST_P(JudgedSearches, NothingThatRunsIsFaster) {
   RecordProperty("compared", static_cast<int>(search.compared()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Runs, JudgedSearches, testing::Range(0, NumRequests()));
+INSTANTIATE_TEST_SUITE_P(Runs, JudgedSearches, testing::Range(0, NumRequests(kFewRequests)));
 
 }  // namespace
 }  // namespace pipelab

@@ -33,7 +33,7 @@ struct RecipeSystem {
   absl::StatusOr<Settings> (*write)(const Recipe& recipe);
   // SpaceOf, but for the state that follows from what is divided.
   SearchRequest (*space)(const Recipe& recipe);
-  // Of its predictions, in measured runs (docs/modern_models.md); empty: none is known.
+  // How far measured runs are from predictions (docs/modern_models.md); empty if nothing is known.
   const char* bias;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -87,6 +88,14 @@ std::vector<const RankedStep*> Rows(const SearchResult& result, size_t top) {
   return rows;
 }
 
+// RecipeSystem::bias of the system that a row's method names; empty for other methods.
+absl::string_view BiasOf(const RankedStep& r) {
+  for (const RecipeSystem& system : RecipeSystems()) {
+    if (r.method == system.name) return system.bias;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string LooksText(const SearchRefusals& r) {
@@ -127,11 +136,10 @@ std::string SearchTable(const SearchResult& result, const StepFigures& figures, 
   if (ties > 1) {
     absl::StrAppend(&text, "\n= within 2 % of the fastest: a tie, the simplest first.\n");
   }
-  for (const RecipeSystem& system : RecipeSystems()) {
-    const bool has_rows = std::any_of(
-        rows.begin(), rows.end(), [&](const RankedStep* r) { return r->method == system.name; });
-    if (!has_rows || *system.bias == 0) continue;
-    absl::StrAppend(&text, "\n", Wrapped("", absl::StrCat(system.name, ": ", system.bias, ".")));
+  std::set<std::string> told;
+  for (const RankedStep* r : rows) {
+    if (BiasOf(*r).empty() || !told.insert(r->method).second) continue;
+    absl::StrAppend(&text, "\n", Wrapped("", absl::StrCat(r->method, ": ", BiasOf(*r), ".")));
   }
   return text;
 }
@@ -143,9 +151,7 @@ nlohmann::json SearchRows(const SearchResult& result, const StepFigures& figures
     rows.push_back(RankedStepJson(r));
     rows.back().update(figures.Json(SpeedOf(r)));
     rows.back()["ties_with_best"] = TiesWithFastest(result, r);
-    for (const RecipeSystem& system : RecipeSystems()) {
-      if (r.method == system.name && *system.bias != 0) rows.back()["bias"] = system.bias;
-    }
+    if (!BiasOf(r).empty()) rows.back()["bias"] = std::string(BiasOf(r));
     for (const RankedStep::Way& way : r.ways) {
       rows.back()["ways"].push_back(
           {{"config", way.config.ToString()}, {"step_ms", ToMs(way.step_time)}});

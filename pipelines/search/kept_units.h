@@ -1,5 +1,5 @@
-// What the units of a model (stage_cut.h) keep of a micro-batch until its backward, at least, however
-// the model is cut: what a search knows of memory before it has stages. Private to search.
+// KeptUnits says what the units of a model (stage_cut.h) keep of a micro-batch until its backward, at
+// least, however the model is cut: a search knows it before it has stages. Private to search.
 //
 //   KeptUnits units(&cache);
 //   PIPELAB_ASSIGN_OR_RETURN(const std::vector<double>* kept, units.Of(config));  // [unit] bytes
@@ -33,7 +33,7 @@ class KeptUnits {
   double KeptBy(const StepModel& model, int layer, const StepConfig& config);
 
   StepCache& cache_;
-  // Of a layer, the first that is alike, by the model and what the layer notices of sizes.
+  // Bytes by the model, the first layer that is alike, and what that layer notices of sizes.
   absl::flat_hash_map<std::tuple<const GroupedModel*, int, LayerSizes>, double> of_layer_;
   // By sizes, without what is a matter of time alone; the rule; selective recomputation's modules.
   std::map<std::tuple<LayerSizes, CutRule, bool, std::string>, std::vector<double>> kept_;

@@ -37,6 +37,11 @@ bool IsBounded(const Scheme& scheme) {
          (scheme.options & (kTokenSlices | kStageGraph | kOffloads | kBeyondBounds)) == 0;
 }
 
+bool IsBounded(absl::string_view scheme) {
+  const absl::StatusOr<const Scheme*> found = FindScheme(scheme);
+  return found.ok() && IsBounded(**found);
+}
+
 int64_t NodeDevices(const ClusterSpec& cluster) {
   int level = 0;
   const auto bandwidth = [&](int l) {

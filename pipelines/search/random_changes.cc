@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/search/search_request.h"
 
@@ -26,6 +28,12 @@ bool MoveFactor(Draws* draws, const std::vector<std::function<int64_t()>>& get,
 }
 
 }  // namespace
+
+int NumRequests(int few) {
+  const char* text = std::getenv("PIPELAB_REQUESTS");
+  int requests = few;
+  return text != nullptr && absl::SimpleAtoi(text, &requests) ? requests : few;
+}
 
 void ChangeOne(Draws* draws, StepConfig* c) {
   const auto number = [&](int StepConfig::*member) {

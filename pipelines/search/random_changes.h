@@ -7,6 +7,9 @@
 
 namespace pipelab {
 
+// As many random requests as PIPELAB_REQUESTS says (.ci/long), else `few`.
+int NumRequests(int few);
+
 // Another value of one key, or of two whose product stays; any key that a search varies.
 void ChangeOne(Draws* draws, StepConfig* config);
 

@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "pipelines/schedules/catalog.h"
 #include "pipelines/search/order_bound.h"
 #include "pipelines/search/placement_bound.h"
 #include "pipelines/search/search_request.h"
@@ -50,10 +49,8 @@ struct Bounds {
 };
 
 bool HasBounds(const SearchMethod& method) {
-  return absl::c_all_of(method.schemes, [](const std::string& name) {
-    const absl::StatusOr<const Scheme*> scheme = FindScheme(name);
-    return scheme.ok() && IsBounded(**scheme);
-  });
+  return absl::c_all_of(method.schemes,
+                        [](const std::string& scheme) { return IsBounded(scheme); });
 }
 
 // The methods share grids if their grids, and the work and state of a device in each, are the same.
@@ -92,6 +89,7 @@ class BestFirst {
         shared_(*shared),
         refusals_(*refusals),
         memory_(MemoryFor(model_, search)),
+        recomputes_(RecomputesOf(search)),
         best_(search.top, search.by_layout) {}
 
   // Adds search.methods[method].
@@ -174,7 +172,7 @@ class BestFirst {
     const StepConfig least = LeastSharded(method, grid.config, bounds, /*of_grid=*/true);
     Bytes needed = bounds->of_any.LeastState(least);
     if (needed <= memory_ && IsBounded(method)) {
-      const absl::StatusOr<Bytes> kept = bounds->of_any.LeastKeptOfGrid(grid.config, Recomputes());
+      const absl::StatusOr<Bytes> kept = bounds->of_any.LeastKeptOfGrid(grid.config, recomputes_);
       if (!kept.ok()) return RefuseScheme(grid.config, kept.status());
       needed += *kept;
     }
@@ -232,7 +230,7 @@ class BestFirst {
     PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(c));
     const Bytes free = FreeMemory(candidate.method, c, bounds, /*of_grid=*/true);
     const absl::StatusOr<Nanoseconds> least =
-        bounds->of_any.LeastInMemory(c, search_.exchanges, Recomputes(), free);
+        bounds->of_any.LeastInMemory(c, search_.exchanges, recomputes_, free);
     if (!least.ok()) return RefuseScheme(c, least.status());
     candidate.bound = std::max(candidate.bound, *least);
     PushAgain(candidate);
@@ -252,11 +250,6 @@ class BestFirst {
       PushAgain(candidate);
     }
     return absl::OkStatus();
-  }
-
-  std::vector<Recompute> Recomputes() const {
-    if (!search_.fixed.has("recompute")) return search_.recompute;
-    return {search_.fixed.values.recompute};
   }
 
   // Whether all schedules that a grid of the method, and of those with its grids, may have are of
@@ -418,7 +411,8 @@ class BestFirst {
   const SearchRequest& search_;
   Shared& shared_;
   SearchRefusals& refusals_;
-  const Bytes memory_;                 // of a device
+  const Bytes memory_;  // of a device
+  const std::vector<Recompute> recomputes_;
   std::map<int, SearchSpace> spaces_;  // by method
   // [method] Those with its grids, itself first.
   std::map<int, std::vector<int>> same_grids_;

@@ -59,4 +59,9 @@ absl::Status NothingFits(const StepModel& model, const SearchRequest& search,
       model.model->num_groups(), " layers"));
 }
 
+std::vector<Recompute> RecomputesOf(const SearchRequest& search) {
+  if (!search.fixed.has("recompute")) return search.recompute;
+  return {search.fixed.values.recompute};
+}
+
 }  // namespace pipelab

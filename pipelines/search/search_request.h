@@ -5,7 +5,10 @@
 #ifndef PIPELAB_PIPELINES_SEARCH_SEARCH_REQUEST_H_
 #define PIPELAB_PIPELINES_SEARCH_SEARCH_REQUEST_H_
 
+#include <vector>
+
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/search/search.h"
 #include "pipelines/step/step_model.h"
@@ -21,8 +24,12 @@ absl::Status CheckSearch(const StepModel& model, const SearchRequest& search);
 absl::Status NothingFits(const StepModel& model, const SearchRequest& search,
                          const SearchRefusals& refusals);
 
-// Whether a search's bounds of whole samples in a chain of stages are true of it.
+// Whether a search's bounds of whole samples in a chain of stages are true of the scheme. They are not
+// known to be of a schedule file.
 bool IsBounded(const Scheme& scheme);
+bool IsBounded(absl::string_view scheme);
+// The request's ways to recompute, or the one that it fixes.
+std::vector<Recompute> RecomputesOf(const SearchRequest& search);
 
 }  // namespace pipelab
 

@@ -13,6 +13,7 @@
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/variants.h"
 #include "pipelines/schedules/vocabulary.h"
+#include "pipelines/search/search_request.h"
 #include "pipelines/step/expert_exchange.h"
 #include "tools/base/status_macros.h"
 
@@ -320,13 +321,10 @@ void SearchSpace::RefuseSizes(const StepConfig& c, const absl::StatusOr<int>& st
 
 absl::Status SearchSpace::Recomputes(StepConfig c, Children* schedules) {
   const int64_t stages = int64_t{c.pipeline} * std::max(c.virtual_stages, 1);
-  const StepConfig& fixed = search_.fixed.values;
-  std::vector<Recompute> kinds = search_.recompute;
-  if (search_.fixed.has("recompute")) kinds = {fixed.recompute};
   std::vector<int> rebuilt = search_.rebuilt_blocks;
   if (search_.every_size) rebuilt = {0, 1};
-  if (search_.fixed.has("rebuilt")) rebuilt = {fixed.rebuilt_blocks};
-  for (const Recompute recompute : kinds) {
+  if (search_.fixed.has("rebuilt")) rebuilt = {search_.fixed.values.rebuilt_blocks};
+  for (const Recompute recompute : RecomputesOf(search_)) {
     c.recompute = recompute;
     for (const int r : rebuilt) {
       const bool some = recompute == Recompute::kBlocks && r * stages < model_.model->num_groups();

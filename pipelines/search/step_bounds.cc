@@ -234,10 +234,7 @@ absl::StatusOr<const ScheduleShape*> StepBounds::Shape(const StepConfig& c) {
   if (found == shapes_.end()) {
     PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.PlacementOf(c));
     found = shapes_.emplace(key, ShapeOf(*schedule, cache_.SplitsBackwards(c, *schedule))).first;
-    if (!c.has_schedule_file() && !cache_.HasSchedule(c.scheme)) {
-      const absl::StatusOr<const Scheme*> scheme = FindScheme(c.scheme);
-      found->second.keeps = scheme.ok() && IsBounded(**scheme);
-    }
+    found->second.keeps = !cache_.HasSchedule(c.scheme) && IsBounded(c.scheme);
   }
   return &found->second;
 }
@@ -364,9 +361,7 @@ absl::StatusOr<Nanoseconds> StepBounds::LeastTime(const StepConfig& c, absl::opt
     const double later = shape->splits ? weights : 0;
     least = std::max({least, compute, compute - later + static_cast<double>(end.value())});
   }
-  const bool recomputes =
-      std::find(shape->recompute.begin(), shape->recompute.end(), true) != shape->recompute.end();
-  if (free.has_value() && *free > Bytes(0) && shape->keeps && !recomputes) {
+  if (free.has_value() && *free > Bytes(0) && shape->keeps && !Recomputes(*shape)) {
     const double held = shape->splits ? costs->held_for_inputs : costs->held;
     least = std::max(
         least, held * passes * shape->replicas / (static_cast<double>(free->value()) * c.pipeline));

@@ -2,13 +2,11 @@
 // from its best, not at the end of a climb from somewhere else, and no narrower request. As many
 // random requests as PIPELAB_REQUESTS says (.ci/long), with more climbs; else 20.
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "gtest/gtest.h"
@@ -25,12 +23,6 @@ namespace pipelab {
 namespace {
 
 constexpr int kFewRequests = 20;
-
-int NumRequests() {
-  const char* text = std::getenv("PIPELAB_REQUESTS");
-  int requests = kFewRequests;
-  return text != nullptr && absl::SimpleAtoi(text, &requests) ? requests : kFewRequests;
-}
 
 struct Request {
   std::unique_ptr<ModelOnCluster> on;
@@ -126,7 +118,7 @@ TEST_P(WholeSpaceTest, NothingNearOrFarIsFaster) {
   if (found.ok()) {
     EXPECT_GT(steps, 20);
   }
-  const int climbs = NumRequests() > kFewRequests ? 20 : 5;
+  const int climbs = NumRequests(kFewRequests) > kFewRequests ? 20 : 5;
   for (int climb = 0; climb < climbs; ++climb) {
     StepConfig at = start;
     for (int i = 0; i < 12; ++i) ChangeOne(&draws, &at);
@@ -187,7 +179,7 @@ TEST_P(WholeSpaceTest, NoNarrowerRequestFindsAFaster) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, WholeSpaceTest, testing::Range(0, NumRequests()));
+INSTANTIATE_TEST_SUITE_P(Seeds, WholeSpaceTest, testing::Range(0, NumRequests(kFewRequests)));
 
 }  // namespace
 }  // namespace pipelab

@@ -12,14 +12,16 @@
 
 namespace pipelab {
 
-// Calls `handler` once. Another such signal within half a second counts as the same one (`timeout`
-// sends two); a later one does what it does by default. System calls go on. `before`, if not null,
-// is set to what was there.
+// What a signal does: what RestoreSignal takes.
 struct SignalAction {
-  struct sigaction action;
+  struct sigaction action = {};
   void (*handler)(int) = nullptr;  // CatchSignal's, if that was there
   int64_t first = 0;
 };
+
+// Calls `handler` once. Another such signal within half a second counts as the same one (`timeout`
+// sends two); a later one does what it does by default. System calls go on. `before`, if not null,
+// is set to what was there.
 void CatchSignal(int signal, void (*handler)(int), SignalAction* before = nullptr);
 void RestoreSignal(int signal, const SignalAction& before);
 
