@@ -157,11 +157,6 @@ class BestFirst {
     return of_least;
   }
 
-  // Its memory beside the least state of the method's configurations like it.
-  Bytes FreeMemory(int method, const StepConfig& c, Bounds* bounds, bool of_grid = false) const {
-    return memory_ - bounds->of_any.LeastState(LeastSharded(method, c, bounds, of_grid));
-  }
-
   absl::Status AddGrid(int method, const SearchNode& grid) {
     if (Stopped()) return absl::OkStatus();
     if (search_.simulate_all) {
@@ -228,9 +223,10 @@ class BestFirst {
     }
     const StepConfig& c = ConfigOf(candidate);
     PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(c));
-    const Bytes free = FreeMemory(candidate.method, c, bounds, /*of_grid=*/true);
+    const Bytes state =
+        bounds->of_any.LeastState(LeastSharded(candidate.method, c, bounds, /*of_grid=*/true));
     const absl::StatusOr<Nanoseconds> least =
-        bounds->of_any.LeastInMemory(c, search_.exchanges, recomputes_, free);
+        bounds->of_any.LeastInMemory(c, search_.exchanges, recomputes_, memory_ - state);
     if (!least.ok()) return RefuseScheme(c, least.status());
     candidate.bound = std::max(candidate.bound, *least);
     PushAgain(candidate);
@@ -280,20 +276,19 @@ class BestFirst {
   absl::Status AddSchedule(int method, const SearchNode& schedule) {
     const absl::StatusOr<Bounds*> bounds = shared_.BoundsOf(schedule.config);
     if (!bounds.ok()) return RefuseScheme(schedule.config, bounds.status());
+    StepBounds& of_any = (*bounds)->of_any;
+    const StepConfig sharded = LeastSharded(method, schedule.config, *bounds);
+    const Bytes state = of_any.LeastState(sharded);
     absl::optional<Bytes> free;
-    if (!search_.simulate_all) {
-      free = FreeMemory(method, schedule.config, *bounds);
-      const absl::StatusOr<Bytes> kept = (*bounds)->of_any.LeastKept(schedule.config);
-      if (!kept.ok()) return RefuseScheme(schedule.config, kept.status());
-      if (*kept > *free) {
-        ++refusals_.considered;
-        RefuseMemory(LeastSharded(method, schedule.config, *bounds), memory_ - *free + *kept);
-        return AddOneMoreRebuilt(method, schedule);
-      }
+    if (!search_.simulate_all) free = memory_ - state;
+    const absl::StatusOr<StepLeast> least = of_any.Least(schedule.config, free);
+    if (!least.ok()) return RefuseScheme(schedule.config, least.status());
+    if (free.has_value() && least->memory > *free) {
+      ++refusals_.considered;
+      RefuseMemory(sharded, state + least->memory);
+      return AddOneMoreRebuilt(method, schedule);
     }
-    const absl::StatusOr<Nanoseconds> bound = (*bounds)->of_any.LeastTime(schedule.config, free);
-    if (!bound.ok()) return RefuseScheme(schedule.config, bound.status());
-    Push(method, schedule, *bound, *bound);
+    Push(method, schedule, least->time, least->time);
     return absl::OkStatus();
   }
 

@@ -393,18 +393,18 @@ class Bounds {
     if (!point.ok()) return false;
     SCOPED_TRACE(c.ToString());
     const Bytes memory = point->largest_device;
-    const auto least = bounds_.LeastTime(c);
+    const auto least = bounds_.Least(c);
     const auto of_placement = placements_.Of(c, memory);
     const auto of_short_order = placements_.MemoryOfOrder(c, memory);
     const auto of_order = orders_.Of(c, memory, point->step_time);
     EXPECT_TRUE(least.ok() && of_placement.ok() && of_short_order.ok() && of_order.ok());
     if (testing::Test::HasFailure()) return false;
-    EXPECT_LE(*least, point->step_time);
-    EXPECT_GT(*least, Nanoseconds(0));
+    EXPECT_LE(least->time, point->step_time);
+    EXPECT_GT(least->time, Nanoseconds(0));
     const Bytes state = bounds_.LeastState(c), free = memory - state;
     EXPECT_LE(state, memory);
-    EXPECT_LE(bounds_.LeastTime(c, free).value(), point->step_time);
-    EXPECT_LE(bounds_.LeastKept(c).value(), free);
+    EXPECT_LE(bounds_.Least(c, free)->time, point->step_time);
+    EXPECT_LE(least->memory, free);
     if (IsBounded(*FindScheme(c.scheme).value())) {
       StepConfig grid = c;  // without what its schedules choose
       grid.recompute = Recompute::kNone;

@@ -319,23 +319,12 @@ absl::StatusOr<Nanoseconds> StepBounds::LeastInMemory(const StepConfig& grid,
   return Nanoseconds(static_cast<int64_t>(time.value_or(0)));
 }
 
-absl::StatusOr<Bytes> StepBounds::LeastKept(const StepConfig& c) {
+absl::StatusOr<StepLeast> StepBounds::Least(const StepConfig& c, absl::optional<Bytes> free) {
   PIPELAB_ASSIGN_OR_RETURN(const ScheduleShape* shape, Shape(c));
-  if (!shape->whole || !shape->keeps || Recomputes(*shape)) return Bytes(0);
+  if (!shape->whole) return StepLeast();
   if (!c.layout.empty()) {
     PIPELAB_ASSIGN_OR_RETURN(const bool whole_units, cache_.LayoutHasWholeUnits(c));
-    if (!whole_units) return Bytes(0);
-  }
-  PIPELAB_ASSIGN_OR_RETURN(const CutCosts* costs, CostsOfStages(c, shape->stages));
-  return Bytes(static_cast<int64_t>(costs->kept / c.pipeline));
-}
-
-absl::StatusOr<Nanoseconds> StepBounds::LeastTime(const StepConfig& c, absl::optional<Bytes> free) {
-  PIPELAB_ASSIGN_OR_RETURN(const ScheduleShape* shape, Shape(c));
-  if (!shape->whole) return Nanoseconds(0);
-  if (!c.layout.empty()) {
-    PIPELAB_ASSIGN_OR_RETURN(const bool whole_units, cache_.LayoutHasWholeUnits(c));
-    if (!whole_units) return Nanoseconds(0);
+    if (!whole_units) return StepLeast();
   }
   PIPELAB_ASSIGN_OR_RETURN(const CutCosts* costs, CostsOfStages(c, shape->stages));
   double least = 0;
@@ -361,12 +350,15 @@ absl::StatusOr<Nanoseconds> StepBounds::LeastTime(const StepConfig& c, absl::opt
     const double later = shape->splits ? weights : 0;
     least = std::max({least, compute, compute - later + static_cast<double>(end.value())});
   }
-  if (free.has_value() && *free > Bytes(0) && shape->keeps && !Recomputes(*shape)) {
+  if (!shape->keeps || Recomputes(*shape))
+    return StepLeast{Nanoseconds(static_cast<int64_t>(least)), Bytes(0)};
+  if (free.has_value() && *free > Bytes(0)) {
     const double held = shape->splits ? costs->held_for_inputs : costs->held;
     least = std::max(
         least, held * passes * shape->replicas / (static_cast<double>(free->value()) * c.pipeline));
   }
-  return Nanoseconds(static_cast<int64_t>(least));
+  return StepLeast{Nanoseconds(static_cast<int64_t>(least)),
+                   Bytes(static_cast<int64_t>(costs->kept / c.pipeline))};
 }
 
 }  // namespace pipelab

@@ -3,7 +3,7 @@
 //
 //   StepCache cache(model);
 //   StepBounds bounds(&cache);
-//   PIPELAB_ASSIGN_OR_RETURN(Nanoseconds least, bounds.LeastTime(config));
+//   PIPELAB_ASSIGN_OR_RETURN(const StepLeast least, bounds.Least(config));
 //
 // Time: of each pipeline device its compute, after the forwards that must come before its first one
 // and before the backwards that must come after its last one, beside which only their own weight
@@ -26,6 +26,7 @@
 #include "absl/types/optional.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/search/kept_units.h"
+#include "pipelines/search/step_least.h"
 #include "pipelines/step/step_cache.h"
 #include "pipelines/step/step_config.h"
 
@@ -36,13 +37,12 @@ class StepBounds {
   // The cache must outlive it.
   explicit StepBounds(StepCache* cache);
 
-  // `free`: of a device's memory, beside the least state; none: as much as there must be.
-  absl::StatusOr<Nanoseconds> LeastTime(const StepConfig& config,
-                                        absl::optional<Bytes> free = absl::nullopt);
-  // What a device keeps beside its state when the loss of a micro-batch is there, if all have as
-  // much of it.
-  absl::StatusOr<Bytes> LeastKept(const StepConfig& config);
-  // LeastTime of all schedules of the grid, with the best of these exchanges: what a device computes
+  // The time in so much memory of a device beside the least state; none: as much as there must be.
+  // The memory is what a device keeps beside its state when the loss of a micro-batch is there, if
+  // all have as much of it.
+  absl::StatusOr<StepLeast> Least(const StepConfig& config,
+                                  absl::optional<Bytes> free = absl::nullopt);
+  // The time of all schedules of the grid, with the best of these exchanges: what a device computes
   // if all have as much and nothing is computed again.
   absl::StatusOr<Nanoseconds> LeastWork(const StepConfig& grid,
                                         const std::vector<Exchanges>& exchanges);
