@@ -99,6 +99,9 @@ look clang-format clang-format xargs -0 clang-format "${layout[@]}" < <(files '*
 look buildifier buildifier xargs -0 buildifier "${layout_bazel[@]}" -lint=warn \
   -warnings=-native-cc-info,-native-sh-binary,-native-sh-test,-function-docstring-args,-provider-params,-unnamed-macro \
   < <(files '*.bazel' '*.bzl' WORKSPACE)
+# An input from elsewhere that is named directly is an error in a checkout without it: shared_data() is not.
+# shellcheck disable=SC2016  # the inner shell expands it
+look "shared data" grep xargs -0 bash -c '! grep -n "\"@shared_data//:[a-z-]*\"" "$@"' grep < <(files '*.bazel')
 look shellcheck shellcheck xargs -0 shellcheck --severity=warning --external-sources \
   < <(files '*.sh' .ci/run .ci/long tools/bazel)
 look prose python3 xargs -0 tools/dev/prose.py < <(files '*.md')
