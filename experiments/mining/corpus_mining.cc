@@ -163,8 +163,11 @@ int RunCorpusMiningStudy(int argc, char** argv) {
       "Half keep their partner, half lose it. No example of a pair is given (docs/mining.md). "
       "Translators are trained on what is mined, and on the true pairs. examples.md beside this "
       "report has pairs and translations to read.";
-  info.quick = {{"dual_languages", ""}, {"steps", "0"}};
-  info.quick_leaves_out = "the training of Transformers: of translators the dictionaries are left";
+  info.quick = {{"languages", "fr"},
+                {"noise_languages", ""},
+                {"translation_languages", ""},
+                {"dual_languages", ""}};
+  info.quick_leaves_out = "all but the French manual: other languages, noise and translators";
   return RunStudyMain(argc, argv, info, Run);
 }
 

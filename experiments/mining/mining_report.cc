@@ -174,8 +174,8 @@ void AddMiningClaims(const std::vector<Mined>& all, Report* report) {
            "each iteration chooses its threshold anew, and what is near it comes and goes");
   AddClaim(report, kNothing, wrong.Most(), wrong.Text(), wrong.Most() < kMostFalse,
            "less than 0.02", "chance likeness of grams teaches tables that confirm it");
-  AddClaim(report, kNoise, loss.Most(), loss.Text(),
-           !loss.of_language.empty() && loss.Most() <= kMostNoiseLoss, "0.10 at most",
+  if (loss.of_language.empty()) return AddNotMade({kNoise}, "no language had noise", report);
+  AddClaim(report, kNoise, loss.Most(), loss.Text(), loss.Most() <= kMostNoiseLoss, "0.10 at most",
            "among so many sentences without a partner no margin reaches the wanted precision, or "
            "sentences that taught nothing are mined too seldom, and nothing is mined");
 }

@@ -111,7 +111,7 @@ void AddTransformerClaims(const std::vector<TranslationResult>& results, Report*
 }  // namespace
 
 void AddTranslation(const std::vector<TranslationResult>& results, Report* report) {
-  if (results.empty()) return;
+  if (results.empty()) return NoTranslationClaims("no language was translated", report);
   report->AddTable(QualityTable(results));
   const MiningFigures words = TranslationFigures(results, [](const TranslationResult& r) {
     return Over(r.Row(kDictionary, kMinedPairs), r.Row(kDictionary, kTruePairs));
