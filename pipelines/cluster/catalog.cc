@@ -44,12 +44,17 @@ absl::StatusOr<ClusterSpec> LoadAsItIs(absl::string_view word, const std::string
                    NearestOrAll(word, {names.begin(), names.end()})));
 }
 
+// `text`: NODES or NODESxDEVICES.
 absl::Status SetUnits(const std::string& what, absl::string_view text, ClusterSpec* cluster) {
-  constexpr int64_t kMost = int64_t{1} << 20;
-  int64_t units = 0;
-  if (!absl::SimpleAtoi(text, &units) || units < 1 || units > kMost) {
+  constexpr int64_t kMostNodes = int64_t{1} << 20, kMostDevices = 1024;
+  const std::vector<absl::string_view> words = absl::StrSplit(text, 'x');
+  int64_t nodes = 0, devices = 1;
+  if (words.size() > 2 || !absl::SimpleAtoi(words[0], &nodes) || nodes < 1 || nodes > kMostNodes ||
+      !absl::SimpleAtoi(words.back(), &devices) || devices < 1 ||
+      (words.size() == 2 && devices > kMostDevices)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        what, ": after the colon must be a number of nodes, 1 to ", kMost, ", such as 64"));
+        what, ": after the colon must be a number of nodes, 1 to ", kMostNodes,
+        ", such as 64, or that and the devices of a node, 1 to ", kMostDevices, ", such as 64x4"));
   }
   ClusterLevel& outer = cluster->levels.back();
   if (cluster->levels.size() == 1 || !outer.shape.empty()) {
@@ -57,7 +62,15 @@ absl::Status SetUnits(const std::string& what, absl::string_view text, ClusterSp
         what, ": ", cluster->name, " is one ", outer.shape.empty() ? "node" : "grid of devices",
         "; a number of nodes is for clusters whose nodes a network connects"));
   }
-  outer.size = units;
+  outer.size = nodes;
+  if (words.size() == 1) return absl::OkStatus();
+  ClusterLevel& node = cluster->levels.front();
+  if (cluster->levels.size() > 2 || node.sharing != Sharing::kDevice) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": the devices of a node of ", cluster->name,
+                     " are not all behind one switch, so their number cannot change"));
+  }
+  node.size = devices;
   return absl::OkStatus();
 }
 

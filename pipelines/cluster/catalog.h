@@ -3,10 +3,12 @@
 //   PIPELAB_ASSIGN_OR_RETURN(ClusterSpec a, LoadCluster("--cluster", "dgx-a100"));
 //   PIPELAB_ASSIGN_OR_RETURN(ClusterSpec b, LoadCluster("--cluster", "/home/me/ours.json"));
 //   PIPELAB_ASSIGN_OR_RETURN(ClusterSpec c, LoadCluster("--cluster", "dgx-h100:2048"));
+//   PIPELAB_ASSIGN_OR_RETURN(ClusterSpec d, LoadCluster("--cluster", "gb200-nvl72:32x72"));
 //
 // A word with a "/" or that ends in ".json" is a file, from the user's folder where it is relative;
-// all else must be a name. After a colon, how many units the outermost level has in the place of
-// the file's number: nodes. Adding a cluster is adding a file to specs/.
+// all else must be a name. After a colon stands how many units the outermost level has, nodes, in
+// the place of the file's number; after an "x" how many devices are in each, where all of them are
+// behind one switch. Adding a cluster is adding a file to specs/.
 #ifndef PIPELAB_PIPELINES_CLUSTER_CATALOG_H_
 #define PIPELAB_PIPELINES_CLUSTER_CATALOG_H_
 

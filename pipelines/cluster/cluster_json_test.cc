@@ -55,18 +55,33 @@ TEST(Clusters, WithAnotherNumberOfNodes) {
   const auto refusal = [](const char* word) {
     return std::string(LoadCluster("--cluster", word).status().message());
   };
-  for (const char* number : {"0", "-1", "many", "", "1048577"}) {
+  for (const char* number :
+       {"0", "-1", "many", "", "1048577", "0x8", "8x0", "8x", "x8", "8x1025", "8x4x2"}) {
     const std::string word = absl::StrCat("dgx-h100:", number);
     EXPECT_EQ(refusal(word.c_str()),
               absl::StrCat("--cluster=", word,
-                           ": after the colon must be a number of nodes, 1 to "
-                           "1048576, such as 64"));
+                           ": after the colon must be a number of nodes, 1 to 1048576, such as "
+                           "64, or that and the devices of a node, 1 to 1024, such as 64x4"));
   }
   EXPECT_EQ(refusal("rtx4090-box:2"),
             "--cluster=rtx4090-box:2: rtx4090-box is one node; a number of nodes is for clusters "
             "whose nodes a network connects");
   EXPECT_THAT(refusal("tpu-v3:2"), testing::HasSubstr("tpu-v3 is one grid of devices"));
   EXPECT_THAT(refusal("dgx-h1000:2"), testing::HasSubstr("--cluster=dgx-h1000:2: no such cluster"));
+}
+
+TEST(Clusters, WithOtherNodes) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec racks, LoadCluster("--cluster", "gb200-nvl72"));
+  EXPECT_EQ(racks.levels[0].size, 64);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ClusterSpec whole, LoadCluster("--cluster", "gb200-nvl72:5x72"));
+  EXPECT_EQ(whole.max_devices(), 360);
+  whole.levels[0].size = 64;
+  whole.levels[1].size = racks.levels[1].size;
+  EXPECT_EQ(ClusterToJson(whole), ClusterToJson(racks));
+  for (const char* word : {"dgx1-v100:2x4", "summit:2x4"}) {
+    EXPECT_THAT(std::string(LoadCluster("--cluster", word).status().message()),
+                testing::HasSubstr("not all behind one switch"));
+  }
 }
 
 TEST(ClusterJson, LaunchesAlignmentAndCollectivesAreReadBack) {
