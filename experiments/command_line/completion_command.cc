@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "experiments/command_line/command_list.h"
 #include "experiments/command_line/options.h"
 #include "experiments/commands/command.h"
 #include "experiments/flags/output.h"

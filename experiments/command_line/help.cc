@@ -6,6 +6,7 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "experiments/command_line/command_list.h"
 #include "experiments/command_line/manual.h"
 #include "experiments/command_line/options.h"
 #include "experiments/command_line/topics.h"

@@ -3,6 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "experiments/command_line/command_list.h"
 #include "experiments/command_line/help.h"
 #include "experiments/command_line/options.h"
 #include "experiments/commands/command.h"

@@ -30,7 +30,7 @@ StepConfig Config() {
 }
 
 GptConfig Model() {
-  const auto all = PublishedModels();
+  const auto& all = PublishedModels();
   return *std::find_if(all.begin(), all.end(), [](const auto& m) { return m.name == kModel; })->gpt;
 }
 

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -74,6 +75,10 @@ struct RebuiltPart {
   }
   bool operator<(const RebuiltPart& other) const {
     return std::tie(first, every, together) < std::tie(other.first, other.every, other.together);
+  }
+  template <typename H>
+  friend H AbslHashValue(H h, const RebuiltPart& part) {
+    return H::combine(std::move(h), part.first, part.every, part.together);
   }
 };
 void RebuildPart(const RebuiltPart& part, int devices, ModelPartition* partition);

@@ -131,8 +131,14 @@ absl::StatusOr<StageCost> LayersOnMachine(const ModelGraph& graph, const std::ve
                                           const StageCostOptions& options) {
   StageCost cost;
   for (int i : layers) {
-    PIPELAB_ASSIGN_OR_RETURN(const LayerTimes times, TimesInGraph(graph, i, *options.machine,
-                                                                  samples, slice, options.tensor));
+    LayerTimes times;
+    if (options.layer_times && slice.whole()) {
+      PIPELAB_ASSIGN_OR_RETURN(const LayerTimes* known, options.layer_times(i));
+      times = *known;
+    } else {
+      PIPELAB_ASSIGN_OR_RETURN(
+          times, TimesInGraph(graph, i, *options.machine, samples, slice, options.tensor));
+    }
     cost.forward += times.forward;
     cost.backward_input += times.backward_input;
     cost.backward_weight += times.backward_weight;

@@ -33,6 +33,7 @@
 #define PIPELAB_PIPELINES_COST_STAGE_COSTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -66,6 +67,8 @@ struct StageCostOptions {
   std::vector<int> micro_batch_sizes;
   // [stage] How many devices share each of its micro-batches (Schedule::GroupSize); empty: 1.
   std::vector<int> group_sizes;
+  // TimesInGraph of whole samples, where they are known; none: they are computed.
+  std::function<absl::StatusOr<const LayerTimes*>(int layer)> layer_times;
   // Whether these normalise by the statistics of all their rows, which takes messages and memory.
   BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
 

@@ -92,6 +92,7 @@ class StageModule : public SharedParameters {
   // comes, the stage's own gradients are added.
   virtual TensorSpec HopSpec(bool /*gradient*/) const { return {}; }
   virtual absl::StatusOr<Tensor> SendHop(bool /*gradient*/) { return NotSharded().status(); }
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): modules keep it
   virtual absl::Status ReceiveHop(bool /*gradient*/, Tensor /*tensor*/) {
     return NotSharded().status();
   }

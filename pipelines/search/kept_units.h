@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_map.h"
 #include "absl/status/statusor.h"
 #include "pipelines/step/layer_time_memo.h"
 #include "pipelines/step/step_cache.h"
@@ -36,7 +37,8 @@ class KeptUnits {
   // Bytes by the model, the first layer that is alike, and what that layer notices of sizes.
   absl::flat_hash_map<std::tuple<const GroupedModel*, int, LayerSizes>, double> of_layer_;
   // By sizes, without what is a matter of time alone; the rule; selective recomputation's modules.
-  std::map<std::tuple<LayerSizes, CutRule, bool, std::string>, std::vector<double>> kept_;
+  absl::node_hash_map<std::tuple<LayerSizes, CutRule, bool, std::string>, std::vector<double>>
+      kept_;
   std::map<CutRule, bool> chains_;
 };
 

@@ -9,8 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pipelines/schedules/catalog.h"
-#include "pipelines/schedules/closed_forms.h"
-#include "pipelines/schedules/formula.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -25,21 +23,6 @@ double MostHeldBy(const StepCache& cache, const StepConfig& c) {
   if (c.divides_vocabulary()) return unknown;  // a scheme's limit is that of its chain
   const absl::StatusOr<const Scheme*> scheme = FindScheme(c.scheme);
   return scheme.ok() ? static_cast<double>(MostHeld(**scheme, SchemeSizes(c))) : unknown;
-}
-
-// [device] Stage activations that it holds at some time; none where that is not known.
-std::vector<int64_t> HeldBy(const StepCache& cache, const StepConfig& c) {
-  if (c.has_schedule_file() || cache.HasSchedule(c.scheme)) return {};
-  if (StepCache::ChoosesOrder(c)) return {};
-  const ClosedForm* form = FindClosedForm(c.scheme, SchemeSizes(c));
-  if (form == nullptr) return {};
-  FormulaValues values = ValuesOf(c.scheme, SchemeSizes(c)).value();
-  std::vector<int64_t> held;
-  for (int d = 0; d < c.pipeline; ++d) {
-    values['r'] = d;
-    held.push_back(static_cast<int64_t>(EvaluateFormula(form->in_flight, values).value()));
-  }
-  return held;
 }
 
 bool HasOneSource(const StageGraph& stages) {
@@ -134,24 +117,17 @@ void PlacementBound::SetWays() {
 // stage as a replica has micro-batches.
 void PlacementBound::SetHeld() {
   const StepConfig& c = placed_.config();
-  const auto key = std::make_tuple(c.scheme, c.pipeline, c.virtual_stages, c.micro_batches,
-                                   c.group_size, c.replicas, c.concatenation);
-  auto found = held_by_.find(key);
-  if (found == held_by_.end()) found = held_by_.emplace(key, HeldBy(cache_, c)).first;
+  const std::vector<int64_t>& activations = activations_.Of(c);
   held_.assign(copies_.size(), 0);
   const double most = std::ceil(static_cast<double>(c.micro_batches) / ways_.size());
-  for (size_t d = 0; d < found->second.size(); ++d) {
+  for (size_t d = 0; d < activations.size(); ++d) {
     std::vector<double> kept;
     for (const StageCopy& copy : copies_[d]) {
       const StageMemory& m = placed_.costs().stages[copy.stage].memory;
       const double for_weight = static_cast<double>(m.kept_for_weight.value());
       kept.push_back(splits_ ? std::min(kept_[copy.stage], for_weight) : kept_[copy.stage]);
     }
-    std::sort(kept.begin(), kept.end());
-    double left = static_cast<double>(found->second[d]);
-    for (size_t i = 0; i < kept.size() && left > 0; left -= most, ++i) {
-      held_[d] += std::min(left, most) * kept[i];
-    }
+    held_[d] = LeastBytes(activations[d], std::move(kept), most);
   }
 }
 

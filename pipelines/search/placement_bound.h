@@ -19,14 +19,12 @@
 #define PIPELAB_PIPELINES_SEARCH_PLACEMENT_BOUND_H_
 
 #include <cstdint>
-#include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "pipelines/schedules/catalog.h"
+#include "pipelines/search/held_activations.h"
 #include "pipelines/search/placed_step.h"
 #include "pipelines/search/step_least.h"
 #include "pipelines/sim/order_walk.h"
@@ -39,7 +37,7 @@ namespace pipelab {
 class PlacementBound {
  public:
   // The cache must outlive it.
-  explicit PlacementBound(StepCache* cache) : cache_(*cache), placed_(cache) {}
+  explicit PlacementBound(StepCache* cache) : cache_(*cache), placed_(cache), activations_(cache) {}
 
   // Errors are those of PredictStep.
   absl::StatusOr<StepLeast> Of(const StepConfig& config, Bytes memory);
@@ -84,10 +82,7 @@ class PlacementBound {
   bool splits_ = false;                         // backwards have parts
   double most_held_ = 0;                        // stage activations of a device, by the scheme
   std::vector<double> held_;                    // [device] bytes that it holds at some time
-  // [device] Activations that it holds at some time; by scheme, pipeline, virtual stages,
-  // micro-batches, groups, replicas, concatenation.
-  std::map<std::tuple<std::string, int, int, int, int, int, Concatenation>, std::vector<int64_t>>
-      held_by_;
+  HeldActivations activations_;
   absl::flat_hash_map<std::string, Bytes> memory_;  // OfAnySharding's, by MemoryKey
 };
 

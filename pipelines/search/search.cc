@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "pipelines/search/method_groups.h"
 #include "pipelines/search/order_bound.h"
 #include "pipelines/search/placement_bound.h"
 #include "pipelines/search/search_request.h"
@@ -48,21 +49,6 @@ struct Bounds {
   OrderBound of_order;
 };
 
-bool HasBounds(const SearchMethod& method) {
-  return absl::c_all_of(method.schemes,
-                        [](const std::string& scheme) { return IsBounded(scheme); });
-}
-
-// The methods share grids if their grids, and the work and state of a device in each, are the same.
-bool SameGrids(const SearchMethod& a, const SearchMethod& b) {
-  const auto of_grid = [](const SearchMethod& m) {
-    const StateNumbers& n = m.state;
-    return std::make_tuple(m.overlap_tensor, n.weights, n.gradients, n.cast, m.execution,
-                           m.pipeline, HasBounds(m));
-  };
-  return of_grid(a) == of_grid(b);
-}
-
 // By all methods.
 class Shared {
  public:
@@ -90,23 +76,19 @@ class BestFirst {
         refusals_(*refusals),
         memory_(MemoryFor(model_, search)),
         recomputes_(RecomputesOf(search)),
+        groups_(search, &shared->cache()),
         best_(search.top, search.by_layout) {}
 
   // Adds search.methods[method].
   void Add(int method) {
-    const SearchMethod& m = search_.methods[method];
-    spaces_.try_emplace(method, model_, search_, m, &refusals_);
-    for (auto& [first, others] : same_grids_) {
-      if (SameGrids(search_.methods[first], m)) return others.push_back(method);
-    }
-    same_grids_[method] = {method};
+    spaces_.try_emplace(method, model_, search_, search_.methods[method], &refusals_);
+    groups_.Add(method);
   }
 
   absl::StatusOr<std::vector<RankedStep>> Run() {
-    for (const auto& [first, others] : same_grids_) {
-      const int method = first;
-      PIPELAB_RETURN_IF_ERROR(spaces_.at(method).ForEachGrid(
-          [&](const SearchNode& grid) { return AddGrid(method, grid); }));
+    for (const int method : groups_.firsts()) {
+      PIPELAB_RETURN_IF_ERROR(spaces_.at(method).ForEachDivision(
+          [&](const SearchNode& division) { return AddDivision(method, division); }));
     }
     while (!candidates_.empty() && !Stopped()) {
       std::pop_heap(candidates_.begin(), candidates_.end(), After);
@@ -136,25 +118,47 @@ class BestFirst {
     nodes_.push_back(node);
   }
 
-  // With the sharding of the method, or of all those with its grids, that leaves the least state on a device.
-  StepConfig LeastSharded(int method, StepConfig c, Bounds* bounds, bool of_grid = false) const {
-    absl::optional<Bytes> least;
-    StepConfig of_least = c;
-    std::vector<Sharding> shardings = search_.methods[method].shardings;
-    if (of_grid) {
-      for (const int other : same_grids_.at(method)) {
-        const std::vector<Sharding>& more = search_.methods[other].shardings;
-        shardings.insert(shardings.end(), more.begin(), more.end());
+  // With the bound of the micro-batches that fit.
+  absl::Status AddDivision(int method, const SearchNode& division) {
+    if (Stopped()) return absl::OkStatus();
+    if (search_.simulate_all) {
+      Push(method, division, Nanoseconds(0), Nanoseconds(0));
+      return absl::OkStatus();
+    }
+    StepConfig c = division.config;
+    PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(c));
+    std::vector<int64_t> fit;
+    for (const int64_t b : spaces_.at(method).MicroBatchSizes(c)) {
+      c.micro_batch_size = b;
+      PIPELAB_ASSIGN_OR_RETURN(const bool fits, Fits(method, c, bounds));
+      if (!fits) break;
+      fit.push_back(b);
+    }
+    if (fit.empty()) return absl::OkStatus();
+    const int64_t samples = search_.batch / c.data;
+    const absl::StatusOr<Nanoseconds> bound =
+        bounds->of_any.LeastWorkOfSizes(c, fit, samples, search_.exchanges);
+    if (!bound.ok()) return RefuseScheme(c, bound.status());
+    Push(method, division, *bound, *bound);
+    return absl::OkStatus();
+  }
+
+  // Whether a grid's state and what its micro-batches keep may do so; else it is refused.
+  absl::StatusOr<bool> Fits(int method, const StepConfig& grid, Bounds* bounds) {
+    const StepConfig least = groups_.LeastSharded(method, grid, bounds->of_any);
+    Bytes needed = bounds->of_any.LeastState(least);
+    if (needed <= memory_ && groups_.AreBounded(method)) {
+      const absl::StatusOr<Bytes> kept = bounds->of_any.LeastKeptOfGrid(grid, recomputes_);
+      if (!kept.ok()) {
+        PIPELAB_RETURN_IF_ERROR(RefuseScheme(grid, kept.status()));
+        return false;
       }
+      needed += *kept;
     }
-    for (const Sharding sharding : shardings) {
-      c.sharding = sharding;
-      const Bytes state = bounds->of_any.LeastState(c);
-      if (least.has_value() && *least <= state) continue;
-      least = state;
-      of_least = c;
-    }
-    return of_least;
+    if (needed <= memory_) return true;
+    ++refusals_.considered;
+    RefuseMemory(least, needed);
+    return false;
   }
 
   absl::Status AddGrid(int method, const SearchNode& grid) {
@@ -164,18 +168,8 @@ class BestFirst {
       return absl::OkStatus();
     }
     PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(grid.config));
-    const StepConfig least = LeastSharded(method, grid.config, bounds, /*of_grid=*/true);
-    Bytes needed = bounds->of_any.LeastState(least);
-    if (needed <= memory_ && IsBounded(method)) {
-      const absl::StatusOr<Bytes> kept = bounds->of_any.LeastKeptOfGrid(grid.config, recomputes_);
-      if (!kept.ok()) return RefuseScheme(grid.config, kept.status());
-      needed += *kept;
-    }
-    if (needed > memory_) {
-      ++refusals_.considered;
-      RefuseMemory(least, needed);
-      return absl::OkStatus();
-    }
+    PIPELAB_ASSIGN_OR_RETURN(const bool fits, Fits(method, grid.config, bounds));
+    if (!fits) return absl::OkStatus();
     const absl::StatusOr<Nanoseconds> bound =
         bounds->of_any.LeastWork(grid.config, search_.exchanges);
     if (!bound.ok()) return RefuseScheme(grid.config, bound.status());
@@ -190,15 +184,20 @@ class BestFirst {
       return simulate ? Simulate(candidate) : BoundCloser(candidate);
     }
     const SearchNode& node = nodes_[candidate.node];  // stays where it is when others are added
+    if (node.level == SearchNode::Level::kDivision) {
+      return spaces_.at(candidate.method).ForEachChild(node, [&](const SearchNode& grid) {
+        return AddGrid(candidate.method, grid);
+      });
+    }
     if (node.level == SearchNode::Level::kGrid) {
       if (candidate.bound_of == BoundOf::kCompute && !search_.simulate_all) {
-        return BoundGrid(candidate);
+        return PushInMemory(candidate, search_.exchanges);
       }
       const bool divides = node.config.experts > 1 && search_.exchanges.size() > 1;
       if (divides && !candidate.exchanges.has_value() && !search_.simulate_all) {
         return DivideGrid(candidate);
       }
-      for (const int method : same_grids_.at(candidate.method)) {
+      for (const int method : groups_.With(candidate.method)) {
         PIPELAB_RETURN_IF_ERROR(spaces_.at(method).ForEachChild(
             node, [&](const SearchNode& schedule) { return AddSchedule(method, schedule); },
             candidate.exchanges));
@@ -214,58 +213,35 @@ class BestFirst {
     });
   }
 
-  // By what its micro-batches keep.
-  absl::Status BoundGrid(Candidate candidate) {
-    candidate.bound_of = BoundOf::kPlacement;
-    if (!IsBounded(candidate.method)) {
-      PushAgain(candidate);
-      return absl::OkStatus();
-    }
-    const StepConfig& c = ConfigOf(candidate);
-    PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(c));
-    const Bytes state =
-        bounds->of_any.LeastState(LeastSharded(candidate.method, c, bounds, /*of_grid=*/true));
-    const absl::StatusOr<Nanoseconds> least =
-        bounds->of_any.LeastInMemory(c, search_.exchanges, recomputes_, memory_ - state);
-    if (!least.ok()) return RefuseScheme(c, least.status());
-    candidate.bound = std::max(candidate.bound, *least);
-    PushAgain(candidate);
-    return absl::OkStatus();
-  }
-
   // By how its schedules exchange rows.
   absl::Status DivideGrid(Candidate candidate) {
-    const StepConfig& c = ConfigOf(candidate);
-    PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(c));
-    const Nanoseconds bound = candidate.bound;
     for (const Exchanges exchanges : search_.exchanges) {
-      const absl::StatusOr<Nanoseconds> least = bounds->of_any.LeastWork(c, {exchanges});
-      if (!least.ok()) return RefuseScheme(c, least.status());
       candidate.exchanges = exchanges;
-      candidate.bound = std::max(bound, *least);
-      PushAgain(candidate);
+      PIPELAB_RETURN_IF_ERROR(PushInMemory(candidate, {exchanges}));
     }
     return absl::OkStatus();
   }
 
-  // Whether all schedules that a grid of the method, and of those with its grids, may have are of
-  // schemes with bounds, and of stages that are whole units.
-  bool IsBounded(int method) {
-    const auto [known, added] = is_bounded_.try_emplace(method);
-    if (added) {
-      known->second =
-          !search_.fixed.has("layout") && absl::c_all_of(same_grids_.at(method), [&](int other) {
-            return HasBounds(search_.methods[other]) && HasWholeUnits(search_.methods[other]);
-          });
+  // What a grid has of schedules with these exchanges, bounded by what micro-batches keep.
+  absl::Status PushInMemory(Candidate candidate, const std::vector<Exchanges>& exchanges) {
+    candidate.bound_of = BoundOf::kPlacement;
+    const StepConfig& c = ConfigOf(candidate);
+    PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(c));
+    const StepConfig sharded = groups_.LeastSharded(candidate.method, c, bounds->of_any);
+    const Bytes state = bounds->of_any.LeastState(sharded);
+    absl::optional<Bytes> free;
+    if (groups_.AreBounded(candidate.method)) free = memory_ - state;
+    const absl::StatusOr<StepLeast> least =
+        bounds->of_any.LeastOfGrid(c, exchanges, recomputes_, free);
+    if (!least.ok()) return RefuseScheme(c, least.status());
+    if (free.has_value() && least->memory > *free) {
+      ++refusals_.considered;
+      RefuseMemory(sharded, state + least->memory);
+      return absl::OkStatus();
     }
-    return known->second;
-  }
-
-  bool HasWholeUnits(const SearchMethod& method) const {
-    if (method.layout.empty()) return true;
-    StepConfig c;
-    c.layout = method.layout;
-    return shared_.cache().LayoutHasWholeUnits(c).value_or(false);
+    candidate.bound = std::max(candidate.bound, least->time);
+    PushAgain(candidate);
+    return absl::OkStatus();
   }
 
   absl::Status AddOneMoreRebuilt(int method, const SearchNode& schedule) {
@@ -277,7 +253,8 @@ class BestFirst {
     const absl::StatusOr<Bounds*> bounds = shared_.BoundsOf(schedule.config);
     if (!bounds.ok()) return RefuseScheme(schedule.config, bounds.status());
     StepBounds& of_any = (*bounds)->of_any;
-    const StepConfig sharded = LeastSharded(method, schedule.config, *bounds);
+    const StepConfig sharded =
+        LeastSharded(search_.methods[method].shardings, schedule.config, of_any);
     const Bytes state = of_any.LeastState(sharded);
     absl::optional<Bytes> free;
     if (!search_.simulate_all) free = memory_ - state;
@@ -320,16 +297,13 @@ class BestFirst {
     const StepConfig& c = ConfigOf(candidate);
     const bool whole = nodes_[candidate.node].level == SearchNode::Level::kWhole;
     const bool of_order = candidate.bound_of == BoundOf::kPlacement;
-    if (of_order && search_.check) {
-      const absl::Status status = search_.check(c);
-      if (!status.ok()) return RefuseScheme(c, status);
-    }
     PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(c));
     const absl::StatusOr<StepLeast> least =
         of_order ? BoundOfOrder(c, bounds)
         : whole  ? bounds->of_placement.Of(c, memory_)
-                 : bounds->of_placement.OfAnySharding(LeastSharded(candidate.method, c, bounds),
-                                                      memory_);
+                 : bounds->of_placement.OfAnySharding(
+                       LeastSharded(search_.methods[candidate.method].shardings, c, bounds->of_any),
+                       memory_);
     if (!least.ok()) return RefuseScheme(c, least.status());
     if (least->memory > memory_) {
       RefuseMemory(c, least->memory);
@@ -354,7 +328,7 @@ class BestFirst {
 
   absl::Status Simulate(const Candidate& candidate) {
     const StepConfig& config = ConfigOf(candidate);
-    if (search_.check && search_.simulate_all) {  // else BoundCloser has asked
+    if (search_.check) {
       const absl::Status status = search_.check(config);
       if (!status.ok()) return RefuseScheme(config, status);
     }
@@ -409,9 +383,7 @@ class BestFirst {
   const Bytes memory_;  // of a device
   const std::vector<Recompute> recomputes_;
   std::map<int, SearchSpace> spaces_;  // by method
-  // [method] Those with its grids, itself first.
-  std::map<int, std::vector<int>> same_grids_;
-  std::map<int, bool> is_bounded_;  // by method
+  MethodGroups groups_;
   std::deque<SearchNode> nodes_;
   std::vector<Candidate> candidates_;  // a heap
   TopSteps best_;

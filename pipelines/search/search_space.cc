@@ -55,7 +55,8 @@ SearchNode::Level LevelOf(absl::string_view key) {
     return SearchNode::Level::kSchedule;
   }
   if (key == "sharding" || key == "shards") return SearchNode::Level::kWhole;
-  return SearchNode::Level::kGrid;
+  if (key == "b" || key == "M") return SearchNode::Level::kGrid;
+  return SearchNode::Level::kDivision;
 }
 
 }  // namespace
@@ -134,8 +135,8 @@ absl::Status SearchSpace::TakeMethod(StepConfig* c) const {
   return absl::OkStatus();
 }
 
-absl::Status SearchSpace::ForEachGrid(Look look) {
-  Children grids(SearchNode::Level::kGrid, {}, look);
+absl::Status SearchSpace::ForEachDivision(Look look) {
+  Children divisions(SearchNode::Level::kDivision, {}, look);
   const ModelGraph& graph = model_.model->graph;
   const bool divides_tokens = CheckContextParallel(graph, {1, false, 2}).ok();
   const int64_t max_experts = RowsOfExperts(graph).has_value() ? search_.max_expert : 1;
@@ -145,7 +146,7 @@ absl::Status SearchSpace::ForEachGrid(Look look) {
   for (const StepField* f : search_.fixed.fields) {
     // Later levels choose the others.
     const bool size = absl::c_linear_search(kSizes, f->key);
-    if (LevelOf(f->key) != SearchNode::Level::kGrid && !size) continue;
+    if (LevelOf(f->key) != SearchNode::Level::kDivision && !size) continue;
     PIPELAB_RETURN_IF_ERROR(f->set(f->get(search_.fixed.values), &c));
   }
   for (const int64_t tensor : DivisorsOf(search_.devices, search_.devices, search_.every_size)) {
@@ -172,7 +173,7 @@ absl::Status SearchSpace::ForEachGrid(Look look) {
         for (const int64_t experts :
              DivisorsOf(rest / pipeline * tensor, max_experts, search_.every_size)) {
           c.experts = static_cast<int>(experts);
-          PIPELAB_RETURN_IF_ERROR(Split(c, &grids));
+          PIPELAB_RETURN_IF_ERROR(Split(c, &divisions));
         }
       }
     }
@@ -181,7 +182,7 @@ absl::Status SearchSpace::ForEachGrid(Look look) {
 }
 
 // How tokens and experts are divided.
-absl::Status SearchSpace::Split(StepConfig c, Children* grids) {
+absl::Status SearchSpace::Split(StepConfig c, Children* divisions) {
   const ModelGraph& graph = model_.model->graph;
   const auto suits = [&](bool has, const auto& all, auto otherwise) {
     return has ? all : std::decay_t<decltype(all)>{otherwise};
@@ -202,7 +203,7 @@ absl::Status SearchSpace::Split(StepConfig c, Children* grids) {
           if (!CheckDispatch(graph, c).ok()) continue;
           for (const bool overlap : suits(sequence, method_.overlap_tensor, false)) {
             c.overlap_tensor = overlap;
-            PIPELAB_RETURN_IF_ERROR(Batches(c, grids));
+            PIPELAB_RETURN_IF_ERROR(AddDivision(c, divisions));
           }
         }
       }
@@ -211,9 +212,20 @@ absl::Status SearchSpace::Split(StepConfig c, Children* grids) {
   return absl::OkStatus();
 }
 
+absl::Status SearchSpace::AddDivision(const StepConfig& c, Children* divisions) {
+  if (Fixed(c, divisions->level())) return divisions->Add(c);
+  refusals_.accept += static_cast<int64_t>(MicroBatchSizes(c).size());
+  return absl::OkStatus();
+}
+
+std::vector<int64_t> SearchSpace::MicroBatchSizes(const StepConfig& division) const {
+  const int64_t samples = search_.batch / division.data;
+  return DivisorsOf(samples, samples, search_.every_size);
+}
+
 absl::Status SearchSpace::Batches(StepConfig c, Children* grids) {
   const int64_t samples = search_.batch / c.data;
-  for (const int64_t b : DivisorsOf(samples, samples, search_.every_size)) {
+  for (const int64_t b : MicroBatchSizes(c)) {
     c.micro_batch_size = b;
     c.micro_batches = static_cast<int>(samples / b);
     if (Fixed(c, grids->level())) {
@@ -227,6 +239,10 @@ absl::Status SearchSpace::Batches(StepConfig c, Children* grids) {
 
 absl::Status SearchSpace::ForEachChild(const SearchNode& node, Look look,
                                        absl::optional<Exchanges> exchanges) {
+  if (node.level == SearchNode::Level::kDivision) {
+    Children grids(SearchNode::Level::kGrid, node.path, look);
+    return Batches(node.config, &grids);
+  }
   if (node.level == SearchNode::Level::kGrid) {
     Children schedules(SearchNode::Level::kSchedule, node.path, look, exchanges);
     return Schedules(node.config, &schedules);

@@ -2,12 +2,12 @@
 // step's time, so that a bound of a node spares its whole branch. Private to search.
 //
 //   SearchSpace space(model, search, method, &refusals);
-//   PIPELAB_RETURN_IF_ERROR(space.ForEachGrid([&](const SearchNode& grid) { return Look(grid); }));
-//   PIPELAB_RETURN_IF_ERROR(space.ForEachChild(grid, [&](const SearchNode& schedule) { ... }));
+//   PIPELAB_RETURN_IF_ERROR(space.ForEachDivision([&](const SearchNode& d) { return Look(d); }));
+//   PIPELAB_RETURN_IF_ERROR(space.ForEachChild(d, [&](const SearchNode& grid) { ... }));
 //
-// A grid is a division of the devices with what its passes take: P, T, C, D, E, b and how their
-// collectives run. Its children choose the schedule and what is computed again; theirs, the leaves,
-// what is sharded: they are whole configurations.
+// A division of the devices has P, T, C, D and E, and says how the collectives of passes run. Its
+// children, grids, choose the size of micro-batches; theirs the schedule and what is computed
+// again; and theirs, the leaves, what is sharded: they are whole configurations.
 #ifndef PIPELAB_PIPELINES_SEARCH_SEARCH_SPACE_H_
 #define PIPELAB_PIPELINES_SEARCH_SEARCH_SPACE_H_
 
@@ -26,9 +26,9 @@
 namespace pipelab {
 
 struct SearchNode {
-  enum class Level : uint8_t { kGrid, kSchedule, kWhole };
+  enum class Level : uint8_t { kDivision, kGrid, kSchedule, kWhole };
 
-  Level level = Level::kGrid;
+  Level level = Level::kDivision;
   // Has its defaults in what is not chosen yet.
   StepConfig config;
   // The place among the children of each node on the way here. In this order everything is
@@ -46,7 +46,9 @@ class SearchSpace {
       : model_(model), search_(search), method_(method), refusals_(*refusals) {}
 
   // An error of `look` ends them.
-  absl::Status ForEachGrid(Look look);
+  absl::Status ForEachDivision(Look look);
+  // The micro-batches that a division may have, the smallest first.
+  std::vector<int64_t> MicroBatchSizes(const StepConfig& division) const;
   // `exchanges`: of a grid, only schedules with these; none: all.
   absl::Status ForEachChild(const SearchNode& node, Look look,
                             absl::optional<Exchanges> exchanges = absl::nullopt);
@@ -58,8 +60,8 @@ class SearchSpace {
   class Children;
 
   absl::Status TakeMethod(StepConfig* c) const;
-  absl::Status Split(StepConfig c, Children* grids);
-  absl::Status Collectives(StepConfig c, Children* grids);
+  absl::Status Split(StepConfig c, Children* divisions);
+  absl::Status AddDivision(const StepConfig& c, Children* divisions);
   absl::Status Batches(StepConfig c, Children* grids);
   absl::Status Schedules(StepConfig c, Children* schedules);
   absl::Status Recomputes(StepConfig c, Children* schedules);

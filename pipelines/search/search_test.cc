@@ -405,18 +405,31 @@ class Bounds {
     EXPECT_LE(state, memory);
     EXPECT_LE(bounds_.Least(c, free)->time, point->step_time);
     EXPECT_LE(least->memory, free);
+    StepConfig grid = c;  // without what its schedules choose
+    grid.recompute = Recompute::kNone;
+    grid.rebuilt_blocks = 0;
+    grid.exchanges = Exchanges::kWaited;
+    grid.virtual_stages = 0;
+    const int64_t samples = c.micro_batch_size * c.micro_batches;
+    const auto of_sizes = bounds_.LeastWorkOfSizes(grid, {1, 2, 3, c.micro_batch_size, samples},
+                                                   samples, {c.exchanges});
+    EXPECT_TRUE(of_sizes.ok() && *of_sizes <= point->step_time) << of_sizes.status();
     if (IsBounded(*FindScheme(c.scheme).value())) {
-      StepConfig grid = c;  // without what its schedules choose
-      grid.recompute = Recompute::kNone;
-      grid.rebuilt_blocks = 0;
-      grid.exchanges = Exchanges::kWaited;
-      grid.virtual_stages = 0;
-      const auto of_grid = bounds_.LeastInMemory(grid, {c.exchanges}, {c.recompute}, free);
+      const std::vector<Exchanges> all = {Exchanges::kWaited, Exchanges::kBeside,
+                                          Exchanges::kBesideDelayed};
+      const std::vector<Recompute> any = {Recompute::kNone, Recompute::kBlocks};
+      for (const auto& exchanges : {std::vector<Exchanges>{c.exchanges}, all}) {
+        for (const auto& recompute : {std::vector<Recompute>{c.recompute}, any}) {
+          if (recompute == any && c.recompute == Recompute::kSelective) continue;
+          const auto of_grid = bounds_.LeastOfGrid(grid, exchanges, recompute, free);
+          EXPECT_TRUE(of_grid.ok() && of_grid->time <= point->step_time && of_grid->memory <= free)
+              << of_grid.status();
+        }
+      }
       const auto kept = bounds_.LeastKeptOfGrid(grid, {c.recompute});
-      EXPECT_TRUE(of_grid.ok() && kept.ok());
-      if (!of_grid.ok() || !kept.ok()) return false;
-      EXPECT_LE(*of_grid, point->step_time);
-      EXPECT_LE(*kept, free);
+      EXPECT_TRUE(kept.ok() && *kept <= free) << kept.status();
+      // A pass of more samples takes no longer than one of each part.
+      EXPECT_TRUE(!of_sizes.ok() || *of_sizes <= bounds_.LeastWork(grid, {c.exchanges}).value());
     }
     EXPECT_LE(of_placement->time, point->step_time);
     EXPECT_LE(of_placement->memory, memory);

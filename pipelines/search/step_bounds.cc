@@ -1,6 +1,7 @@
 #include "pipelines/search/step_bounds.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -40,12 +41,16 @@ bool Recomputes(const ScheduleShape& shape) {
   return std::find(shape.recompute.begin(), shape.recompute.end(), true) != shape.recompute.end();
 }
 
-// Of one micro-batch on one device. Some of the units are rebuilt, whose forwards come again, so
-// that the others may be held in `free` bytes: those first whose area is largest for the time. A
-// unit is held at least until the input gradients of all units behind it are there, however they
-// are cut into stages.
-double TimeOfUnits(const std::vector<UnitTime>& units, const std::vector<double>& kept,
-                   double free) {
+bool Rebuilds(Recompute recompute) {
+  return recompute == Recompute::kFull || recompute == Recompute::kBlocks;
+}
+
+// The time of one micro-batch on one device. Where units may be rebuilt, the forwards of some come
+// again, so that the others may be held in `free` bytes: those first whose area is largest for the
+// time. A unit is held at least until the input gradients of all units behind it are there, however
+// they are cut into stages.
+double TimeOfUnits(const std::vector<UnitTime>& units, const std::vector<double>& kept, double free,
+                   bool rebuilds) {
   struct Unit {
     double area = 0, again = 0;
   };
@@ -57,11 +62,12 @@ double TimeOfUnits(const std::vector<UnitTime>& units, const std::vector<double>
     time += static_cast<double>(passes.value());
     later += static_cast<double>(cost.backward_input.value());
     // The ends have more than a block, of which a part may be rebuilt: they are taken to hold nothing.
-    if (u == 0 || u + 1 == units.size()) continue;
+    if (rebuilds && (u == 0 || u + 1 == units.size())) continue;
     held.push_back({kept[u] * later, static_cast<double>(cost.forward.value())});
     area += held.back().area;
   }
   if (free <= 0) return time;
+  if (!rebuilds) return std::max(time, area / free);
   std::sort(held.begin(), held.end(),
             [](const Unit& a, const Unit& b) { return a.area * b.again > b.area * a.again; });
   for (const Unit& unit : held) {
@@ -76,13 +82,29 @@ double TimeOfUnits(const std::vector<UnitTime>& units, const std::vector<double>
   return std::max(time, area / free);
 }
 
+// Whether no operation gets a smaller share of a peak than a smaller one of its kind.
+bool IsFasterIfLarger(const DeviceSpec& device) {
+  const auto rises = [](const EfficiencyCurve& curve) {
+    return std::is_sorted(curve.points.begin(), curve.points.end(),
+                          [](const auto& a, const auto& b) { return a.share < b.share; });
+  };
+  const auto all = [&](const auto& curves) {
+    return std::all_of(curves.begin(), curves.end(),
+                       [&](const auto& curve) { return rises(curve.second.value); });
+  };
+  return all(device.arithmetic) && all(device.memory_efficiency_of) &&
+         rises(device.memory_efficiency.value);
+}
+
 }  // namespace
 
-StepBounds::StepBounds(StepCache* cache) : cache_(*cache), model_(cache->model()), kept_(cache) {
+StepBounds::StepBounds(StepCache* cache)
+    : cache_(*cache), model_(cache->model()), kept_(cache), activations_(cache) {
   parameters_ = model_.model->graph.num_parameters();
   for (const LayerSpec& layer : model_.model->graph.layers) {
     for (const ParameterSpec& p : layer.parameters) experts_ += p.experts_on(TensorParallel());
   }
+  larger_is_faster_ = model_.cluster != nullptr && IsFasterIfLarger(model_.cluster->device);
 }
 
 Bytes StepBounds::LeastState(const StepConfig& c) const {
@@ -171,6 +193,7 @@ absl::Status StepBounds::SetHeld(const StepConfig& c, const std::vector<int>& cu
   }
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<double>* units, kept_.Of(c));
   const int rebuilt = c.recompute == Recompute::kBlocks ? c.rebuilt_blocks : 0;
+  costs->kept.resize(cut.size());
   double later = 0, later_inputs = 0;  // until the backward of the stage behind is over
   auto end = units->end();
   for (size_t s = cut.size(); s-- > 0;) {
@@ -183,7 +206,7 @@ absl::Status StepBounds::SetHeld(const StepConfig& c, const std::vector<int>& cu
     const auto inputs = static_cast<double>(cost.backward_input.value());
     const double whole = inputs + static_cast<double>(cost.backward_weight.value());
     const auto forward = static_cast<double>(cost.forward.value());
-    costs->kept += kept;
+    costs->kept[s] = kept;
     costs->held += kept * (later + whole);
     costs->held_for_inputs += kept * (later_inputs + inputs);
     later += forward + whole;
@@ -276,6 +299,26 @@ absl::StatusOr<Nanoseconds> StepBounds::LeastWork(const StepConfig& grid,
   return Nanoseconds(static_cast<int64_t>(least.value_or(0)));
 }
 
+// A pass of several micro-batches' samples takes no longer than one pass of each: what is rounded up
+// to whole rows or tiles is less, and efficiencies do not fall with the size. So all of these sizes
+// are bounded by a micro-batch that is a multiple of each.
+absl::StatusOr<Nanoseconds> StepBounds::LeastWorkOfSizes(const StepConfig& division,
+                                                         const std::vector<int64_t>& sizes,
+                                                         int64_t samples,
+                                                         const std::vector<Exchanges>& exchanges) {
+  constexpr double kRounding = 100;  // nanoseconds of a layer, of all its operations and passes
+  if (!larger_is_faster_) return Nanoseconds(0);
+  StepConfig c = division;
+  c.micro_batch_size = 1;
+  for (const int64_t size : sizes) c.micro_batch_size = std::lcm(c.micro_batch_size, size);
+  c.micro_batches = 1;
+  PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds work, LeastWork(c, exchanges));
+  const auto layers = static_cast<double>(model_.model->graph.layers.size());
+  const double time = static_cast<double>(work.value()) / static_cast<double>(c.micro_batch_size) -
+                      kRounding * layers / c.pipeline;
+  return Nanoseconds(static_cast<int64_t>(std::max(0.0, time * static_cast<double>(samples))));
+}
+
 absl::Status StepBounds::ForEachGraph(StepConfig c, const std::vector<Recompute>& recompute,
                                       absl::FunctionRef<absl::Status(const StepConfig&)> look) {
   c.recompute = Recompute::kNone;
@@ -300,23 +343,51 @@ absl::StatusOr<Bytes> StepBounds::LeastKeptOfGrid(const StepConfig& grid,
   return Bytes(static_cast<int64_t>(least.value_or(0)));
 }
 
-absl::StatusOr<Nanoseconds> StepBounds::LeastInMemory(const StepConfig& grid,
-                                                      const std::vector<Exchanges>& exchanges,
-                                                      const std::vector<Recompute>& recompute,
-                                                      Bytes free) {
-  if (!kept_.AreChain(grid.cut)) return Nanoseconds(0);
-  absl::optional<double> time;
+// When the loss of a micro-batch is there, all that is not rebuilt of its units is kept.
+absl::StatusOr<StepLeast> StepBounds::LeastOfGrid(const StepConfig& grid,
+                                                  const std::vector<Exchanges>& exchanges,
+                                                  const std::vector<Recompute>& recompute,
+                                                  absl::optional<Bytes> free) {
+  StepLeast least;
+  PIPELAB_ASSIGN_OR_RETURN(least.time, LeastWork(grid, exchanges));
+  if (!free.has_value() || !kept_.AreChain(grid.cut)) return least;
+  // What is beside another micro-batch is not rebuilt, but it stands for what is waited for, too.
+  const bool rebuilds =
+      std::find(exchanges.begin(), exchanges.end(), Exchanges::kWaited) != exchanges.end() &&
+      std::any_of(recompute.begin(), recompute.end(), &Rebuilds);
+  absl::optional<double> time, memory;
   const auto look = [&](const StepConfig& c) -> absl::Status {
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<double>* kept, kept_.Of(c));
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<UnitTime>* units, cache_.UnitTimesOf(c));
-    const double own = TimeOfUnits(*units, *kept, static_cast<double>(free.value())) *
+    const double all = std::accumulate(kept->begin(), kept->end(), 0.0) / grid.pipeline;
+    const double own_memory = rebuilds ? 0 : all;
+    const double own = TimeOfUnits(*units, *kept, static_cast<double>(free->value()), rebuilds) *
                        grid.micro_batches / grid.pipeline;
     time = std::min(time.value_or(own), own);
+    memory = std::min(memory.value_or(own_memory), own_memory);
     return absl::OkStatus();
   };
   PIPELAB_RETURN_IF_ERROR(ForEachExchange(
       grid, exchanges, [&](const StepConfig& c) { return ForEachGraph(c, recompute, look); }));
-  return Nanoseconds(static_cast<int64_t>(time.value_or(0)));
+  least.time = std::max(least.time, Nanoseconds(static_cast<int64_t>(time.value_or(0))));
+  least.memory = Bytes(static_cast<int64_t>(memory.value_or(0)));
+  return least;
+}
+
+// When the loss of a micro-batch is there all its stages are kept; and where a closed form says how
+// many activations a device holds, as many as that. Of split backwards less may be kept by then.
+Bytes StepBounds::LeastKept(const StepConfig& c, const ScheduleShape& shape,
+                            const CutCosts& costs) {
+  if (costs.kept.empty()) return Bytes(0);
+  double least = std::accumulate(costs.kept.begin(), costs.kept.end(), 0.0) / c.pipeline;
+  const std::vector<int64_t>& activations = activations_.Of(c);
+  const double most = std::ceil(static_cast<double>(c.micro_batches) / shape.replicas);
+  for (size_t d = 0; d < activations.size() && !shape.splits; ++d) {
+    std::vector<double> kept;
+    for (const int s : shape.held[d]) kept.push_back(costs.kept[s]);
+    least = std::max(least, LeastBytes(activations[d], std::move(kept), most));
+  }
+  return Bytes(static_cast<int64_t>(least));
 }
 
 absl::StatusOr<StepLeast> StepBounds::Least(const StepConfig& c, absl::optional<Bytes> free) {
@@ -357,8 +428,7 @@ absl::StatusOr<StepLeast> StepBounds::Least(const StepConfig& c, absl::optional<
     least = std::max(
         least, held * passes * shape->replicas / (static_cast<double>(free->value()) * c.pipeline));
   }
-  return StepLeast{Nanoseconds(static_cast<int64_t>(least)),
-                   Bytes(static_cast<int64_t>(costs->kept / c.pipeline))};
+  return StepLeast{Nanoseconds(static_cast<int64_t>(least)), LeastKept(c, *shape, *costs)};
 }
 
 }  // namespace pipelab

@@ -20,11 +20,13 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/container/node_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "pipelines/cost/cost_table.h"
+#include "pipelines/search/held_activations.h"
 #include "pipelines/search/kept_units.h"
 #include "pipelines/search/step_least.h"
 #include "pipelines/step/step_cache.h"
@@ -46,14 +48,22 @@ class StepBounds {
   // if all have as much and nothing is computed again.
   absl::StatusOr<Nanoseconds> LeastWork(const StepConfig& grid,
                                         const std::vector<Exchanges>& exchanges);
+  // The same of the grids of a division that have micro-batches of these sizes, so many samples in
+  // all; 0 where nothing says that large passes are no slower than several small ones.
+  absl::StatusOr<Nanoseconds> LeastWorkOfSizes(const StepConfig& division,
+                                               const std::vector<int64_t>& sizes, int64_t samples,
+                                               const std::vector<Exchanges>& exchanges);
   Bytes LeastState(const StepConfig& config) const;
-  // Of all schedules of the grid with the best of these ways to recompute: what a device needs
-  // beside its state, and the time in so much memory beside it, with the best of these exchanges.
+  // What a device needs beside its state, of all schedules of the grid with the best of these ways
+  // to recompute: not less than what one unit keeps.
   absl::StatusOr<Bytes> LeastKeptOfGrid(const StepConfig& grid,
                                         const std::vector<Recompute>& recompute);
-  absl::StatusOr<Nanoseconds> LeastInMemory(const StepConfig& grid,
-                                            const std::vector<Exchanges>& exchanges,
-                                            const std::vector<Recompute>& recompute, Bytes free);
+  // The same, and the time, with the best of these exchanges: as Least for schedules. Without
+  // `free` the time alone, as LeastWork.
+  absl::StatusOr<StepLeast> LeastOfGrid(const StepConfig& grid,
+                                        const std::vector<Exchanges>& exchanges,
+                                        const std::vector<Recompute>& recompute,
+                                        absl::optional<Bytes> free);
 
   // What a bound must know of a schedule; the same for all numbers of micro-batches.
   struct ScheduleShape {
@@ -79,7 +89,7 @@ class StepBounds {
     // Byte-nanoseconds of a micro-batch on all stages, with whole backwards and with input gradients
     // alone; 0 where units are no chain.
     double held = 0, held_for_inputs = 0;
-    double kept = 0;  // bytes of a micro-batch on all stages
+    std::vector<double> kept;  // [stage] bytes of a micro-batch; empty where that is not known
   };
   absl::StatusOr<const CutCosts*> CostsOfStages(const StepConfig& config, int stages);
   const std::vector<UnitEdge>& EdgesOfUnits(CutRule rule);
@@ -92,15 +102,19 @@ class StepBounds {
   absl::Status ForEachGraph(StepConfig c, const std::vector<Recompute>& recompute,
                             absl::FunctionRef<absl::Status(const StepConfig&)> look);
   absl::StatusOr<const ScheduleShape*> Shape(const StepConfig& config);
+  // What a device keeps of micro-batches at some time.
+  Bytes LeastKept(const StepConfig& config, const ScheduleShape& shape, const CutCosts& costs);
 
   StepCache& cache_;
   const StepModel& model_;
   KeptUnits kept_;
+  HeldActivations activations_;
   int64_t parameters_ = 0, experts_ = 0;  // of all, those that experts divide
+  bool larger_is_faster_ = false;         // of equal operations
   // By size, recompute, rebuilt blocks, stages, micro-batches where the cut depends on them, layout;
-  // by scheme, pipeline, virtual stages, replicas,
-  // recompute.
-  std::map<std::tuple<StepCache::SizeKey, Recompute, RebuiltPart, int, int, std::string>, CutCosts>
+  // by scheme, pipeline, virtual stages, replicas, recompute.
+  absl::node_hash_map<std::tuple<StepCache::SizeKey, Recompute, RebuiltPart, int, int, std::string>,
+                      CutCosts>
       stages_;
   std::map<std::tuple<std::string, int, int, int, Recompute>, ScheduleShape> shapes_;
   std::map<CutRule, std::vector<UnitEdge>> edges_;

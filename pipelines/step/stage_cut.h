@@ -25,6 +25,7 @@
 
 #include <cstdint>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -71,8 +72,12 @@ struct StageLearning {
   absl::optional<LocalHead> heads;  // of stages that learn locally
   bool forward_only = false;        // nothing: inference
 
-  friend bool operator<(const StageLearning& a, const StageLearning& b) {
-    return std::tie(a.heads, a.forward_only) < std::tie(b.heads, b.forward_only);
+  friend bool operator==(const StageLearning& a, const StageLearning& b) {
+    return std::tie(a.heads, a.forward_only) == std::tie(b.heads, b.forward_only);
+  }
+  template <typename H>
+  friend H AbslHashValue(H h, const StageLearning& learning) {
+    return H::combine(std::move(h), learning.heads, learning.forward_only);
   }
 };
 

@@ -364,6 +364,12 @@ absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
     StageCostMemo* memo = nullptr;
     if (!cut->local.has_value() && !c.slice_exchange) {
       memo = &stage_costs_.try_emplace(SizeOf(c), graph.graph, AlikeOf(graph)).first->second;
+      if (options.machine.has_value()) {
+        options.layer_times = [&](int layer) {
+          return LayerTimesOf(graph).TimesOf(
+              c, [&] { return options.tensor; }, layer);
+        };
+      }
     }
     PIPELAB_ASSIGN_OR_RETURN(CostTable costs, ComputeStageCosts(graph.graph, partition,
                                                                 c.micro_batch_size, options, memo));

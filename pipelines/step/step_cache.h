@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/node_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "pipelines/cost/cost_table.h"
@@ -158,8 +159,8 @@ class StepCache {
     StepModel model;
   };
   std::map<std::string, Selective> selective_;  // by modules, made when they are asked for
-  std::map<SizeKey, std::vector<UnitTime>> unit_times_;
-  std::map<SizeKey, StageCostMemo> stage_costs_;
+  absl::node_hash_map<SizeKey, std::vector<UnitTime>> unit_times_;
+  absl::node_hash_map<SizeKey, StageCostMemo> stage_costs_;
   std::map<const GroupedModel*, std::vector<int>> alike_;  // FirstAlike
   std::map<const GroupedModel*, LayerTimeMemo> layer_times_;
   // By T, C and where the devices are that divide experts.
@@ -168,14 +169,14 @@ class StepCache {
   std::map<std::tuple<int, int, ExpertKey>, PathCost> expert_paths_;
   // By size, recompute, whether of all blocks, micro-batches where the rule looks at memory,
   // stages, heads, layout.
-  std::map<std::tuple<SizeKey, Recompute, bool, int, int, StageLearning, std::string>,
-           std::vector<int>>
+  absl::node_hash_map<std::tuple<SizeKey, Recompute, bool, int, int, StageLearning, std::string>,
+                      std::vector<int>>
       units_;
   // By the stage of each layer, what backwards rebuild, and heads.
   std::map<std::tuple<std::vector<int>, Recompute, RebuiltPart, absl::optional<LocalHead>>, Cut>
       cuts_;
   // By size, the cut (they stay where they are), tokens of slices.
-  std::map<std::tuple<SizeKey, const Cut*, std::vector<int64_t>>, CostTable> costs_;
+  absl::node_hash_map<std::tuple<SizeKey, const Cut*, std::vector<int64_t>>, CostTable> costs_;
   std::map<std::string, Made> schedules_;
   // ScheduleWithin: [device] free memory that has turned out to be too little, the last.
   std::map<std::string, std::vector<Bytes>> too_little_;
