@@ -58,7 +58,7 @@ Report::Report(ReportOptions options) : options_(std::move(options)) {
   }
 }
 
-void Report::Fail(absl::Status status) {
+void Report::Fail(const absl::Status& status) {
   if (status.ok() || !status_.ok()) return;
   status_ =
       absl::Status(status.code(), absl::StrCat("report '", options_.name, "': ", status.message()));
@@ -133,7 +133,8 @@ absl::Status Report::Draw(const Program& program, const Trace& trace, const Cost
 }
 
 void Report::AddCurves(absl::string_view title, absl::string_view x_label,
-                       absl::string_view y_label, std::vector<Series> series, bool doubling) {
+                       absl::string_view y_label, const std::vector<Series>& series,
+                       bool doubling) {
   Curves c;
   for (const Series& s : series) {
     if (s.steps.empty() || s.steps.size() == s.values.size()) continue;

@@ -90,7 +90,7 @@ class Report {
   // ... where there are none); labels carry the units. Also written as curves_ID.csv and .svg, with
   // the id made from the title. `doubling`: the axis has powers of two, equally far apart.
   void AddCurves(absl::string_view title, absl::string_view x_label, absl::string_view y_label,
-                 std::vector<Series> series, bool doubling = false);
+                 const std::vector<Series>& series, bool doubling = false);
   // Over training steps.
   void AddLossCurves(absl::string_view title, absl::string_view y_label,
                      std::vector<Series> series) {
@@ -142,7 +142,7 @@ class Report {
   absl::Status Draw(const Program& program, const Trace& trace, const CostTable* costs,
                     Timeline* timeline);
   void SetConfig(absl::string_view name, ConfigValue value);
-  void Fail(absl::Status status);
+  void Fail(const absl::Status& status);
 
   ReportOptions options_;
   Environment environment_;

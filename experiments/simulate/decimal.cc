@@ -38,11 +38,11 @@ bool ReadDecimal(absl::string_view text, Decimal* result) {
   return any && d.decimals <= kMostDecimals;
 }
 
-struct ByteUnit {
+struct ByteSuffix {
   absl::string_view name;
   int64_t bytes;
 };
-constexpr ByteUnit kByteUnits[] = {
+constexpr ByteSuffix kByteUnits[] = {
     {"", 1},
     {"B", 1},
     {"kB", 1000},
@@ -61,7 +61,7 @@ bool ReadBytes(absl::string_view text, Bytes* result) {
   Decimal d;
   if (!ReadDecimal(text.substr(0, end), &d)) return false;
   const absl::string_view unit = end == absl::string_view::npos ? "" : text.substr(end);
-  for (const ByteUnit& u : kByteUnits) {
+  for (const ByteSuffix& u : kByteUnits) {
     if (u.name != unit) continue;
     const absl::uint128 scaled = absl::uint128(d.digits) * absl::uint128(u.bytes);
     const absl::uint128 scale = PowerOfTen(d.decimals);

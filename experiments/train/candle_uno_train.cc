@@ -101,7 +101,7 @@ Quality Compare(const std::vector<std::shared_ptr<Fold>>& folds) {
   return q;
 }
 
-absl::StatusOr<StudyPart> MakePart(std::shared_ptr<Fold> fold, int number,
+absl::StatusOr<StudyPart> MakePart(const std::shared_ptr<Fold>& fold, int number,
                                    const StudyRequest& request) {
   const DescriptorData& data = fold->data;
   StudyPart part;

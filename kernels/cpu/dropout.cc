@@ -142,7 +142,7 @@ PIPELAB_INLINE void Apply(const float* a, const float* x, const DropoutMask& mas
   const float scale = 1.0f / (1.0f - mask.rate);
   const uint64_t seed = mask.rng.seed(), stream = mask.rng.stream();
   static const DrawGroupFunction draw_group = ChooseDrawGroup();
-  uint32_t bits[kGroup];
+  uint32_t bits[kGroup] = {};
   uint64_t block = mask.offset / 4;
   int64_t begin = -static_cast<int64_t>(mask.offset % 4);  // the element that bits[0] belongs to
   for (; begin < n; begin += kGroup, block += kLanes) {

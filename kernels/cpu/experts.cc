@@ -53,6 +53,7 @@ uint64_t OpenNodes(const RouterShape& s, const Score& score) {
       best = n;
       best_sum = first + second;
     }
+    if (best < 0) break;  // all are open
     open |= uint64_t{1} << best;
   }
   return open;

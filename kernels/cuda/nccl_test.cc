@@ -74,7 +74,9 @@ int RunAs(int rank, int size, const std::string& meeting_file) {
   }
   g_processes = processes->get();
   g_device = &*device;
-  return RUN_ALL_TESTS();
+  const int failed = RUN_ALL_TESTS();
+  g_device = nullptr;
+  return failed;
 }
 
 // The number of GPUs, asked in a child: a process that has used CUDA must not fork.

@@ -18,7 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // Runs the program in `dir`. Its messages in English: they are read here.
-absl::StatusOr<ProcessResult> RunIn(std::vector<std::string> arguments, absl::string_view dir) {
+absl::StatusOr<ProcessResult> RunIn(const std::vector<std::string>& arguments,
+                                    absl::string_view dir) {
   ProcessOptions options;
   options.directory = std::string(dir);
   options.output_limit = 16 << 20;

@@ -91,7 +91,8 @@ std::vector<uint8_t> DrawShape(const CounterRng& rng, uint64_t shape) {
   const double cy = 12 + 8 * rng.Uniform(1), cx = 12 + 8 * rng.Uniform(2),
                r = 6 + 4 * rng.Uniform(3);
   for (int64_t i = 0; i < kEmojiSide * kEmojiSide; ++i) {
-    const double y = static_cast<double>(i / kEmojiSide) - cy;
+    const int64_t row = i / kEmojiSide;
+    const double y = static_cast<double>(row) - cy;
     const double x = static_cast<double>(i % kEmojiSide) - cx;
     const double round = std::sqrt(y * y + x * x), square = std::max(std::abs(y), std::abs(x));
     const bool inside = shape == 0   ? round < r

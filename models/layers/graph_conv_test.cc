@@ -43,7 +43,7 @@ class GraphConvTest : public testing::TestWithParam<GraphConvKind> {
     backend_ = MakeReferenceBackend(&arena_);
     index_ = MakeGraphIndex(block_, backend_.get());
   }
-  std::unique_ptr<LayerRig> RigOf(GraphConvSizes sizes) {
+  std::unique_ptr<LayerRig> RigOf(const GraphConvSizes& sizes) {
     auto rig = std::make_unique<LayerRig>(GraphConvSpec(sizes), backend_.get(), 1);
     rig->ctx.graph = absl::MakeConstSpan(&index_, 1);
     return rig;

@@ -212,7 +212,7 @@ TEST(Gpt, Experts) {
 }
 
 TEST(Gpt, BadConfigurationsNameFieldAndValue) {
-  const auto expect = [](GptConfig c, const char* what) {
+  const auto expect = [](const GptConfig& c, const char* what) {
     EXPECT_THAT(BuildGpt(c), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
   };
   GptConfig c = SmallGpt();

@@ -175,7 +175,7 @@ TEST(Mmt, ParallelStagesAreNumberedSideBySide) {
 }
 
 TEST(Mmt, BadConfigurationsNameFieldAndValue) {
-  const auto expect = [](MmtConfig c, const char* what) {
+  const auto expect = [](const MmtConfig& c, const char* what) {
     EXPECT_THAT(BuildMmt(c), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
   };
   MmtConfig c = SmallMmt();

@@ -36,7 +36,8 @@ double BoundOfLevels(const PlanProblem& problem, const OperatorGroups& groups, i
   PlanProblem top = problem;
   top.levels = {problem.levels.back()};
   top.devices = problem.levels.back().devices;
-  const auto below = static_cast<double>(problem.devices / top.devices);
+  const int64_t below_each = problem.devices / top.devices;
+  const auto below = static_cast<double>(below_each);
   const auto inner = static_cast<double>(problem.levels[problem.levels.size() - 2].devices);
   for (PlanOperator& o : top.operators) {
     PlanVariant& plain = o.variants.at(1)[PlainVariantOf(o)];
