@@ -155,7 +155,7 @@ absl::StatusOr<ClusterSpec> ClusterFromFlags(NumberType type, absl::string_view 
 absl::Span<const RecipeSystem> RecipeSystems() { return kSystems; }
 
 StepConfig WithoutNeedlessKeys(StepConfig config) {
-  if (config.tensor == 1 || config.sequence_parallel) config.whole_messages = false;
+  if (config.pipeline == 1 || !config.has_equal_messages()) config.whole_messages = false;
   return config;
 }
 

@@ -55,7 +55,10 @@ absl::StatusOr<Recipe> DefaultsOf(const RecipeSystem& system, const GptConfig& m
 absl::StatusOr<bool> SameStep(StepConfig a, StepConfig b, StepCache* cache) {
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> stages, StagesOf(a, cache));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> others, StagesOf(b, cache));
-  for (StepConfig* c : {&a, &b}) c->layout.clear();
+  for (StepConfig* c : {&a, &b}) {
+    c->layout.clear();
+    c->cut = CutRule::kBlocks;
+  }
   return stages == others && a.ToString() == b.ToString();
 }
 

@@ -77,24 +77,27 @@ std::vector<int> MinimiseLargest(absl::Span<const double> layer_costs, int num_s
   std::vector<double> sum(layers + 1, 0);
   for (int i = 0; i < layers; ++i) sum[i + 1] = sum[i] + layer_costs[i];
   std::vector<double> before = sum, best(layers + 1, 0);  // `before`: of one stage
-  std::vector<std::vector<int>> begin(num_stages + 1, std::vector<int>(layers + 1, 0));
+  std::vector<int> begins(static_cast<size_t>(num_stages + 1) * (layers + 1),
+                          0);  // [stages][layers]
   for (int k = 2; k <= num_stages; ++k) {
     int crossing = k - 1;
+    int* const begin = &begins[static_cast<size_t>(k) * (layers + 1)];
     for (int n = k; n <= layers; ++n) {
       const auto behind = [&](int b) { return sum[n] - sum[b]; };
       while (crossing + 1 < n && before[crossing] < behind(crossing)) ++crossing;
       best[n] = std::max(before[crossing], behind(crossing));
-      begin[k][n] = crossing;
+      begin[n] = crossing;
       // The first of those that are as good.
       for (int b = crossing - 1; b >= k - 1 && behind(b) <= best[n]; --b) {
         best[n] = behind(b);
-        begin[k][n] = b;
+        begin[n] = b;
       }
     }
     std::swap(before, best);
   }
   std::vector<int> first(num_stages);
-  for (int k = num_stages, n = layers; k > 0; --k) n = first[k - 1] = begin[k][n];
+  for (int k = num_stages, n = layers; k > 0; --k)
+    n = first[k - 1] = begins[static_cast<size_t>(k) * (layers + 1) + n];
   return first;
 }
 

@@ -85,7 +85,7 @@ class MegatronReader {
     if (c.overlap_tensor && !c.sequence_parallel) {
       return o_.Error("tp-comm-overlap", "requires --sequence-parallel");
     }
-    c.whole_messages = tensor > 1 && !c.sequence_parallel;
+    c.whole_messages = pipeline > 1 && c.has_equal_messages();
     if (o_.Has("use-tp-pp-dp-mapping")) c.ranks = RankOrder::kTensorPipelineData;
     PIPELAB_RETURN_IF_ERROR(TakeContext());
     return TakeDevices(tensor * pipeline * c.context);

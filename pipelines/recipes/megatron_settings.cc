@@ -204,7 +204,7 @@ absl::Status AddParallelism(const Recipe& r, Settings* s) {
   if (each == 1 && c.overlap_pipeline && c.pipeline > 1) {
     s->Note("messages: Megatron-LM's 1F1B waits for them; no_pipeline_overlap prices that");
   }
-  if (c.tensor > 1 && !c.sequence_parallel && !c.whole_messages) {
+  if (c.pipeline > 1 && c.divided_messages()) {
     s->Note(
         "messages: each rank of a tensor-parallel group sends all rows in Megatron Core; "
         "whole_messages prices that");

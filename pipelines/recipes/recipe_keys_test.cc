@@ -96,7 +96,7 @@ constexpr Key kKeys[] = {
     {"no_data_overlap", "--no-overlap-grad-reduce-is-the-default", "", "on"},
     {"tensor_overlap", "--tensor-model-parallel-size 2 --sequence-parallel --tp-comm-overlap", "",
      "on"},
-    {"whole_messages", "--tensor-model-parallel-size 2", "", "on"},
+    {"whole_messages", "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2", "", "on"},
     {"ranks", "--use-tp-pp-dp-mapping", "", "tp-pp-dp"},
     {"execution", "", "", "step_passes", "is how Megatron-LM of 2022 ran, not an option"},
     {"model", "", "", "", "is the recipe's own"},

@@ -307,11 +307,11 @@ absl::StatusOr<Concatenation> ParseConcatenation(absl::string_view name) {
 absl::Span<const Scheme> Catalog() { return kCatalog; }
 
 absl::StatusOr<const Scheme*> FindScheme(absl::string_view name, absl::string_view option) {
-  std::vector<absl::string_view> names;
   for (const Scheme& scheme : kCatalog) {
     if (scheme.name == name) return &scheme;
-    names.push_back(scheme.name);
   }
+  std::vector<absl::string_view> names;
+  for (const Scheme& scheme : kCatalog) names.push_back(scheme.name);
   return absl::InvalidArgumentError(
       absl::StrCat(option, "=", name, ": no such scheme", NearestOrAll(name, names)));
 }

@@ -51,7 +51,7 @@ void ChangeOne(Draws* draws, StepConfig* c) {
   const auto b =
       std::make_pair(std::function<int64_t()>([=] { return c->micro_batch_size; }),
                      std::function<void(int64_t)>([=](int64_t v) { c->micro_batch_size = v; }));
-  switch (draws->Below(13)) {
+  switch (draws->Below(14)) {
     case 0:  // the devices' places, with the batch as it is
       MoveFactor(draws, {p.first, t.first, x.first}, {p.second, t.second, x.second});
       break;
@@ -114,6 +114,9 @@ void ChangeOne(Draws* draws, StepConfig* c) {
     case 11:
       c->experts = static_cast<int>(draws->Of<int64_t>({1, 2, 3, 4, 6, 8}));
       c->whole_experts = c->experts > 1 && c->tensor > 1 && draws->Below(2) == 0;
+      break;
+    case 12:
+      c->cut = draws->Of<CutRule>({CutRule::kBlocks, CutRule::kMemory, CutRule::kFlopsVariance});
       break;
     default:
       c->dispatch = draws->Of<Dispatch>({Dispatch::kRows, Dispatch::kOncePerNode});

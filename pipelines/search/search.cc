@@ -127,38 +127,43 @@ class BestFirst {
     }
     StepConfig c = division.config;
     PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(c));
-    std::vector<int64_t> fit;
-    for (const int64_t b : spaces_.at(method).MicroBatchSizes(c)) {
+    std::vector<int64_t> sizes = spaces_.at(method).MicroBatchSizes(c);
+    // The more samples, the more they keep.
+    absl::Status status;
+    const auto beyond = absl::c_partition_point(sizes, [&](int64_t b) {
       c.micro_batch_size = b;
-      PIPELAB_ASSIGN_OR_RETURN(const bool fits, Fits(method, c, bounds));
-      if (!fits) break;
-      fit.push_back(b);
+      const absl::StatusOr<Bytes> needed = NeededBy(method, c, bounds);
+      if (!needed.ok()) status = needed.status();
+      return needed.ok() && *needed <= memory_;
+    });
+    if (!status.ok()) return RefuseScheme(c, status);
+    if (beyond == sizes.begin()) {
+      c.micro_batch_size = sizes[0];
+      return RefuseGrid(method, c, bounds);
     }
-    if (fit.empty()) return absl::OkStatus();
+    sizes.erase(beyond, sizes.end());
     const int64_t samples = search_.batch / c.data;
     const absl::StatusOr<Nanoseconds> bound =
-        bounds->of_any.LeastWorkOfSizes(c, fit, samples, search_.exchanges);
+        bounds->of_any.LeastWorkOfSizes(c, sizes, samples, search_.exchanges);
     if (!bound.ok()) return RefuseScheme(c, bound.status());
     Push(method, division, *bound, *bound);
     return absl::OkStatus();
   }
 
-  // Whether a grid's state and what its micro-batches keep may do so; else it is refused.
-  absl::StatusOr<bool> Fits(int method, const StepConfig& grid, Bounds* bounds) {
+  // A grid's state, and what its micro-batches keep, at least.
+  absl::StatusOr<Bytes> NeededBy(int method, const StepConfig& grid, Bounds* bounds) const {
     const StepConfig least = groups_.LeastSharded(method, grid, bounds->of_any);
-    Bytes needed = bounds->of_any.LeastState(least);
-    if (needed <= memory_ && groups_.AreBounded(method)) {
-      const absl::StatusOr<Bytes> kept = bounds->of_any.LeastKeptOfGrid(grid, recomputes_);
-      if (!kept.ok()) {
-        PIPELAB_RETURN_IF_ERROR(RefuseScheme(grid, kept.status()));
-        return false;
-      }
-      needed += *kept;
-    }
-    if (needed <= memory_) return true;
+    const Bytes state = bounds->of_any.LeastState(least);
+    if (state > memory_ || !groups_.AreBounded(method)) return state;
+    PIPELAB_ASSIGN_OR_RETURN(const Bytes kept, bounds->of_any.LeastKeptOfGrid(grid, recomputes_));
+    return state + kept;
+  }
+
+  absl::Status RefuseGrid(int method, const StepConfig& grid, Bounds* bounds) {
+    PIPELAB_ASSIGN_OR_RETURN(const Bytes needed, NeededBy(method, grid, bounds));
     ++refusals_.considered;
-    RefuseMemory(least, needed);
-    return false;
+    RefuseMemory(groups_.LeastSharded(method, grid, bounds->of_any), needed);
+    return absl::OkStatus();
   }
 
   absl::Status AddGrid(int method, const SearchNode& grid) {
@@ -168,8 +173,9 @@ class BestFirst {
       return absl::OkStatus();
     }
     PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(grid.config));
-    PIPELAB_ASSIGN_OR_RETURN(const bool fits, Fits(method, grid.config, bounds));
-    if (!fits) return absl::OkStatus();
+    const absl::StatusOr<Bytes> needed = NeededBy(method, grid.config, bounds);
+    if (!needed.ok()) return RefuseScheme(grid.config, needed.status());
+    if (*needed > memory_) return RefuseGrid(method, grid.config, bounds);
     const absl::StatusOr<Nanoseconds> bound =
         bounds->of_any.LeastWork(grid.config, search_.exchanges);
     if (!bound.ok()) return RefuseScheme(grid.config, bound.status());
@@ -253,6 +259,11 @@ class BestFirst {
     const absl::StatusOr<Bounds*> bounds = shared_.BoundsOf(schedule.config);
     if (!bounds.ok()) return RefuseScheme(schedule.config, bounds.status());
     StepBounds& of_any = (*bounds)->of_any;
+    if (!search_.fixed.has("cut")) {
+      const absl::StatusOr<bool> known = of_any.IsCutByAnother(schedule.config);
+      if (!known.ok()) return RefuseScheme(schedule.config, known.status());
+      if (*known) return absl::OkStatus();
+    }
     const StepConfig sharded =
         LeastSharded(search_.methods[method].shardings, schedule.config, of_any);
     const Bytes state = of_any.LeastState(sharded);

@@ -49,8 +49,8 @@ constexpr std::array<absl::string_view, 8> kOfMethod = {
 
 // Which level of the tree chooses a key; the first has the rest, which all its children share.
 SearchNode::Level LevelOf(absl::string_view key) {
-  constexpr std::array<absl::string_view, 5> kOfSchedule = {"concatenation", "vocabulary_barriers",
-                                                            "exchanges", "recompute", "rebuilt"};
+  constexpr std::array<absl::string_view, 6> kOfSchedule = {
+      "concatenation", "vocabulary_barriers", "exchanges", "recompute", "rebuilt", "cut"};
   if (absl::c_linear_search(kSizes, key) || absl::c_linear_search(kOfSchedule, key)) {
     return SearchNode::Level::kSchedule;
   }
@@ -82,7 +82,7 @@ absl::StatusOr<FixedKeys> ParseFixedKeys(absl::string_view option, absl::string_
 class SearchSpace::Children {
  public:
   // `only`: others have a place, and are not looked at.
-  Children(SearchNode::Level level, const std::vector<int32_t>& parent, Look look,
+  Children(SearchNode::Level level, const SearchPath& parent, Look look,
            absl::optional<Exchanges> only = absl::nullopt)
       : look_(look), only_(only) {
     node_.level = level;
@@ -144,9 +144,9 @@ absl::Status SearchSpace::ForEachDivision(Look look) {
   c.scheme = method_.schemes.empty() ? c.scheme : method_.schemes[0];
   PIPELAB_RETURN_IF_ERROR(TakeMethod(&c));
   for (const StepField* f : search_.fixed.fields) {
-    // Later levels choose the others.
-    const bool size = absl::c_linear_search(kSizes, f->key);
-    if (LevelOf(f->key) != SearchNode::Level::kDivision && !size) continue;
+    // Later levels choose the others. What is asked of a cut says what its units are, too.
+    const bool asked = absl::c_linear_search(kSizes, f->key) || f->key == "cut";
+    if (LevelOf(f->key) != SearchNode::Level::kDivision && !asked) continue;
     PIPELAB_RETURN_IF_ERROR(f->set(f->get(search_.fixed.values), &c));
   }
   for (const int64_t tensor : DivisorsOf(search_.devices, search_.devices, search_.every_size)) {
@@ -254,6 +254,8 @@ absl::Status SearchSpace::ForEachChild(const SearchNode& node, Look look,
 absl::Status SearchSpace::Schedules(StepConfig c, Children* schedules) {
   if (method_.whole_groups && c.micro_batches % c.pipeline != 0) return absl::OkStatus();
   PIPELAB_RETURN_IF_ERROR(TakeMethod(&c));  // the grid may be another method's, too
+  const bool divides = c.pipeline > 1 && c.has_equal_messages();
+  if (!divides && !search_.fixed.has("whole_messages")) c.whole_messages = false;
   // Of one micro-batch on one device these have the same order.
   const bool twins = c.pipeline == 1 && c.micro_batches == 1 && method_.schemes.size() > 1;
   for (const std::string& scheme : method_.schemes) {
@@ -269,11 +271,21 @@ absl::Status SearchSpace::Schedules(StepConfig c, Children* schedules) {
       for (const Exchanges exchanges : search_.exchanges) {
         variant.exchanges = exchanges;
         if (!CheckHiddenExchanges(variant).ok()) continue;
-        PIPELAB_RETURN_IF_ERROR(Recomputes(variant, schedules));
+        for (const CutRule cut : CutsOf(variant, stages)) {
+          variant.cut = cut;
+          PIPELAB_RETURN_IF_ERROR(Recomputes(variant, schedules));
+        }
       }
     }
   }
   return absl::OkStatus();
+}
+
+// Between blocks, by rules that choose by themselves.
+std::vector<CutRule> SearchSpace::CutsOf(const StepConfig& c, int64_t stages) const {
+  const bool varies = search_.every_size && stages > 1 && c.layout.empty();
+  if (!varies || search_.fixed.has("cut")) return {c.cut};
+  return {CutRule::kBlocks, CutRule::kMemory, CutRule::kFlopsVariance};
 }
 
 absl::StatusOr<std::vector<StepConfig>> SearchSpace::VariantsOf(const StepConfig& c, bool first) {
@@ -342,11 +354,11 @@ absl::Status SearchSpace::Recomputes(StepConfig c, Children* schedules) {
   if (search_.fixed.has("rebuilt")) rebuilt = {search_.fixed.values.rebuilt_blocks};
   for (const Recompute recompute : RecomputesOf(search_)) {
     c.recompute = recompute;
+    if (!CheckHiddenExchanges(c).ok()) continue;
     for (const int r : rebuilt) {
       const bool some = recompute == Recompute::kBlocks && r * stages < model_.model->num_groups();
       if (r > 0 && !some) continue;
       c.rebuilt_blocks = r;
-      if (!CheckHiddenExchanges(c).ok()) continue;
       if (Fixed(c, schedules->level())) {
         PIPELAB_RETURN_IF_ERROR(schedules->Add(c));
       } else if (schedules->first(search_)) {

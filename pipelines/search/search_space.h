@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -25,15 +26,17 @@
 
 namespace pipelab {
 
+// The place among the children of each node on the way to a node. In this order everything is
+// enumerated.
+using SearchPath = absl::InlinedVector<int32_t, 8>;
+
 struct SearchNode {
   enum class Level : uint8_t { kDivision, kGrid, kSchedule, kWhole };
 
   Level level = Level::kDivision;
   // Has its defaults in what is not chosen yet.
   StepConfig config;
-  // The place among the children of each node on the way here. In this order everything is
-  // enumerated.
-  std::vector<int32_t> path;
+  SearchPath path;
 };
 
 class SearchSpace {
@@ -66,6 +69,7 @@ class SearchSpace {
   absl::Status Schedules(StepConfig c, Children* schedules);
   absl::Status Recomputes(StepConfig c, Children* schedules);
   absl::Status Shardings(StepConfig c, Children* leaves);
+  std::vector<CutRule> CutsOf(const StepConfig& c, int64_t stages) const;
   absl::StatusOr<std::vector<StepConfig>> VariantsOf(const StepConfig& c, bool first);
   std::vector<StepConfig> WithVocabularyParts(int default_virtual_stages, const StepConfig& c,
                                               bool first);

@@ -217,9 +217,8 @@ absl::Status StepBounds::SetHeld(const StepConfig& c, const std::vector<int>& cu
 
 absl::StatusOr<const StepBounds::CutCosts*> StepBounds::CostsOfStages(const StepConfig& c,
                                                                       int stages) {
-  const int micro_batches = c.cut == CutRule::kMemory ? c.micro_batches : 0;  // as UnitsOf
   const auto key = std::make_tuple(StepCache::SizeOf(c), c.recompute, c.rebuilt(), stages,
-                                   micro_batches, c.layout);
+                                   StepCache::MicroBatchesOfCut(c), c.layout);
   auto found = stages_.find(key);
   if (found != stages_.end()) return &found->second;
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<UnitTime>* groups, cache_.UnitTimesOf(c));
@@ -260,6 +259,20 @@ absl::StatusOr<const ScheduleShape*> StepBounds::Shape(const StepConfig& c) {
     found->second.keeps = !cache_.HasSchedule(c.scheme) && IsBounded(c.scheme);
   }
   return &found->second;
+}
+
+absl::StatusOr<bool> StepBounds::IsCutByAnother(StepConfig c) {
+  const CutRule own = c.cut;
+  if (own == CutRule::kBlocks) return false;
+  PIPELAB_ASSIGN_OR_RETURN(const ScheduleShape* shape, Shape(c));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* units, cache_.UnitsOf(c, shape->stages));
+  for (const CutRule other : {CutRule::kBlocks, CutRule::kMemory}) {
+    if (other == own) break;
+    c.cut = other;
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* by_other, cache_.UnitsOf(c, shape->stages));
+    if (*by_other == *units) return true;
+  }
+  return false;
 }
 
 absl::Status StepBounds::ForEachExchange(const StepConfig& grid,

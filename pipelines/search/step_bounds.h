@@ -54,6 +54,8 @@ class StepBounds {
                                                const std::vector<int64_t>& sizes, int64_t samples,
                                                const std::vector<Exchanges>& exchanges);
   Bytes LeastState(const StepConfig& config) const;
+  // Whether a rule before the configuration's (CutRule) makes the same stages.
+  absl::StatusOr<bool> IsCutByAnother(StepConfig config);
   // What a device needs beside its state, of all schedules of the grid with the best of these ways
   // to recompute: not less than what one unit keeps.
   absl::StatusOr<Bytes> LeastKeptOfGrid(const StepConfig& grid,

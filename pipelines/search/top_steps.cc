@@ -17,6 +17,7 @@ StepConfig WithoutWay(StepConfig c) {
 std::string LayoutOf(const StepConfig& config) {
   StepConfig c = WithoutWay(config);
   c.shards = 0;
+  c.cut = CutRule::kBlocks;
   c.exchanges = Exchanges::kWaited;
   c.steady_overlap = false;
   return c.ToString();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "pipelines/search/search.h"
+#include "pipelines/search/search_space.h"
 #include "pipelines/step/step_config.h"
 #include "tools/base/units.h"
 
@@ -22,7 +23,7 @@ namespace pipelab {
 struct StepRank {
   int method = 0;
   Nanoseconds bound;
-  std::vector<int32_t> path;  // SearchNode's
+  SearchPath path;
 
   friend bool operator<(const StepRank& a, const StepRank& b) {
     return std::tie(a.method, a.bound, a.path) < std::tie(b.method, b.bound, b.path);

@@ -168,6 +168,8 @@ TEST_P(WholeSpaceTest, NoNarrowerRequestFindsAFaster) {
                                           "no_pipeline_overlap",
                                           "steady_overlap",
                                           "whole_messages",
+                                          "cut=memory",
+                                          "cut=flops_variance",
                                           "gathers_each,sharding=fully",
                                           "E=2",
                                           "shards=2,sharding=fully"};

@@ -40,15 +40,14 @@ LayerTimes NominalTimes(const LayerSpec& layer, int64_t samples, TensorParallel 
 // State, and the activations of one micro-batch, or of all where nothing is recomputed.
 double MemoryOf(const LayerSpec& layer, const StepModel& model, const StepConfig& c,
                 bool forward_only) {
-  const TensorShare share = ShareOf(layer, c.micro_batch_size, TokenSlice(), c.split());
+  const LayerCosts costs = CostsOf(layer, c.micro_batch_size, TokenSlice(), c.split());
   double parameters = 0;
   for (const ParameterSpec& p : layer.parameters) {
     parameters += static_cast<double>(p.size_on(c.split()));
   }
   const double width = model.cluster == nullptr ? 4 : static_cast<double>(BytesOf(model.type));
   if (forward_only) return width * parameters;
-  const double kept =
-      static_cast<double>((share.costs.kept + share.costs.output).value()) / 4 * width;
+  const double kept = static_cast<double>((costs.kept + costs.output).value()) / 4 * width;
   const StateNumbers& n = c.state;
   const int64_t state = n.weights + n.gradients + n.OptimizerBytes(model.optimizer_tensors);
   return static_cast<double>(state) * parameters +
@@ -77,31 +76,6 @@ double NominalCost(const LayerSpec& layer, const StepConfig& c, bool forward_onl
     cost += measured(*pass);
   }
   return cost;
-}
-
-// [unit] What a rule adds up to stages.
-std::vector<double> UnitCosts(const StepModel& model, const StepConfig& c,
-                              const std::vector<UnitTime>& times, bool forward_only) {
-  std::vector<double> costs(times.size());
-  const bool by_time = c.cut == CutRule::kBlocks || c.cut == CutRule::kLayers;
-  if (by_time && model.cluster != nullptr) {
-    for (size_t u = 0; u < times.size(); ++u) {
-      Nanoseconds all = times[u].forward;
-      if (!forward_only) all += times[u].backward_input + times[u].backward_weight;
-      if (c.recomputes_forwards()) all += times[u].recompute;
-      costs[u] = static_cast<double>(all.value());
-    }
-    return costs;
-  }
-  const std::vector<int> unit_of_layer = UnitOfLayer(*model.model, c.cut);
-  for (size_t i = 0; i < unit_of_layer.size(); ++i) {
-    const LayerSpec& layer = model.model->graph.layers[i];
-    costs[unit_of_layer[i]] += by_time ? NominalCost(layer, c, forward_only)
-                               : c.cut == CutRule::kMemory
-                                   ? MemoryOf(layer, model, c, forward_only)
-                                   : FlopsOf(layer, c.micro_batch_size, forward_only);
-  }
-  return costs;
 }
 
 // Of the head of a stage that learns locally and ends with the layer.
@@ -242,11 +216,39 @@ absl::StatusOr<std::vector<UnitTime>> UnitTimes(const StepModel& model, const St
   return units;
 }
 
+std::vector<double> UnitCosts(const StepModel& model, const StepConfig& c,
+                              const std::vector<UnitTime>& times, bool forward_only,
+                              const std::vector<int>& alike) {
+  std::vector<double> costs(times.size());
+  const bool by_time = c.cut == CutRule::kBlocks || c.cut == CutRule::kLayers;
+  if (by_time && model.cluster != nullptr) {
+    for (size_t u = 0; u < times.size(); ++u) {
+      Nanoseconds all = times[u].forward;
+      if (!forward_only) all += times[u].backward_input + times[u].backward_weight;
+      if (c.recomputes_forwards()) all += times[u].recompute;
+      costs[u] = static_cast<double>(all.value());
+    }
+    return costs;
+  }
+  const std::vector<int> unit_of_layer = UnitOfLayer(*model.model, c.cut);
+  std::vector<double> of_layer(unit_of_layer.size());
+  for (size_t i = 0; i < unit_of_layer.size(); ++i) {
+    const LayerSpec& layer = model.model->graph.layers[i];
+    const bool known = !alike.empty() && alike[i] < static_cast<int>(i);
+    of_layer[i] = known                       ? of_layer[alike[i]]
+                  : by_time                   ? NominalCost(layer, c, forward_only)
+                  : c.cut == CutRule::kMemory ? MemoryOf(layer, model, c, forward_only)
+                                              : FlopsOf(layer, c.micro_batch_size, forward_only);
+    costs[unit_of_layer[i]] += of_layer[i];
+  }
+  return costs;
+}
+
 absl::StatusOr<std::vector<int>> CutUnits(const StepModel& model, const StepConfig& c,
-                                          const std::vector<UnitTime>& times, int stages,
+                                          const std::vector<double>& all, int stages,
                                           const StageLearning& learning) {
   const int parts = model.vocabulary_parts, around = StagesAroundChain(parts);
-  const int units = static_cast<int>(times.size()) - around;
+  const int units = static_cast<int>(all.size()) - around;
   stages -= around;
   if (stages > units) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -254,7 +256,6 @@ absl::StatusOr<std::vector<int>> CutUnits(const StepModel& model, const StepConf
         c.cut == CutRule::kLayers ? " layers"
                                   : " blocks to cut between; cut=layers cuts anywhere"));
   }
-  const std::vector<double> all = UnitCosts(model, c, times, learning.forward_only);
   const std::vector<double> costs(all.begin() + parts, all.begin() + parts + units);
   std::vector<StageEnd> ends;
   if (learning.heads.has_value()) {

@@ -1,8 +1,9 @@
 // Where a model is cut into stages: the one place for every command, study and search.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<UnitTime> times, UnitTimes(model, config));
+//   const std::vector<double> costs = UnitCosts(model, config, times, /*forward_only=*/false);
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<int> units,
-//                            CutUnits(model, config, times, /*stages=*/16));
+//                            CutUnits(model, config, costs, /*stages=*/16));
 //
 // Stages are ranges of units. Rules (StepConfig::cut):
 //   blocks          units are the model's blocks, and the longest stage is as short as can be, of
@@ -81,10 +82,14 @@ struct StageLearning {
   }
 };
 
+// [unit] What the rule adds up to stages. `alike`: FirstAlike of the layers, if it is known.
+std::vector<double> UnitCosts(const StepModel& model, const StepConfig& config,
+                              const std::vector<UnitTime>& times, bool forward_only,
+                              const std::vector<int>& alike = {});
 // [stage] Its number of units. InvalidArgument where there are more stages than units, or some
-// layer would get no gradient.
+// layer would get no gradient. `costs`: UnitCosts.
 absl::StatusOr<std::vector<int>> CutUnits(const StepModel& model, const StepConfig& config,
-                                          const std::vector<UnitTime>& times, int stages,
+                                          const std::vector<double>& costs, int stages,
                                           const StageLearning& learning = {});
 
 // [layer] Its stage, of the units of each stage.

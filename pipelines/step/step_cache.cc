@@ -282,15 +282,40 @@ absl::StatusOr<std::vector<int>> StepCache::CutOrLayout(const StepConfig& c, int
       return units;
     }
   }
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<UnitTime>* times, UnitTimesOf(c));
-  return CutUnits(model_, c, *times, stages, learning);
+  const auto key = std::make_tuple(SizeOf(c), c.recompute, c.recomputes_forwards(),
+                                   MicroBatchesOfCut(c), learning.forward_only);
+  auto costs = unit_costs_.find(key);
+  if (costs == unit_costs_.end()) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<UnitTime>* times, UnitTimesOf(c));
+    costs = unit_costs_
+                .emplace(key, UnitCosts(model_, c, *times, learning.forward_only,
+                                        AlikeOf(*model_.model)))
+                .first;
+  }
+  return CutUnits(model_, c, costs->second, stages, learning);
 }
 
-absl::StatusOr<const std::vector<int>*> StepCache::UnitsOf(const StepConfig& c, int stages) {
-  const int micro_batches = c.cut == CutRule::kMemory ? c.micro_batches : 0;
+// Rules that look at no times have the same units for all that is a matter of time.
+absl::StatusOr<const std::vector<int>*> StepCache::UnitsOf(const StepConfig& config, int stages) {
+  StepConfig c = config;
+  if (c.cut == CutRule::kFlopsVariance) {
+    c.tensor = c.context = c.experts = 1;
+    c.sequence_parallel = c.whole_experts = false;
+    c.state = StateNumbers();
+    c.context_exchange = ContextExchange::kGather;
+  }
+  if (c.cut == CutRule::kFlopsVariance || c.cut == CutRule::kMemory) {
+    c.exchanges = Exchanges::kWaited;
+    c.dispatch = Dispatch::kRows;
+    c.overlap_tensor = false;
+    c.ranks = RankOrder::kTensorDataPipeline;
+    if (c.cut == CutRule::kFlopsVariance || !c.recomputes_forwards())
+      c.recompute = Recompute::kNone;
+    c.modules.clear();
+  }
   PIPELAB_ASSIGN_OR_RETURN(const StageLearning learning, LearningOf(c));
-  const auto key = std::make_tuple(SizeOf(c), c.recompute, c.recomputes_forwards(), micro_batches,
-                                   stages, learning, c.layout);
+  const auto key = std::make_tuple(SizeOf(c), c.recompute, c.recomputes_forwards(),
+                                   MicroBatchesOfCut(c), stages, learning, c.layout);
   auto found = units_.find(key);
   if (found == units_.end()) {
     PIPELAB_ASSIGN_OR_RETURN(std::vector<int> units, CutOrLayout(c, stages, learning));

@@ -63,6 +63,11 @@ class StepCache {
             c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute, c.modules};
   }
 
+  // M where the rule of the cut looks at it.
+  static int MicroBatchesOfCut(const StepConfig& c) {
+    return c.cut == CutRule::kMemory ? c.micro_batches : 0;
+  }
+
   const StepModel& model() const { return model_; }
   // The cache of the model that the configuration cuts: this one, or that of the model with its
   // vocabulary divided, which has the functions below for such configurations. InvalidArgument:
@@ -167,8 +172,10 @@ class StepCache {
   std::map<std::tuple<int, int, ExpertKey>, TensorGroup> groups_;
   // By T, C where pipelines lie apart, and the same.
   std::map<std::tuple<int, int, ExpertKey>, PathCost> expert_paths_;
-  // By size, recompute, whether of all blocks, micro-batches where the rule looks at memory,
-  // stages, heads, layout.
+  // By size, recompute, whether of all blocks, MicroBatchesOfCut, whether forwards alone count.
+  absl::node_hash_map<std::tuple<SizeKey, Recompute, bool, int, bool>, std::vector<double>>
+      unit_costs_;
+  // By size, recompute, whether of all blocks, MicroBatchesOfCut, stages, heads, layout.
   absl::node_hash_map<std::tuple<SizeKey, Recompute, bool, int, int, StageLearning, std::string>,
                       std::vector<int>>
       units_;

@@ -185,7 +185,9 @@ struct StepConfig {
             dispatch == Dispatch::kOncePerNode};
   }
   // The ranks of a tensor-parallel group have the same rows, and send a part of a message each.
-  bool divided_messages() const { return tensor > 1 && !sequence_parallel && !whole_messages; }
+  // Whether the ranks of a tensor-parallel group have the same rows of a message.
+  bool has_equal_messages() const { return tensor > 1 && !sequence_parallel; }
+  bool divided_messages() const { return has_equal_messages() && !whole_messages; }
   // Whether the scheme is a file.
   bool has_schedule_file() const;
   // Whether forwards are computed again: all of them, or all between embedding and loss.
