@@ -166,7 +166,6 @@ TEST_P(WholeSpaceTest, NoNarrowerRequestFindsAFaster) {
                                           "tensor_overlap,sequence",
                                           "P=2,V=3",
                                           "no_pipeline_overlap",
-                                          "steady_overlap",
                                           "whole_messages",
                                           "cut=memory",
                                           "cut=flops_variance",

@@ -51,7 +51,8 @@ double MergedShare(const StepConfig& c) {
   // The simulator knows which passes the scheme merges.
   if (c.exchanges == Exchanges::kWaited || c.scheme == kMergedScheme) return 0;
   const int virtual_stages = std::max(1, c.virtual_stages);
-  const int alone = 2 * (c.pipeline - 1) + (virtual_stages - 1) * c.pipeline + 1;
+  const int group = c.group_size > 0 ? std::min(c.group_size, c.micro_batches) : c.pipeline;
+  const int alone = 2 * (c.pipeline - 1) + (virtual_stages - 1) * group + 1;
   const int forwards = c.micro_batches * virtual_stages;
   return static_cast<double>(std::max(0, forwards - alone)) / forwards;
 }

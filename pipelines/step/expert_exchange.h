@@ -18,9 +18,9 @@ namespace pipelab {
 absl::optional<RoutedRows> RowsOfExperts(const ModelGraph& graph);
 
 // With exchanges beside compute: micro-batches on a device less those of its warm-up, as a share.
-// Interleaved, Megatron-Core has one forward more in the warm-up than else: 2 (P - 1) + (V - 1) P + 1
-// on the first device, which counts here for all. Without a pipeline these are the V forwards of the
-// first micro-batch.
+// Interleaved, Megatron-Core has one forward more in the warm-up than else: 2 (P - 1) + (V - 1) G + 1
+// on the first device, in groups of G micro-batches, which counts here for all. Without a pipeline
+// these are the V forwards of the first micro-batch.
 double MergedShare(const StepConfig& config);
 
 // InvalidArgument naming the word: dispatch or exchanges without experts over several devices,

@@ -158,6 +158,8 @@ TEST_F(ExpertStepTest, ExchangesBesideOtherMicroBatches) {
   EXPECT_EQ(MergedShare(Config("interleaved:V=4,M=1,exchanges=beside")), 0);  // nothing is beside
   EXPECT_EQ(MergedShare(Config("interleaved:P=4,V=2,M=8,exchanges=beside")), 5.0 / 16);
   EXPECT_EQ(MergedShare(Config("interleaved:P=4,V=2,M=4,exchanges=beside")), 0);
+  EXPECT_EQ(MergedShare(Config("interleaved:P=4,V=2,M=8,group=8,exchanges=beside")), 1.0 / 16);
+  EXPECT_EQ(MergedShare(Config("interleaved:V=6,M=3,group=9,exchanges=beside")), 2.0 / 18);
 }
 
 // Pair by pair: passes alone wait for their exchanges, merged ones hide what they can.
