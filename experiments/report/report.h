@@ -93,8 +93,8 @@ class Report {
                  const std::vector<Series>& series, bool doubling = false);
   // Over training steps.
   void AddLossCurves(absl::string_view title, absl::string_view y_label,
-                     std::vector<Series> series) {
-    AddCurves(title, "step", y_label, std::move(series));
+                     const std::vector<Series>& series) {
+    AddCurves(title, "step", y_label, series);
   }
 
   // What a reader should take away, in a sentence or two: report.html and report.md begin with it.
