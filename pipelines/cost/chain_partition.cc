@@ -77,11 +77,12 @@ std::vector<int> MinimiseLargest(absl::Span<const double> layer_costs, int num_s
   std::vector<double> sum(layers + 1, 0);
   for (int i = 0; i < layers; ++i) sum[i + 1] = sum[i] + layer_costs[i];
   std::vector<double> before = sum, best(layers + 1, 0);  // `before`: of one stage
-  std::vector<int> begins(static_cast<size_t>(num_stages + 1) * (layers + 1),
-                          0);  // [stages][layers]
+  // [stages][layers] Where the last stage begins, in one piece of memory.
+  std::vector<int> begins(static_cast<size_t>(num_stages + 1) * (layers + 1));
+  const auto begins_of = [&](int k) { return &begins[static_cast<size_t>(k) * (layers + 1)]; };
   for (int k = 2; k <= num_stages; ++k) {
     int crossing = k - 1;
-    int* const begin = &begins[static_cast<size_t>(k) * (layers + 1)];
+    int* const begin = begins_of(k);
     for (int n = k; n <= layers; ++n) {
       const auto behind = [&](int b) { return sum[n] - sum[b]; };
       while (crossing + 1 < n && before[crossing] < behind(crossing)) ++crossing;
@@ -96,8 +97,7 @@ std::vector<int> MinimiseLargest(absl::Span<const double> layer_costs, int num_s
     std::swap(before, best);
   }
   std::vector<int> first(num_stages);
-  for (int k = num_stages, n = layers; k > 0; --k)
-    n = first[k - 1] = begins[static_cast<size_t>(k) * (layers + 1) + n];
+  for (int k = num_stages, n = layers; k > 0; --k) n = first[k - 1] = begins_of(k)[n];
   return first;
 }
 

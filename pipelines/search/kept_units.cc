@@ -35,11 +35,7 @@ double KeptUnits::KeptBy(const StepModel& model, int layer, const StepConfig& co
 }
 
 absl::StatusOr<const std::vector<double>*> KeptUnits::Of(const StepConfig& config) {
-  StepConfig c = config;
-  c.exchanges = Exchanges::kWaited;
-  c.dispatch = Dispatch::kRows;
-  c.overlap_tensor = false;
-  c.ranks = RankOrder::kTensorDataPipeline;
+  const StepConfig c = WithoutTimesAlone(config);
   const bool selective = c.recompute == Recompute::kSelective;
   const auto key = std::make_tuple(LayerSizesOf(c), c.cut, selective, c.modules);
   const auto known = kept_.find(key);

@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "absl/algorithm/container.h"
-#include "absl/types/optional.h"
 #include "pipelines/search/search_request.h"
 
 namespace pipelab {
@@ -27,18 +26,17 @@ bool SameGrids(const SearchMethod& a, const SearchMethod& b) {
 
 }  // namespace
 
-StepConfig LeastSharded(const std::vector<Sharding>& shardings, StepConfig config,
-                        const StepBounds& bounds) {
-  absl::optional<Bytes> least;
-  StepConfig of_least = config;
+ShardedState LeastSharded(const std::vector<Sharding>& shardings, StepConfig config,
+                          const StepBounds& bounds) {
+  ShardedState least{config, bounds.LeastState(config)};
+  bool first = true;
   for (const Sharding sharding : shardings) {
     config.sharding = sharding;
     const Bytes state = bounds.LeastState(config);
-    if (least.has_value() && *least <= state) continue;
-    least = state;
-    of_least = config;
+    if (first || state < least.state) least = {config, state};
+    first = false;
   }
-  return of_least;
+  return least;
 }
 
 void MethodGroups::Add(int method) {

@@ -14,12 +14,17 @@
 #include "pipelines/search/step_bounds.h"
 #include "pipelines/step/step_cache.h"
 #include "pipelines/step/step_config.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 
-// The configuration with the one of these shardings that leaves the least state on a device.
-StepConfig LeastSharded(const std::vector<Sharding>& shardings, StepConfig config,
-                        const StepBounds& bounds);
+// A configuration with the one of some shardings that leaves the least state on a device.
+struct ShardedState {
+  StepConfig config;
+  Bytes state;  // StepBounds::LeastState
+};
+ShardedState LeastSharded(const std::vector<Sharding>& shardings, StepConfig config,
+                          const StepBounds& bounds);
 
 class MethodGroups {
  public:
@@ -30,11 +35,10 @@ class MethodGroups {
   const std::vector<int>& firsts() const { return firsts_; }  // of each group
   // All with the grids of this first one, itself among them.
   const std::vector<int>& With(int first) const { return groups_[first].methods; }
-  // Whether all schedules that these grids may have are of schemes with bounds, and of stages that
-  // are whole units.
+  // These grids have schedules of schemes with bounds alone, whose stages are whole units.
   bool AreBounded(int first) const { return groups_[first].bounded; }
-  // With the best sharding of all the methods.
-  StepConfig LeastSharded(int first, const StepConfig& grid, const StepBounds& bounds) const {
+  // The grid has the best sharding of all the methods.
+  ShardedState LeastSharded(int first, const StepConfig& grid, const StepBounds& bounds) const {
     return pipelab::LeastSharded(groups_[first].shardings, grid, bounds);
   }
 

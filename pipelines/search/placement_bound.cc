@@ -260,9 +260,8 @@ absl::StatusOr<std::string> PlacementBound::MemoryKey(StepConfig c) {
                              cache_.UnitsOf(c, schedule->num_stages()));
     cut = absl::StrJoin(*units, "+");
   }
-  c.exchanges = Exchanges::kWaited;
-  c.dispatch = Dispatch::kRows;
-  c.overlap_tensor = c.steady_overlap = c.whole_messages = false;
+  c = WithoutTimesAlone(std::move(c));
+  c.steady_overlap = c.whole_messages = false;
   c.overlap_pipeline = c.overlap_data = true;
   return absl::StrCat(c.ToString(), " ", cut);
 }

@@ -118,7 +118,7 @@ class BestFirst {
     nodes_.push_back(node);
   }
 
-  // With the bound of the micro-batches that fit.
+  // The division has the bound of all sizes of micro-batches that fit.
   absl::Status AddDivision(int method, const SearchNode& division) {
     if (Stopped()) return absl::OkStatus();
     if (search_.simulate_all) {
@@ -152,8 +152,7 @@ class BestFirst {
 
   // A grid's state, and what its micro-batches keep, at least.
   absl::StatusOr<Bytes> NeededBy(int method, const StepConfig& grid, Bounds* bounds) const {
-    const StepConfig least = groups_.LeastSharded(method, grid, bounds->of_any);
-    const Bytes state = bounds->of_any.LeastState(least);
+    const Bytes state = groups_.LeastSharded(method, grid, bounds->of_any).state;
     if (state > memory_ || !groups_.AreBounded(method)) return state;
     PIPELAB_ASSIGN_OR_RETURN(const Bytes kept, bounds->of_any.LeastKeptOfGrid(grid, recomputes_));
     return state + kept;
@@ -162,7 +161,7 @@ class BestFirst {
   absl::Status RefuseGrid(int method, const StepConfig& grid, Bounds* bounds) {
     PIPELAB_ASSIGN_OR_RETURN(const Bytes needed, NeededBy(method, grid, bounds));
     ++refusals_.considered;
-    RefuseMemory(groups_.LeastSharded(method, grid, bounds->of_any), needed);
+    RefuseMemory(groups_.LeastSharded(method, grid, bounds->of_any).config, needed);
     return absl::OkStatus();
   }
 
@@ -228,21 +227,20 @@ class BestFirst {
     return absl::OkStatus();
   }
 
-  // What a grid has of schedules with these exchanges, bounded by what micro-batches keep.
+  // The grid's schedules with these exchanges are bounded by what micro-batches keep.
   absl::Status PushInMemory(Candidate candidate, const std::vector<Exchanges>& exchanges) {
     candidate.bound_of = BoundOf::kPlacement;
     const StepConfig& c = ConfigOf(candidate);
     PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(c));
-    const StepConfig sharded = groups_.LeastSharded(candidate.method, c, bounds->of_any);
-    const Bytes state = bounds->of_any.LeastState(sharded);
+    const ShardedState sharded = groups_.LeastSharded(candidate.method, c, bounds->of_any);
     absl::optional<Bytes> free;
-    if (groups_.AreBounded(candidate.method)) free = memory_ - state;
+    if (groups_.AreBounded(candidate.method)) free = memory_ - sharded.state;
     const absl::StatusOr<StepLeast> least =
         bounds->of_any.LeastOfGrid(c, exchanges, recomputes_, free);
     if (!least.ok()) return RefuseScheme(c, least.status());
     if (free.has_value() && least->memory > *free) {
       ++refusals_.considered;
-      RefuseMemory(sharded, state + least->memory);
+      RefuseMemory(sharded.config, sharded.state + least->memory);
       return absl::OkStatus();
     }
     candidate.bound = std::max(candidate.bound, least->time);
@@ -264,16 +262,15 @@ class BestFirst {
       if (!known.ok()) return RefuseScheme(schedule.config, known.status());
       if (*known) return absl::OkStatus();
     }
-    const StepConfig sharded =
+    const ShardedState sharded =
         LeastSharded(search_.methods[method].shardings, schedule.config, of_any);
-    const Bytes state = of_any.LeastState(sharded);
     absl::optional<Bytes> free;
-    if (!search_.simulate_all) free = memory_ - state;
+    if (!search_.simulate_all) free = memory_ - sharded.state;
     const absl::StatusOr<StepLeast> least = of_any.Least(schedule.config, free);
     if (!least.ok()) return RefuseScheme(schedule.config, least.status());
     if (free.has_value() && least->memory > *free) {
       ++refusals_.considered;
-      RefuseMemory(sharded, state + least->memory);
+      RefuseMemory(sharded.config, sharded.state + least->memory);
       return AddOneMoreRebuilt(method, schedule);
     }
     Push(method, schedule, least->time, least->time);
@@ -313,7 +310,8 @@ class BestFirst {
         of_order ? BoundOfOrder(c, bounds)
         : whole  ? bounds->of_placement.Of(c, memory_)
                  : bounds->of_placement.OfAnySharding(
-                       LeastSharded(search_.methods[candidate.method].shardings, c, bounds->of_any),
+                       LeastSharded(search_.methods[candidate.method].shardings, c, bounds->of_any)
+                           .config,
                        memory_);
     if (!least.ok()) return RefuseScheme(c, least.status());
     if (least->memory > memory_) {

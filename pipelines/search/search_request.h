@@ -24,8 +24,8 @@ absl::Status CheckSearch(const StepModel& model, const SearchRequest& search);
 absl::Status NothingFits(const StepModel& model, const SearchRequest& search,
                          const SearchRefusals& refusals);
 
-// Whether a search's bounds of whole samples in a chain of stages are true of the scheme. They are not
-// known to be of a schedule file.
+// A search's bounds of whole samples in a chain of stages are true of the scheme. They are not known
+// to be true of a schedule file.
 bool IsBounded(const Scheme& scheme);
 bool IsBounded(absl::string_view scheme);
 // The request's ways to recompute, or the one that it fixes.

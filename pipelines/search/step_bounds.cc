@@ -82,7 +82,7 @@ double TimeOfUnits(const std::vector<UnitTime>& units, const std::vector<double>
   return std::max(time, area / free);
 }
 
-// Whether no operation gets a smaller share of a peak than a smaller one of its kind.
+// No operation gets a smaller share of a peak than a smaller one of its kind.
 bool IsFasterIfLarger(const DeviceSpec& device) {
   const auto rises = [](const EfficiencyCurve& curve) {
     return std::is_sorted(curve.points.begin(), curve.points.end(),
@@ -364,7 +364,8 @@ absl::StatusOr<StepLeast> StepBounds::LeastOfGrid(const StepConfig& grid,
   StepLeast least;
   PIPELAB_ASSIGN_OR_RETURN(least.time, LeastWork(grid, exchanges));
   if (!free.has_value() || !kept_.AreChain(grid.cut)) return least;
-  // What is beside another micro-batch is not rebuilt, but it stands for what is waited for, too.
+  // Exchanges beside another micro-batch rebuild nothing, but ForEachExchange has them for those that
+  // are waited for, too.
   const bool rebuilds =
       std::find(exchanges.begin(), exchanges.end(), Exchanges::kWaited) != exchanges.end() &&
       std::any_of(recompute.begin(), recompute.end(), &Rebuilds);

@@ -54,10 +54,10 @@ class StepBounds {
                                                const std::vector<int64_t>& sizes, int64_t samples,
                                                const std::vector<Exchanges>& exchanges);
   Bytes LeastState(const StepConfig& config) const;
-  // Whether a rule before the configuration's (CutRule) makes the same stages.
+  // True if a rule before the configuration's (CutRule) makes the same stages.
   absl::StatusOr<bool> IsCutByAnother(StepConfig config);
-  // What a device needs beside its state, of all schedules of the grid with the best of these ways
-  // to recompute: not less than what one unit keeps.
+  // A device needs so much beside its state in any schedule of the grid, with the best of these ways
+  // to recompute: what one unit keeps.
   absl::StatusOr<Bytes> LeastKeptOfGrid(const StepConfig& grid,
                                         const std::vector<Recompute>& recompute);
   // The same, and the time, with the best of these exchanges: as Least for schedules. Without
@@ -104,7 +104,7 @@ class StepBounds {
   absl::Status ForEachGraph(StepConfig c, const std::vector<Recompute>& recompute,
                             absl::FunctionRef<absl::Status(const StepConfig&)> look);
   absl::StatusOr<const ScheduleShape*> Shape(const StepConfig& config);
-  // What a device keeps of micro-batches at some time.
+  // A device keeps so much of micro-batches at some time.
   Bytes LeastKept(const StepConfig& config, const ScheduleShape& shape, const CutCosts& costs);
 
   StepCache& cache_;

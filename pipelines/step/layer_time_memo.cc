@@ -48,6 +48,14 @@ LayerSizes LayerSizesOf(const StepConfig& c) {
           c.context_exchange, ExpertKeyOf(c),      c.micro_batch_size};
 }
 
+StepConfig WithoutTimesAlone(StepConfig config) {
+  config.exchanges = Exchanges::kWaited;
+  config.dispatch = Dispatch::kRows;
+  config.overlap_tensor = false;
+  config.ranks = RankOrder::kTensorDataPipeline;
+  return config;
+}
+
 absl::StatusOr<const LayerTimes*> LayerTimeMemo::TimesOf(const LayerSizes& sizes, Group group,
                                                          int layer) {
   Kind& kind = kinds_[kind_of_layer_[layer]];

@@ -30,6 +30,8 @@ ExpertKey ExpertKeyOf(const StepConfig& config);
 // exchange, experts, samples.
 using LayerSizes = std::tuple<int, bool, bool, int, ContextExchange, ExpertKey, int64_t>;
 LayerSizes LayerSizesOf(const StepConfig& config);
+// The configuration with one value of all that changes layers' times and not what they keep.
+StepConfig WithoutTimesAlone(StepConfig config);
 
 class LayerTimeMemo {
  public:

@@ -305,12 +305,10 @@ absl::StatusOr<const std::vector<int>*> StepCache::UnitsOf(const StepConfig& con
     c.context_exchange = ContextExchange::kGather;
   }
   if (c.cut == CutRule::kFlopsVariance || c.cut == CutRule::kMemory) {
-    c.exchanges = Exchanges::kWaited;
-    c.dispatch = Dispatch::kRows;
-    c.overlap_tensor = false;
-    c.ranks = RankOrder::kTensorDataPipeline;
-    if (c.cut == CutRule::kFlopsVariance || !c.recomputes_forwards())
+    c = WithoutTimesAlone(std::move(c));
+    if (c.cut == CutRule::kFlopsVariance || !c.recomputes_forwards()) {
       c.recompute = Recompute::kNone;
+    }
     c.modules.clear();
   }
   PIPELAB_ASSIGN_OR_RETURN(const StageLearning learning, LearningOf(c));

@@ -184,9 +184,9 @@ struct StepConfig {
             context_exchange,
             dispatch == Dispatch::kOncePerNode};
   }
-  // The ranks of a tensor-parallel group have the same rows, and send a part of a message each.
-  // Whether the ranks of a tensor-parallel group have the same rows of a message.
+  // The ranks of a tensor-parallel group have the same rows of a message.
   bool has_equal_messages() const { return tensor > 1 && !sequence_parallel; }
+  // They send a part of it each.
   bool divided_messages() const { return has_equal_messages() && !whole_messages; }
   // Whether the scheme is a file.
   bool has_schedule_file() const;
