@@ -205,9 +205,10 @@ absl::StatusOr<std::vector<MachineCase>> OtherMachines(ThroughputOptions options
       ClusterLevel& level = options.cluster.levels[i];
       BytesPerSecond& link = level.connection.bandwidth.value;
       link = BytesPerSecond(link.value() * share);
-      if (!level.ring.has_value()) continue;
-      BytesPerSecond& ring = level.ring->bandwidth.value;
-      ring = BytesPerSecond(ring.value() * share);
+      for (RingConnection& ring : level.rings) {
+        BytesPerSecond& bandwidth = ring.connection.bandwidth.value;
+        bandwidth = BytesPerSecond(bandwidth.value() * share);
+      }
     }
   };
   std::vector<MachineCase> cases;

@@ -97,7 +97,7 @@ SearchRequest MegatronSpace(const Recipe& r) {
   interleaved.whole_groups = true;
   const bool given = c.scheme == "interleaved";  // else Megatron-LM's default
   interleaved.overlap_pipeline = !given || c.overlap_pipeline;
-  interleaved.steady_overlap = !given || c.steady_overlap;
+  interleaved.steady_overlap = {!given || c.steady_overlap};
   SearchRequest space = PlainSpace(r);
   space.rebuilt_blocks = SomeRebuiltBlocks();
   space.methods = {one, interleaved, none, Fsdp(r)};

@@ -126,11 +126,13 @@ SearchRequest SpaceOfSystem(const RecipeSystem& system, const Recipe& defaults,
   space.methods.clear();
   for (SearchMethod m : own.methods) {
     m.name = system.name;
-    if (m.virtual_stages.size() > 1) m.virtual_stages.clear();  // all that there are
+    if (m.virtual_stages.size() > 1) {  // all that there are
+      m.least_virtual_stages = m.virtual_stages.front();
+      m.virtual_stages.clear();
+    }
     m.overlap_tensor = {false, true};
-    space.methods.push_back(m);
-    if (!m.steady_overlap) continue;
-    m.steady_overlap = false;  // messages run beside compute in warm-up and flush, too
+    // Messages may run beside compute in warm-up and flush, too.
+    if (m.steady_overlap.front()) m.steady_overlap.push_back(false);
     space.methods.push_back(std::move(m));
   }
   KeepSaid(system, defaults, cache, &space);

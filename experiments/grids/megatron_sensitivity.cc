@@ -41,7 +41,7 @@ Machine WithGap(int64_t microseconds) {
 Machine WithSends(double share) {
   return [share](ClusterSpec* cluster) {
     ClusterLevel& level = cluster->levels.back();
-    if (!level.ring.has_value()) level.ring = level.connection;
+    if (level.rings.empty()) level.rings = {{/*ranks=*/0, level.connection, {}}};
     BytesPerSecond& bandwidth = level.connection.bandwidth.value;
     bandwidth = BytesPerSecond(bandwidth.value() * share);
   };

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "pipelines/step/block_layout.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -51,6 +52,13 @@ StateNumbers StateNumbersOf(const ModernRow& row) {
   // nanotron's 20 bytes a parameter: StepOfRow.
   if (row.group == "nanotron") return StateNumbers();
   return {/*weights=*/2, /*gradients=*/2, /*cast=*/true};
+}
+
+// Its sum is an all-reduce, and the gather has 2 bytes a number: here a reduce-scatter and a gather
+// of 4.
+void TakeNanotronSums(int64_t blocks, StepConfig* config) {
+  if (config->sharding == Sharding::kReplicated) SumByBlock(blocks, config);
+  if (config->sharding == Sharding::kOptimizer) config->overlap_data = false;
 }
 
 absl::Status TakeRecomputation(const ModernRow& row, ModernStep* step) {

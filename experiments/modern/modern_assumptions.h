@@ -6,6 +6,8 @@
 #ifndef PIPELAB_EXPERIMENTS_MODERN_MODERN_ASSUMPTIONS_H_
 #define PIPELAB_EXPERIMENTS_MODERN_MODERN_ASSUMPTIONS_H_
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "experiments/modern/modern_prediction.h"
 #include "experiments/modern/modern_rows.h"
@@ -23,6 +25,11 @@ bool OverlapsMessages(const ModernRow& row);
 
 // Bytes of weights and gradients.
 StateNumbers StateNumbersOf(const ModernRow& row);
+
+// nanotron with gradients summed in 4 bytes. Stage 0 of ZeRO is PyTorch's DistributedDataParallel,
+// which sums beside the last backward (trainer.py, make_ddp). Stage 1 is none: it sums all gradients
+// when the backward is over (data_parallel/utils.py), and gathers weights when the optimizer is.
+void TakeNanotronSums(int64_t blocks, StepConfig* config);
 
 // As printed. Modules' names are checked where they are used. FailedPrecondition for what no step
 // of ours recomputes.

@@ -202,6 +202,7 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   if (nanotron) {
     step.optimizer_tensors = 3;
     if (row.pipeline > 1) step.config.layout = NanotronLayout(*model, row.pipeline);
+    TakeNanotronSums(step.model.layers, &step.config);
   }
   step.eager = nanotron;
   step.composer = row.group == "foundry";

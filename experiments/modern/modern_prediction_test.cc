@@ -80,6 +80,14 @@ TEST(StepOfRow, SaysEachSystemsConfiguration) {
   row.sharding = "zero0";
   EXPECT_EQ(ConfigOf(row),
             "1f1b:P=2,T=2,D=4,V=0,b=2,M=8,sequence,layout=Et*6|t*2L,no_pipeline_overlap");
+  row.pipeline = 1;
+  EXPECT_EQ(ConfigOf(row),
+            "interleaved:P=1,T=2,D=8,V=8,b=2,M=4,sequence,layout=3+2+2+2+2+2+2+3,"
+            "no_pipeline_overlap");
+  row.sharding = "zero1";
+  EXPECT_EQ(ConfigOf(row),
+            "1f1b:P=1,T=2,D=8,V=0,b=2,M=4,sharding=optimizer,sequence,no_pipeline_overlap,"
+            "no_data_overlap");
   // FSDP's unit is a block.
   row.sharding = "FULL_SHARD";
   row.tensor = row.pipeline = 1;

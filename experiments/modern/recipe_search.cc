@@ -185,7 +185,8 @@ SearchRequest RequestOf(const ModernRow& row, const ModernStep& step) {
     method.state = StateNumbersOf(row);
     // Of several stages a device, as StepOfRow has it.
     if (!OverlapsMessages(row) || method.name != kInterleaved) continue;
-    method.overlap_pipeline = method.steady_overlap = true;
+    method.overlap_pipeline = true;
+    method.steady_overlap = {true};
   }
   return search;
 }

@@ -50,7 +50,10 @@ Sources SourcesOf(const ClusterSpec& cluster) {
   if (device.step_set_up.has_value()) s.Count(*device.step_set_up);
   for (const ClusterLevel& level : cluster.levels) {
     s.Count(level.connection);
-    if (level.ring.has_value()) s.Count(*level.ring);
+    for (const RingConnection& ring : level.rings) {
+      s.Count(ring.connection);
+      if (ring.all_reduce.has_value()) s.Count(*ring.all_reduce);
+    }
     if (level.through.has_value()) s.Count(level.through->connection);
   }
   return s;

@@ -56,7 +56,7 @@ ClusterSpec MachineOf(const Seq1F1BSetup& setup, ClusterSpec cluster) {
   cluster.device.launch_gap =
       Sourced<Nanoseconds>{Microseconds(setup.launch_gap_us) * kOfCall, "varied"};
   ClusterLevel& level = cluster.levels.back();
-  if (!level.ring.has_value()) level.ring = level.connection;
+  if (level.rings.empty()) level.rings = {{/*ranks=*/0, level.connection, {}}};
   BytesPerSecond& bandwidth = level.connection.bandwidth.value;
   bandwidth = BytesPerSecond(bandwidth.value() * setup.send_share);
   return cluster;

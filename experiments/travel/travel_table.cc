@@ -129,7 +129,7 @@ ClusterSpec PlacedIn(TravelPlace place, ClusterSpec cluster) {
   ClusterLevel& node = cluster.levels[0];
   node.connection.bandwidth = {
       BytesPerSecond(25e9), "recalled: PCIe 4.0 x16 has 31.5 GB/s, about 25 of which reach a copy"};
-  node.ring.reset();
+  node.rings.clear();
   cluster.levels[1].sharing = Sharing::kUnit;
   return cluster;
 }

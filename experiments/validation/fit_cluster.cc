@@ -64,8 +64,10 @@ ClusterSpec WithValues(ClusterSpec cluster, const Values& v, NumberType type,
   d.collective_overhead = Seconds(v[kCollectiveOverhead], source);
   ClusterLevel& node = cluster.levels[0];
   const double link = node.connection.bandwidth.value.value();
-  node.ring = Connection{Seconds(v[kRingLatency], source),
-                         {BytesPerSecond(Rounded(v[kRingBandwidth] * link, 3)), source}};
+  node.rings = {{/*ranks=*/0,
+                 {Seconds(v[kRingLatency], source),
+                  {BytesPerSecond(Rounded(v[kRingBandwidth] * link, 3)), source}},
+                 {}}};
   return cluster;
 }
 

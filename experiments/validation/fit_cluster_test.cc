@@ -61,8 +61,8 @@ TEST(FitCluster, ComesNearWhatMadeTheRows) {
   EXPECT_LT(fitted.error, 0.5 * fitted.first_error);
   EXPECT_LT(fitted.error, 0.06);
   EXPECT_EQ(fitted.cluster.device.host_launch->source, "made rows");
-  EXPECT_EQ(fitted.cluster.levels[0].ring->bandwidth.source, "made rows");
-  EXPECT_LE(fitted.cluster.levels[0].ring->bandwidth.value.value(),
+  EXPECT_EQ(fitted.cluster.levels[0].rings[0].connection.bandwidth.source, "made rows");
+  EXPECT_LE(fitted.cluster.levels[0].rings[0].connection.bandwidth.value.value(),
             fitted.cluster.levels[0].connection.bandwidth.value.value());
   ASSERT_THAT(CheckCluster(fitted.cluster), IsOk());
   const std::vector<double> predicted = PredictRows(rows, fitted.cluster, "rows").value();

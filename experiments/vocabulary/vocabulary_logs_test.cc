@@ -119,7 +119,7 @@ TEST(VocabularyScaling, ExchangeOfInterlacedStepsTakesTime) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const double percent, SimulateInterlacedExchange(paper, cluster));
   EXPECT_GT(percent, 5);
   for (ClusterLevel& level : cluster.levels) {
-    level.ring.reset();
+    level.rings.clear();
     level.connection.latency.value = level.connection.latency.value * 2;
   }
   PIPELAB_ASSERT_OK_AND_ASSIGN(const double slower, SimulateInterlacedExchange(paper, cluster));

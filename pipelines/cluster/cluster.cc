@@ -118,8 +118,21 @@ absl::Status CheckLevel(const std::string& place, const ClusterLevel& level) {
                       : "only a mesh or torus has one");
   }
   PIPELAB_RETURN_IF_ERROR(CheckConnection(place, level.connection));
-  if (level.ring.has_value()) {
-    PIPELAB_RETURN_IF_ERROR(CheckConnection(absl::StrCat(place, ".ring"), *level.ring));
+  for (size_t i = 0; i < level.rings.size(); ++i) {
+    const RingConnection& ring = level.rings[i];
+    const bool alone = level.rings.size() == 1 && ring.ranks == 0;
+    const std::string at =
+        alone ? absl::StrCat(place, ".ring") : absl::StrCat(place, ".ring[", i, "]");
+    const int64_t least = i > 0 ? level.rings[i - 1].ranks + 1 : alone ? 0 : 2;
+    if (ring.ranks < least || ring.ranks > kMostDevices) {
+      return Error(absl::StrCat(at, ".ranks"), "must be at least ", least, " and at most ",
+                   kMostDevices, ", not ", ring.ranks);
+    }
+    PIPELAB_RETURN_IF_ERROR(CheckConnection(at, ring.connection));
+    if (ring.all_reduce.has_value()) {
+      PIPELAB_RETURN_IF_ERROR(CheckConnection(absl::StrCat(at, ".all_reduce"),
+                                              {ring.connection.latency, *ring.all_reduce}));
+    }
   }
   if (!level.through.has_value()) return absl::OkStatus();
   if (level.through->name.empty()) return Error(absl::StrCat(place, ".through.name"), "missing");
@@ -146,6 +159,13 @@ int64_t ClusterSpec::devices_in(int level) const {
 }
 
 int64_t ClusterSpec::max_devices() const { return devices_in(static_cast<int>(levels.size()) - 1); }
+
+const RingConnection* ClusterLevel::RingOf(int64_t ranks) const {
+  for (const RingConnection& ring : rings) {
+    if (ring.ranks == 0 || ranks <= ring.ranks) return &ring;
+  }
+  return rings.empty() ? nullptr : &rings.back();
+}
 
 ClusterSpec WithNodesFor(int64_t devices, ClusterSpec cluster) {
   ClusterLevel& outer = cluster.levels.back();

@@ -42,20 +42,32 @@ struct Connection {
   Sourced<BytesPerSecond> bandwidth;  // of each direction
 };
 
+// What a collective library's rings reach, per step and device: they use all links of a device at
+// once.
+struct RingConnection {
+  int64_t ranks = 0;  // of a ring inside of a unit, at most; 0: any number
+  Connection connection;
+  // Of an all-reduce that is no ring (a tree, sums in switches): what a ring would need to take as
+  // long. Unset: the connection's.
+  absl::optional<Sourced<BytesPerSecond>> all_reduce;
+};
+
 struct ClusterLevel {
   std::string name;  // "node"
   int64_t size = 0;  // units of the level below (innermost: devices) in one of this level
   Sharing sharing = Sharing::kPair;
   std::vector<int64_t> shape;  // of a mesh or torus; its product is the size
   Connection connection;
-  // What rings of a collective library reach inside of one unit of this level, per step and device,
-  // where that is not the connection: they use all links of a device at once.
-  absl::optional<Connection> ring;
+  // Inside of one unit of this level, by ascending ranks, where it is not the connection. The last is
+  // for more ranks, too.
+  std::vector<RingConnection> rings;
   struct Through {
     std::string name;  // "host memory"
     Connection connection;
   };
   absl::optional<Through> through;
+
+  const RingConnection* RingOf(int64_t ranks) const;  // null: the connection
 };
 
 // The way from devices to the host's memory, for what they offload.

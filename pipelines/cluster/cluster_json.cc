@@ -127,6 +127,35 @@ Connection ReadConnection(const JsonObject& object, Faults* faults) {
   return connection;
 }
 
+RingConnection ReadRing(const JsonObject& object, bool of_ranks, Faults* faults) {
+  RingConnection ring;
+  faults->Add(of_ranks ? object.AllowKeys({"ranks", "latency", "bandwidth", "all_reduce"})
+                       : object.AllowKeys({"latency", "bandwidth", "all_reduce"}));
+  constexpr int64_t kMost = int64_t{1} << 20;
+  if (of_ranks) faults->Read(object.Integer("ranks", 2, kMost), &ring.ranks);
+  ring.connection = ReadConnection(object, faults);
+  if (object.Has("all_reduce")) {
+    faults->Read(ReadQuantity<BytesPerSecond>(object, "all_reduce"), &ring.all_reduce.emplace());
+  }
+  return ring;
+}
+
+// One for any number of ranks, or a list by ranks.
+std::vector<RingConnection> ReadRings(const JsonObject& level, Faults* faults) {
+  std::vector<RingConnection> rings;
+  if (level.List("ring").ok()) {
+    const absl::StatusOr<std::vector<JsonObject>> list = level.Objects("ring");
+    faults->Add(list.status());
+    if (!list.ok()) return rings;
+    for (const JsonObject& ring : *list) rings.push_back(ReadRing(ring, /*of_ranks=*/true, faults));
+    return rings;
+  }
+  const absl::StatusOr<JsonObject> ring = level.Object("ring");
+  faults->Add(ring.status());
+  if (ring.ok()) rings.push_back(ReadRing(*ring, /*of_ranks=*/false, faults));
+  return rings;
+}
+
 std::string NameOfLevel(int level) {
   if (level < 2) return level == 0 ? "node" : "cluster";
   return absl::StrCat("level ", level);
@@ -162,11 +191,7 @@ ClusterLevel ReadLevel(const JsonObject& object, int number,
     level.connection.latency = LatencyOfClass(*kind, number);
   }
   faults->Read(ReadQuantity<BytesPerSecond>(object, "bandwidth"), &level.connection.bandwidth);
-  if (object.Has("ring")) {
-    const absl::StatusOr<JsonObject> ring = object.Object("ring");
-    faults->Add(ring.ok() ? ring->AllowKeys({"latency", "bandwidth"}) : ring.status());
-    if (ring.ok()) level.ring = ReadConnection(*ring, faults);
-  }
+  if (object.Has("ring")) level.rings = ReadRings(object, faults);
   if (!object.Has("through")) return level;
   const absl::StatusOr<JsonObject> through = object.Object("through");
   faults->Add(through.ok() ? through->AllowKeys({"name", "latency", "bandwidth"})
@@ -305,7 +330,17 @@ std::string ClusterToJson(const ClusterSpec& cluster) {
         {"name", level.name}, {"size", level.size}, {"sharing", SharingName(level.sharing)}};
     if (!level.shape.empty()) object["shape"] = level.shape;
     WriteConnection(level.connection, &object);
-    if (level.ring.has_value()) WriteConnection(*level.ring, &object["ring"]);
+    for (const RingConnection& ring : level.rings) {
+      json written;
+      WriteConnection(ring.connection, &written);
+      if (ring.all_reduce.has_value()) written["all_reduce"] = Written(*ring.all_reduce);
+      if (ring.ranks == 0) {
+        object["ring"] = std::move(written);
+        continue;
+      }
+      written["ranks"] = ring.ranks;
+      object["ring"].push_back(std::move(written));
+    }
     if (level.through.has_value()) {
       object["through"]["name"] = level.through->name;
       WriteConnection(level.through->connection, &object["through"]);

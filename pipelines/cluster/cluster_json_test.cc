@@ -133,6 +133,28 @@ void Refuses(const std::function<void(json&)>& change, const std::string& messag
   EXPECT_EQ(std::string(cluster.status().message()), absl::StrCat("a.json: ", message));
 }
 
+json Ring(int ranks) {
+  const json latency = {{"value", "10 us"}, {"source", "test"}};
+  const json bandwidth = {{"value", "5 GB/s"}, {"source", "test"}};
+  return {{"ranks", ranks}, {"latency", latency}, {"bandwidth", bandwidth}};
+}
+
+TEST(ClusterJson, ErrorsOfRings) {
+  const auto rings = [](json rings) {
+    return [rings](json& j) { j["levels"][1]["ring"] = rings; };
+  };
+  Refuses(rings(json::array({Ring(8), Ring(8)})),
+          "levels[1].ring[1].ranks: must be at least 9 and at most 1048576, not 8");
+  Refuses(rings(json::array({Ring(1)})),
+          "levels[1].ring[0].ranks: 1: must be a whole number from 2 to 1048576");
+  Refuses(rings(Ring(8)),
+          "levels[1].ring.ranks: unknown; known here: latency, bandwidth, all_reduce");
+  json other = Ring(8);
+  other["all_reduce"] = {{"value", "0 GB/s"}, {"source", "test"}};
+  Refuses(rings(json::array({other})),
+          "levels[1].ring[0].all_reduce.value: \"0 GB/s\": must be from 1 MB/s to 1 EB/s");
+}
+
 TEST(ClusterJson, ErrorsOfLaunchesAndAlignment) {
   const json quantity = {{"value", "-1 us"}, {"source", "test"}};
   Refuses([&](json& j) { j["device"]["host_launch"] = quantity; },

@@ -232,7 +232,7 @@ TEST(Catalog, MachinesOfV100sAgree) {
     return c.levels[level].connection.bandwidth.value.value() / links;
   };
   const auto ring = [](const ClusterSpec& c, int level, double links) {
-    return c.levels[level].ring->bandwidth.value.value() / links;
+    return c.levels[level].rings[0].connection.bandwidth.value.value() / links;
   };
   const double link = bandwidth(dgx1, 0, 1), card = bandwidth(dgx1, 2, 4);
   for (const ClusterSpec* cube : {&dgx1, &p3}) {

@@ -126,17 +126,58 @@ BytesPerSecond BandwidthUnder(const ClusterSpec& cluster, const Loads& loads) {
   return BytesPerSecond(slowest > 0 ? 1 / slowest : 0);
 }
 
-RingLoads LoadsOfRing(const ClusterSpec& cluster, const RingCrossing& ring) {
+namespace {
+
+// What a ring reaches inside of each unit that it is in.
+class RingConnections {
+ public:
+  RingConnections(const ClusterSpec& cluster, const RingCrossing& ring)
+      : cluster_(cluster), ranks_(ring.ranks) {}
+
+  // In the level's unit that has the rank; null: the level's connection.
+  const RingConnection* At(int level, int64_t rank) {
+    if (cluster_.levels[level].rings.empty()) return nullptr;
+    const int64_t unit = rank / cluster_.devices_in(level);
+    if (level != level_ || unit != unit_) {
+      level_ = level;
+      unit_ = unit;
+      at_ = cluster_.levels[level].RingOf(RanksInUnit());
+    }
+    return at_;
+  }
+
+ private:
+  int64_t RanksInUnit() const {
+    const int64_t size = cluster_.devices_in(level_);
+    return std::lower_bound(ranks_.begin(), ranks_.end(), (unit_ + 1) * size) -
+           std::lower_bound(ranks_.begin(), ranks_.end(), unit_ * size);
+  }
+
+  const ClusterSpec& cluster_;
+  const std::vector<int64_t>& ranks_;
+  int level_ = -1;
+  int64_t unit_ = -1;
+  const RingConnection* at_ = nullptr;
+};
+
+// `all_reduce`: of one, not of the ring's steps.
+RingLoads LoadsOfRing(const ClusterSpec& cluster, const RingCrossing& ring, bool all_reduce) {
   RingLoads result;
+  RingConnections connections(cluster, ring);
   const size_t n = ring.ranks.size();
   for (size_t k = 0; k < n; ++k) {
     const int64_t from = ring.ranks[k], to = ring.ranks[(k + 1) % n];
     const int index = LevelOf(cluster, from, to);
     const ClusterLevel& level = cluster.levels[index];
-    const Connection& connection = level.ring.value_or(level.connection);
-    Way way{from, to, connection.latency.value};
-    // Where rings have a bandwidth of their own, they load the level's links that much less.
-    way.link = level.connection.bandwidth.value.value() / connection.bandwidth.value.value();
+    Way way{from, to, level.connection.latency.value};
+    if (const RingConnection* own = connections.At(index, from); own != nullptr) {
+      const BytesPerSecond bandwidth = all_reduce && own->all_reduce.has_value()
+                                           ? own->all_reduce->value
+                                           : own->connection.bandwidth.value;
+      way.latency = own->connection.latency.value;
+      // It loads the level's links that much less.
+      way.link = level.connection.bandwidth.value.value() / bandwidth.value();
+    }
     way.unit = way.link * static_cast<double>(std::min(ring.rings, DevicesBelow(cluster, index)));
     way.level = static_cast<double>(std::min(ring.rings, cluster.devices_in(index)));
     way.ring = &ring;
@@ -144,6 +185,22 @@ RingLoads LoadsOfRing(const ClusterSpec& cluster, const RingCrossing& ring) {
     result.step_latency = std::max(result.step_latency, latency);
   }
   return result;
+}
+
+}  // namespace
+
+RingLoads LoadsOfRing(const ClusterSpec& cluster, const RingCrossing& ring) {
+  RingLoads loads = LoadsOfRing(cluster, ring, /*all_reduce=*/false);
+  const bool differ =
+      std::any_of(cluster.levels.begin(), cluster.levels.end(), [](const ClusterLevel& level) {
+        return std::any_of(level.rings.begin(), level.rings.end(),
+                           [](const RingConnection& r) { return r.all_reduce.has_value(); });
+      });
+  if (!differ || ring.ranks.size() < 2) return loads;
+  const Loads of_all = LoadsOfRing(cluster, ring, /*all_reduce=*/true).loads;
+  loads.all_reduce =
+      BandwidthUnder(cluster, of_all).value() / BandwidthUnder(cluster, loads.loads).value();
+  return loads;
 }
 
 RingLoads LoadsOfExchange(const ClusterSpec& cluster, const RingCrossing& group) {

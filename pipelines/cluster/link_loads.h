@@ -8,10 +8,10 @@
 #define PIPELAB_PIPELINES_CLUSTER_LINK_LOADS_H_
 
 #include <cstdint>
-#include <map>
 #include <tuple>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "pipelines/cluster/cluster.h"
 #include "tools/base/units.h"
 
@@ -36,7 +36,7 @@ struct LinkKey {
   }
 };
 
-using Loads = std::map<LinkKey, double>;
+using Loads = absl::btree_map<LinkKey, double>;
 
 // Transfers like the one between ranks `from` and `to`, at one time.
 struct Crossing {
@@ -60,7 +60,8 @@ struct RingCrossing {
 
 struct RingLoads {
   Nanoseconds step_latency;
-  Loads loads;  // for a byte that a rank sends
+  Loads loads;            // for a byte that a rank sends
+  double all_reduce = 1;  // one is so many times as fast as the ring
 };
 
 RingLoads LoadsOfRing(const ClusterSpec& cluster, const RingCrossing& ring);

@@ -61,6 +61,7 @@ Nanoseconds TransferTime(double bytes, BytesPerSecond bandwidth);
 struct PathCost {
   Nanoseconds latency;
   BytesPerSecond bandwidth{0};
+  double all_reduce = 1;  // of a ring: what an all-reduce gets is so many times as much
 
   // Without the latency: from the first byte's begin to the last byte's end.
   Nanoseconds TransferTime(Bytes bytes) const {
@@ -75,6 +76,7 @@ struct RingRoute {
   Nanoseconds step_latency;   // all links included
   Nanoseconds overhead;       // once a collective
   std::vector<LinkUse> uses;  // loads are for each byte that one rank sends
+  double all_reduce = 1;      // of its bytes an all-reduce sends one in so many
 };
 
 struct Network {

@@ -32,7 +32,8 @@ Crossing CrossingOf(const ClusterSpec& cluster, const RankGrid& grid, int p, int
 // A step of such rings; `width`: bytes sent per byte counted.
 PathCost StepOf(const ClusterSpec& cluster, const RingCrossing& ring, double width) {
   const RingLoads loads = LoadsOfRing(cluster, ring);
-  return {loads.step_latency, BytesPerSecond(BandwidthUnder(cluster, loads.loads).value() / width)};
+  return {loads.step_latency, BytesPerSecond(BandwidthUnder(cluster, loads.loads).value() / width),
+          loads.all_reduce};
 }
 
 std::string LinkName(const ClusterSpec& cluster, const LinkKey& key) {
@@ -92,6 +93,7 @@ class RankNetwork::Builder {
     const RingLoads ring = LoadsOfRing(cluster_, crossing);
     const double width = static_cast<double>(BytesOf(grid_.type)) / 4;
     route.step_latency = ring.step_latency;
+    route.all_reduce = ring.all_reduce;
     route.overhead = call_;
     // Its slowest hop, wherever that is.
     const BytesPerSecond own = BandwidthUnder(cluster_, ring.loads);
@@ -314,9 +316,10 @@ Nanoseconds RingTime(const PathCost& step, int64_t d, Collective kind, Bytes byt
   if (steps <= 0) return Nanoseconds(0);
   Nanoseconds time = step.latency * steps;
   if (step.bandwidth.value() > 0) {
+    const double faster = kind == Collective::kAllReduce ? step.all_reduce : 1;
     time +=
         Nanoseconds(std::llround(static_cast<double>(bytes.value()) * static_cast<double>(steps) /
-                                 static_cast<double>(d) * 1e9 / step.bandwidth.value()));
+                                 static_cast<double>(d) * 1e9 / faster / step.bandwidth.value()));
   }
   return time;
 }

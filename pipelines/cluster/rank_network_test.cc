@@ -145,9 +145,43 @@ TEST(ExchangePath, TokensGoOnceToEachNode) {
 
 TEST(RingStep, ALevelMaySayWhatItsRingsReach) {
   ClusterSpec cluster = Nodes();
-  cluster.levels[0].ring = Connection{{Microseconds(3), "test"}, {BytesPerSecond(60e9), "test"}};
+  cluster.levels[0].rings = {
+      {/*ranks=*/0, {{Microseconds(3), "test"}, {BytesPerSecond(60e9), "test"}}, {}}};
   ExpectCost(RingStep(cluster, {8, 1}), Microseconds(3), 60e9);
   ExpectCost(RingStep(cluster, {16, 1}), Microseconds(10), 60e9);
+}
+
+RingConnection Ring(int64_t ranks, double bandwidth) {
+  return {ranks, {{Microseconds(3), "test"}, {BytesPerSecond(bandwidth), "test"}}, {}};
+}
+
+// Each of the ports that a ring has in a node takes its part.
+TEST(RingStep, ALevelMaySayWhatRingsOfSomeRanksReach) {
+  ClusterSpec cluster = *LoadCluster("--cluster", "dgx-h100");
+  cluster.levels[1].rings = {Ring(16, 40e9), Ring(64, 10e9)};
+  ExpectCost(RingStep(cluster, {8, 1}), Microseconds(10), 450e9);
+  ExpectCost(RingStep(cluster, {16, 1}), Microseconds(10), 8 * 40e9);
+  ExpectCost(RingStep(cluster, {24, 1}), Microseconds(10), 8 * 10e9);
+  ExpectCost(RingStep(cluster, {128, 1}), Microseconds(10), 8 * 10e9);
+  ExpectCost(RingStep(cluster, {4, 8}), Microseconds(3), 40e9);  // one of a node
+  ExpectCost(RingStep(cluster, {64, 8}), Microseconds(3), 10e9);
+}
+
+TEST(RingTime, AllReducesMayBeFasterThanRings) {
+  ClusterSpec cluster = *LoadCluster("--cluster", "dgx-h100");
+  cluster.levels[1].rings = {Ring(0, 10e9)};
+  const Bytes bytes(int64_t{1} << 30);
+  const auto time = [&](int64_t ranks, Collective kind) {
+    return RingTime(RingStep(cluster, {ranks, 8}), ranks, kind, bytes) -
+           Microseconds(3) * (ranks - 1) * (kind == Collective::kAllReduce ? 2 : 1);
+  };
+  const Nanoseconds gather = time(4, Collective::kAllGather);
+  EXPECT_NEAR(static_cast<double>(time(4, Collective::kAllReduce).value()), 2.0 * gather.value(),
+              2);
+  cluster.levels[1].rings[0].all_reduce = Sourced<BytesPerSecond>{BytesPerSecond(16e9), "test"};
+  EXPECT_EQ(time(4, Collective::kAllGather), gather);
+  EXPECT_NEAR(static_cast<double>(time(4, Collective::kAllReduce).value()),
+              2.0 * gather.value() * 10 / 16, 2);
 }
 
 // Of pipeline devices whose copies are `data` ranks.

@@ -22,6 +22,7 @@ CollectiveCost CostOfRing(const RingRoute& ring, BytesPerSecond bandwidth, Colle
                                     : Nanoseconds(static_cast<int64_t>(kLongest));
   cost.sent =
       static_cast<double>(bytes.value()) * static_cast<double>(steps) / static_cast<double>(ranks);
+  if (kind == Collective::kAllReduce) cost.sent /= ring.all_reduce;
   return cost;
 }
 

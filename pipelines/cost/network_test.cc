@@ -157,6 +157,9 @@ TEST(CollectiveTime, TakesTheNetworksRing) {
             Nanoseconds(100 + 63 * 3 + 6300 * 2));
   EXPECT_EQ(CollectiveTime(costs, Collective::kAllReduce, {2, 0}, Bytes(6400)),
             Nanoseconds(100 + 126 * 3 + 2 * 6300 * 2));
+  ring.all_reduce = 4;
+  EXPECT_EQ(CollectiveTime(costs, Collective::kAllReduce, {2, 0}, Bytes(6400)),
+            Nanoseconds(100 + 126 * 3 + 2 * 6300 * 2 / 4));
   EXPECT_EQ(CollectiveTime(costs, Collective::kAllGather, {0, 1}, Bytes(6400)), Nanoseconds(3200));
   const CollectiveCost cost =
       CostOfCollective(costs, Collective::kReduceScatter, {0, 2}, Bytes(6400));

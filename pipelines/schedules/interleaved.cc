@@ -23,7 +23,7 @@ namespace pipelab {
 
 absl::StatusOr<Schedule> MakeInterleavedMerged(const SchemeParams& params) {
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> groups, MicroBatchGroups(params));
-  const int largest = *std::max_element(groups.begin(), groups.end());
+  const int largest = LargestGroup(params.devices, params.micro_batches, params.group_size);
   Schedule schedule = LoopedPipeline(params);
   schedule.merges_passes = true;
   for (int d = 0; d < params.devices; ++d) {
@@ -39,7 +39,7 @@ absl::StatusOr<Schedule> MakeInterleaved(const SchemeParams& params) {
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> groups, MicroBatchGroups(params));
   if (params.virtual_stages == 1) return Make1F1B(params);
   const int devices = params.devices;
-  const int largest = *std::max_element(groups.begin(), groups.end());
+  const int largest = LargestGroup(params.devices, params.micro_batches, params.group_size);
   Schedule schedule = LoopedPipeline(params);
   for (int d = 0; d < devices; ++d) {
     const int warm_up = params.forwards_first

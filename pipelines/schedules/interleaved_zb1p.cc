@@ -29,7 +29,7 @@ absl::StatusOr<Schedule> MakeInterleavedZb1p(const SchemeParams& params) {
                      {WithoutWeights(published)}, params.limits);
   }
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> groups, MicroBatchGroups(params));
-  const int largest = *std::max_element(groups.begin(), groups.end());
+  const int largest = LargestGroup(params.devices, params.micro_batches, params.group_size);
   Schedule schedule = LoopedPipeline(params);
   for (int d = 0; d < params.devices; ++d) {
     const int warm_up = (params.virtual_stages - 1) * largest + params.devices - 1 - d;

@@ -51,6 +51,14 @@ absl::StatusOr<std::vector<int>> MicroBatchGroups(const SchemeParams& params) {
   return groups;
 }
 
+int LargestGroup(int devices, int micro_batches, int group_size) {
+  const int count = std::max(1, micro_batches / devices);
+  if (group_size == 0) return (micro_batches + count - 1) / count;
+  if (group_size >= micro_batches) return micro_batches;
+  const int rest = micro_batches % group_size;
+  return rest < devices ? group_size + rest : group_size;
+}
+
 absl::Status CheckGroups(const SchemeParams& params) { return MicroBatchGroups(params).status(); }
 
 std::vector<Action> DepthFirst(const SchemeParams& params, const std::vector<int>& groups,

@@ -111,6 +111,8 @@ int WeightGroup(const SchemeParams& params);
 // InvalidArgument: --group_size below P, where the device that ran a group through a stage would
 // wait for its own results.
 absl::StatusOr<std::vector<int>> MicroBatchGroups(const SchemeParams& params);
+// The largest of them; of sizes that it takes.
+int LargestGroup(int devices, int micro_batches, int group_size);
 
 // The same where passes are slices of micro-batches: a group has at least P slices together.
 absl::StatusOr<std::vector<int>> SlicedGroups(const SchemeParams& params);

@@ -1,7 +1,10 @@
 #include "pipelines/schedules/variants.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
+
+#include "pipelines/schedules/schemes.h"
 
 namespace pipelab {
 namespace {
@@ -31,7 +34,34 @@ bool Within(const Scheme& scheme, const SchemeParams& params, const VariantLimit
   return params.micro_batches % group == 0;
 }
 
+// Of more micro-batches not every size is looked at.
+constexpr int kFewMicroBatches = 64;
+
 }  // namespace
+
+std::vector<int> EveryGroupSize(SchemeParams sizes, bool whole_groups) {
+  const int devices = sizes.devices, micro_batches = sizes.micro_batches;
+  const bool every = !whole_groups && micro_batches <= kFewMicroBatches;
+  std::map<std::vector<int>, int> size_of;
+  const auto add = [&](int size) {
+    sizes.group_size = size;
+    const absl::StatusOr<std::vector<int>> groups = MicroBatchGroups(sizes);
+    if (groups.ok()) size_of.try_emplace(*groups, size);
+  };
+  add(0);
+  for (int size = devices; size <= micro_batches; ++size) {
+    const bool whole = micro_batches % size == 0;
+    if (every || whole || (size == 2 * devices && !whole_groups)) add(size);
+  }
+  std::vector<std::pair<int, int>> by_largest;
+  for (const auto& [groups, size] : size_of) {
+    by_largest.emplace_back(LargestGroup(devices, micro_batches, size), size);
+  }
+  std::sort(by_largest.begin(), by_largest.end());
+  std::vector<int> group_sizes;
+  for (const auto& [largest, size] : by_largest) group_sizes.push_back(size);
+  return group_sizes;
+}
 
 std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& sizes,
                                    const VariantLimits& limits) {
@@ -41,15 +71,16 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
   // Of a scheme with one stage per device more of them bring nothing.
   if (has(kVirtualStages) && sizes.virtual_stages == 0 && scheme.default_virtual_stages > 1) {
     std::vector<int> stages = {2, 3, 4, 6, 8, 12, 16};
-    if (limits.every_virtual_stages) {
+    if (limits.least_virtual_stages > 0) {
       stages.clear();
-      for (int v = 2; v <= limits.max_stages / devices; ++v) stages.push_back(v);
+      for (int v = limits.least_virtual_stages; v <= limits.max_stages / devices; ++v)
+        stages.push_back(v);
     }
     Vary(&SchemeParams::virtual_stages, stages, &all);
   }
   if (has(kGroupSize) && !has(kStageGraph) && sizes.group_size == 0) {
     std::vector<int> groups = {0};
-    if (micro_batches >= 2 * devices) groups.push_back(2 * devices);
+    if (micro_batches >= 2 * devices && limits.groups) groups.push_back(2 * devices);
     Vary(&SchemeParams::group_size, groups, &all);
   }
   if (has(kReplicas) && sizes.replicas == 0) {

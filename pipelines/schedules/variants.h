@@ -19,14 +19,15 @@ struct VariantLimits {
   bool whole_groups = false;
   // Ways that run each micro-batch in two halves: the schedule then has twice as many.
   bool halves = false;
-  // Every number of stages a device up to max_stages, not some.
-  bool every_virtual_stages = false;
+  // Every number of stages a device from this one up to max_stages; 0: some.
+  int least_virtual_stages = 0;
+  bool groups = true;  // of more than one size
 };
 
 // The ways to run the scheme with these sizes (and recompute, groups and times as they are), all of
 // which MakeSchedule makes; its default way first, where that is among them. Empty where the scheme
 // does not serve the sizes, or has no way within the limits. In turn:
-//   stages a device     2, 3, 4, 6, 8, 12 and 16 (or every number) that the scheme serves, where it
+//   stages a device     2, 3, 4, 6, 8, 12 and 16 (or every number that limits say) that the scheme serves, where it
 //                       has no number of its own (kVirtualStages) and `sizes` none either
 //   groups (kGroupSize) P and 2P micro-batches, where `sizes` has none; not of a stage graph, which
 //                       is the caller's
@@ -36,6 +37,11 @@ struct VariantLimits {
 //   updates             after P micro-batches, and after all
 std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& sizes,
                                    const VariantLimits& limits = {});
+
+// Sizes of groups that part the micro-batches in different ways (MicroBatchGroups), from 0, those first
+// whose largest group is smallest. Of more than 64 micro-batches, and for `whole_groups`, those that
+// divide them, with 2P if it need not.
+std::vector<int> EveryGroupSize(SchemeParams sizes, bool whole_groups);
 
 }  // namespace pipelab
 

@@ -1,10 +1,12 @@
 #include "pipelines/schedules/variants.h"
 
+#include <algorithm>
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/schedules/scheme_testing.h"
+#include "pipelines/schedules/schemes.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -86,6 +88,12 @@ TEST(Variants, SayWhatASchemeHas) {
                      &SchemeParams::group_size),
               ElementsAre(0));
   EXPECT_THAT(VariantsOf("interleaved", {4, 9, 2}, {100, /*whole_groups=*/true}), IsEmpty());
+  VariantLimits every;
+  every.max_stages = 12;
+  every.least_virtual_stages = 1;
+  every.groups = false;
+  EXPECT_THAT(Values(VariantsOf("interleaved", {4, 8}, every), &SchemeParams::virtual_stages),
+              ElementsAre(1, 2, 3));
   EXPECT_THAT(Values(VariantsOf("chimera", {8, 16}), &SchemeParams::replicas),
               ElementsAre(0, 0, 4, 8));
   EXPECT_EQ(VariantsOf("chimera", {8, 16}, {100, false, /*halves=*/true}).size(), 5);
@@ -94,6 +102,32 @@ TEST(Variants, SayWhatASchemeHas) {
               ElementsAre(0, 8));
   EXPECT_THAT(Values(VariantsOf("terapipe", {4, 8}), &SchemeParams::slices),
               ElementsAre(0, 2, 8, 16));
+}
+
+TEST(LargestGroup, IsThatOfTheGroups) {
+  for (int devices = 1; devices <= 6; ++devices) {
+    for (int micro_batches = 1; micro_batches <= 20; ++micro_batches) {
+      for (int size = 0; size <= 22; ++size) {
+        if (size > 0 && size < devices) continue;
+        SchemeParams params{devices, micro_batches};
+        params.group_size = size;
+        const std::vector<int> groups = *MicroBatchGroups(params);
+        EXPECT_EQ(LargestGroup(devices, micro_batches, size),
+                  *std::max_element(groups.begin(), groups.end()))
+            << devices << " " << micro_batches << " " << size;
+      }
+    }
+  }
+}
+
+TEST(EveryGroupSize, ComesByTheLargestGroup) {
+  // Groups of 5 and 6 (as 6 and 5 of 0), 6 and 5, 4 and 7, 7 and 4, and all.
+  EXPECT_THAT(EveryGroupSize({4, 11, 2}, false), ElementsAre(0, 5, 4, 7, 8));
+  EXPECT_THAT(EveryGroupSize({4, 96, 2}, false), ElementsAre(0, 6, 8, 12, 16, 24, 32, 48, 96));
+  EXPECT_THAT(EveryGroupSize({4, 90, 2}, false),
+              ElementsAre(0, 5, 6, 9, 8, 10, 15, 18, 30, 45, 90));
+  EXPECT_THAT(EveryGroupSize({4, 12, 2}, true), ElementsAre(0, 6, 12));
+  EXPECT_THAT(EveryGroupSize({4, 3, 2}, false), ElementsAre(0));
 }
 
 }  // namespace

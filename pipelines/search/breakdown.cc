@@ -74,7 +74,7 @@ absl::StatusOr<double> TensorShareOf(const StepModel& model, const StepConfig& c
     nothing.latency.value = Nanoseconds(0);
     nothing.bandwidth.value = BytesPerSecond(1e30);
     level.connection = nothing;
-    level.ring.reset();
+    level.rings.clear();
     level.through.reset();
   }
   StepModel without = model;

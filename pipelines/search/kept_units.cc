@@ -37,7 +37,8 @@ double KeptUnits::KeptBy(const StepModel& model, int layer, const StepConfig& co
 absl::StatusOr<const std::vector<double>*> KeptUnits::Of(const StepConfig& config) {
   const StepConfig c = WithoutTimesAlone(config);
   const bool selective = c.recompute == Recompute::kSelective;
-  const auto key = std::make_tuple(LayerSizesOf(c), c.cut, selective, c.modules);
+  const auto key =
+      std::make_tuple(LayerSizesOf(c), c.cut == CutRule::kLayers, selective, c.modules);
   const auto known = kept_.find(key);
   if (known != kept_.end()) return &known->second;
   PIPELAB_ASSIGN_OR_RETURN(const StepModel* model, cache_.ModelOf(config));

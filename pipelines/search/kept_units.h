@@ -36,9 +36,9 @@ class KeptUnits {
   StepCache& cache_;
   // Bytes by the model, the first layer that is alike, and what that layer notices of sizes.
   absl::flat_hash_map<std::tuple<const GroupedModel*, int, LayerSizes>, double> of_layer_;
-  // By sizes, without what is a matter of time alone; the rule; selective recomputation's modules.
-  absl::node_hash_map<std::tuple<LayerSizes, CutRule, bool, std::string>, std::vector<double>>
-      kept_;
+  // By sizes, without what is a matter of time alone; whether a unit is a layer; selective
+  // recomputation's modules.
+  absl::node_hash_map<std::tuple<LayerSizes, bool, bool, std::string>, std::vector<double>> kept_;
   std::map<CutRule, bool> chains_;
 };
 

@@ -51,7 +51,7 @@ void ChangeOne(Draws* draws, StepConfig* c) {
   const auto b =
       std::make_pair(std::function<int64_t()>([=] { return c->micro_batch_size; }),
                      std::function<void(int64_t)>([=](int64_t v) { c->micro_batch_size = v; }));
-  switch (draws->Below(14)) {
+  switch (draws->Below(15)) {
     case 0:  // the devices' places, with the batch as it is
       MoveFactor(draws, {p.first, t.first, x.first}, {p.second, t.second, x.second});
       break;
@@ -115,7 +115,15 @@ void ChangeOne(Draws* draws, StepConfig* c) {
       c->experts = static_cast<int>(draws->Of<int64_t>({1, 2, 3, 4, 6, 8}));
       c->whole_experts = c->experts > 1 && c->tensor > 1 && draws->Below(2) == 0;
       break;
-    case 12:
+    case 12: {
+      const absl::StatusOr<const Scheme*> scheme = FindScheme(c->scheme);
+      if (!scheme.ok() || ((*scheme)->options & kGroupSize) == 0) break;
+      c->group_size =
+          draws->Of<int>({0, c->pipeline + 1 + static_cast<int>(draws->Below(c->pipeline)),
+                          2 * c->pipeline, 3 * c->pipeline, c->micro_batches});
+      break;
+    }
+    case 13:
       c->cut = draws->Of<CutRule>({CutRule::kBlocks, CutRule::kMemory, CutRule::kFlopsVariance});
       break;
     default:

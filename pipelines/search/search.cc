@@ -211,6 +211,10 @@ class BestFirst {
     }
     if (candidate.bound_of == BoundOf::kCompute) {
       PIPELAB_RETURN_IF_ERROR(AddOneMoreRebuilt(candidate.method, node));
+      PIPELAB_RETURN_IF_ERROR(
+          spaces_.at(candidate.method).WithLargerGroups(node, [&](const SearchNode& next) {
+            return AddSchedule(candidate.method, next);
+          }));
       if (!search_.simulate_all) return BoundCloser(candidate);
     }
     return spaces_.at(candidate.method).ForEachChild(node, [&](const SearchNode& whole) {
@@ -249,8 +253,14 @@ class BestFirst {
   }
 
   absl::Status AddOneMoreRebuilt(int method, const SearchNode& schedule) {
+    const StepConfig& c = schedule.config;
+    if (c.rebuilt_blocks == 0) return absl::OkStatus();
+    // Those with larger groups are larger groups of those with more rebuilt.
+    if (c.group_size != 0 && !search_.fixed.has("group")) return absl::OkStatus();
+    PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(c));
+    PIPELAB_ASSIGN_OR_RETURN(const int most, bounds->of_any.MostUnits(c));
     return spaces_.at(method).WithOneMoreRebuilt(
-        schedule, [&](const SearchNode& next) { return AddSchedule(method, next); });
+        schedule, most, [&](const SearchNode& next) { return AddSchedule(method, next); });
   }
 
   absl::Status AddSchedule(int method, const SearchNode& schedule) {

@@ -39,11 +39,12 @@ struct SearchMethod {
   // Stages of a pipeline device: empty, those of the catalogue's variants (schedules/variants.h),
   // with what else a scheme lets vary; or these, where there are layers.
   std::vector<int> virtual_stages;
+  int least_virtual_stages = 1;  // of schemes that take any number, in searches of every size
   std::vector<Sharding> shardings = {Sharding::kReplicated};
   Residency residency = Residency::kRun;
   bool overlap_pipeline = true, overlap_data = true, whole_messages = false;
   std::vector<bool> overlap_tensor = {false};  // StepConfig::overlap_tensor, with `sequence`
-  bool steady_overlap = false;                 // StepConfig::steady_overlap
+  std::vector<bool> steady_overlap = {false};  // StepConfig::steady_overlap
   std::string layout;                          // StepConfig::layout, of all grids; empty: the cut
   StateNumbers state;                          // StepConfig::state
   uint32_t execution = 0;                      // StepConfig::execution

@@ -122,7 +122,8 @@ bool SearchSpace::Fixed(const StepConfig& c, SearchNode::Level level) const {
 absl::Status SearchSpace::TakeMethod(StepConfig* c) const {
   c->residency = method_.residency;
   c->overlap_pipeline = method_.overlap_pipeline;
-  c->steady_overlap = method_.steady_overlap;
+  // Where there are both, leaves choose. No step with it is shorter than without.
+  c->steady_overlap = !absl::c_linear_search(method_.steady_overlap, false);
   c->layout = method_.layout;
   c->state = method_.state;
   c->overlap_data = method_.overlap_data;
@@ -304,7 +305,8 @@ absl::StatusOr<std::vector<StepConfig>> SearchSpace::VariantsOf(const StepConfig
   VariantLimits limits;
   limits.max_stages = model_.model->num_groups();
   limits.whole_groups = method_.whole_groups;
-  limits.every_virtual_stages = search_.every_size;
+  if (search_.every_size) limits.least_virtual_stages = method_.least_virtual_stages;
+  limits.groups = !search_.every_size;  // WithLargerGroups has them
   for (const SchemeParams& params : Variants(*scheme, SchemeSizes(c), limits)) {
     StepConfig& variant = variants.emplace_back(c);
     // A fixed V is compared with the scheme's own.
@@ -356,7 +358,7 @@ absl::Status SearchSpace::Recomputes(StepConfig c, Children* schedules) {
     c.recompute = recompute;
     if (!CheckHiddenExchanges(c).ok()) continue;
     for (const int r : rebuilt) {
-      const bool some = recompute == Recompute::kBlocks && r * stages < model_.model->num_groups();
+      const bool some = recompute == Recompute::kBlocks && stages < model_.model->num_groups();
       if (r > 0 && !some) continue;
       c.rebuilt_blocks = r;
       if (Fixed(c, schedules->level())) {
@@ -369,7 +371,7 @@ absl::Status SearchSpace::Recomputes(StepConfig c, Children* schedules) {
   return absl::OkStatus();
 }
 
-absl::Status SearchSpace::WithOneMoreRebuilt(const SearchNode& schedule, Look look) {
+absl::Status SearchSpace::WithOneMoreRebuilt(const SearchNode& schedule, int most, Look look) {
   SearchNode next = schedule;
   StepConfig& c = next.config;
   if (!search_.every_size || search_.fixed.has("rebuilt") || c.rebuilt_blocks == 0) {
@@ -377,9 +379,26 @@ absl::Status SearchSpace::WithOneMoreRebuilt(const SearchNode& schedule, Look lo
   }
   ++c.rebuilt_blocks;
   next.path.push_back(std::numeric_limits<int32_t>::max());  // after the leaves of this one
-  const int64_t stages = int64_t{c.pipeline} * std::max(c.virtual_stages, 1);
-  if (c.rebuilt_blocks * stages >= model_.model->num_groups()) return absl::OkStatus();
-  return look(next);
+  return c.rebuilt_blocks < most ? look(next) : absl::OkStatus();
+}
+
+absl::Status SearchSpace::WithLargerGroups(const SearchNode& schedule, Look look) {
+  const StepConfig& c = schedule.config;
+  if (!search_.every_size || search_.fixed.has("group") || !method_.virtual_stages.empty()) {
+    return absl::OkStatus();
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(c.scheme));
+  const bool grouped =
+      (scheme->options & kGroupSize) != 0 && (scheme->options & kVirtualStages) != 0;
+  if (!grouped || c.virtual_stages == 1) return absl::OkStatus();
+  std::vector<int>& sizes = group_sizes_[{c.pipeline, c.micro_batches}];
+  if (sizes.empty()) sizes = EveryGroupSize(SchemeSizes(c), method_.whole_groups);
+  const auto next = absl::c_find(sizes, c.group_size);
+  if (next == sizes.end() || next + 1 == sizes.end()) return absl::OkStatus();
+  SearchNode larger = schedule;
+  larger.config.group_size = *(next + 1);
+  larger.path.push_back(std::numeric_limits<int32_t>::max() - 1);
+  return look(larger);
 }
 
 absl::Status SearchSpace::Shardings(StepConfig c, Children* leaves) {
@@ -407,9 +426,19 @@ absl::Status SearchSpace::Shardings(StepConfig c, Children* leaves) {
         ++refusals_.accept;
         continue;
       }
-      ++refusals_.considered;
-      PIPELAB_RETURN_IF_ERROR(leaves->Add(c));
+      PIPELAB_RETURN_IF_ERROR(AddLeaves(c, leaves));
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SearchSpace::AddLeaves(StepConfig c, Children* leaves) {
+  std::vector<bool> steady = method_.steady_overlap;
+  if (search_.fixed.has("steady_overlap")) steady = {c.steady_overlap};
+  for (const bool overlap : steady) {
+    c.steady_overlap = overlap;
+    ++refusals_.considered;
+    PIPELAB_RETURN_IF_ERROR(leaves->Add(c));
   }
   return absl::OkStatus();
 }

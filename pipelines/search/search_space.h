@@ -12,7 +12,9 @@
 #define PIPELAB_PIPELINES_SEARCH_SEARCH_SPACE_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -56,8 +58,12 @@ class SearchSpace {
   absl::Status ForEachChild(const SearchNode& node, Look look,
                             absl::optional<Exchanges> exchanges = absl::nullopt);
   // The same schedule with one more rebuilt block, which takes no less time; none where it rebuilds
-  // none or all. Such schedules are no children of their grid but for the first.
-  absl::Status WithOneMoreRebuilt(const SearchNode& schedule, Look look);
+  // none or all of the `most` that a stage has. Such schedules are no children of their grid but for
+  // the first.
+  absl::Status WithOneMoreRebuilt(const SearchNode& schedule, int most, Look look);
+  // The same schedule with the next larger groups of micro-batches, which keeps no less and hides no
+  // more; none where it has the largest or none. Neither are these children of their grid.
+  absl::Status WithLargerGroups(const SearchNode& schedule, Look look);
 
  private:
   class Children;
@@ -69,6 +75,7 @@ class SearchSpace {
   absl::Status Schedules(StepConfig c, Children* schedules);
   absl::Status Recomputes(StepConfig c, Children* schedules);
   absl::Status Shardings(StepConfig c, Children* leaves);
+  absl::Status AddLeaves(StepConfig c, Children* leaves);
   std::vector<CutRule> CutsOf(const StepConfig& c, int64_t stages) const;
   absl::StatusOr<std::vector<StepConfig>> VariantsOf(const StepConfig& c, bool first);
   std::vector<StepConfig> WithVocabularyParts(int default_virtual_stages, const StepConfig& c,
@@ -80,6 +87,7 @@ class SearchSpace {
   const SearchRequest& search_;
   const SearchMethod& method_;
   SearchRefusals& refusals_;
+  std::map<std::pair<int, int>, std::vector<int>> group_sizes_;  // by P, M
 };
 
 }  // namespace pipelab

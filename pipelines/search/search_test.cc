@@ -98,7 +98,8 @@ SearchRequest ByAllMethods(int64_t devices, int64_t batch) {
         overlap ? "interleaved, overlapped while steady" : "interleaved, reductions overlapped";
     m.schemes = {"interleaved"};
     m.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
-    m.overlap_pipeline = m.steady_overlap = overlap;
+    m.overlap_pipeline = overlap;
+    m.steady_overlap = {overlap};
   }
   // A layout of whole blocks, one that parts a block, and one of other models.
   for (const auto& [stages, layout] :
@@ -366,7 +367,7 @@ std::vector<StepConfig> ConfigsOf(const SearchMethod& method,
           if (recompute == Recompute::kBlocks) c.rebuilt_blocks = pipeline / 2;  // some, 0: all
           c.sharding = sharding;
           c.overlap_pipeline = method.overlap_pipeline;
-          c.steady_overlap = method.steady_overlap;
+          c.steady_overlap = method.steady_overlap[0];
           c.overlap_data = method.overlap_data;
           c.execution = method.execution;
         }

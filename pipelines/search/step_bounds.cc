@@ -162,21 +162,16 @@ void StepBounds::SetWays(const StepConfig& c, const std::vector<int>& cut, CutCo
   std::vector<int> stage_of;
   for (size_t s = 0; s < cut.size(); ++s)
     stage_of.insert(stage_of.end(), cut[s], static_cast<int>(s));
-  const size_t stages = cut.size();
-  costs->before.resize(stages);
-  costs->after.resize(stages);
-  costs->after_inputs.resize(stages);
   for (const UnitEdge& edge : EdgesOfUnits(c.cut)) {
     const int from = stage_of[edge.from], to = stage_of[edge.to];
     if (from >= to) continue;
-    const UnitTime& cost = costs->stages[from];
-    const auto raise = [&](std::vector<Nanoseconds>* ways, Nanoseconds by) {
-      (*ways)[to] = std::max((*ways)[to], (*ways)[from] + by);
-    };
-    raise(&costs->before, cost.forward);
+    const StageLeast& before = costs->stages[from];
+    StageLeast& stage = costs->stages[to];
+    const UnitTime& cost = before.time;
+    stage.before = std::max(stage.before, before.before + cost.forward);
     if (!edge.gradient) continue;
-    raise(&costs->after, cost.backward_input + cost.backward_weight);
-    raise(&costs->after_inputs, cost.backward_input);
+    stage.after = std::max(stage.after, before.after + cost.backward_input + cost.backward_weight);
+    stage.after_inputs = std::max(stage.after_inputs, before.after_inputs + cost.backward_input);
   }
 }
 
@@ -193,12 +188,13 @@ absl::Status StepBounds::SetHeld(const StepConfig& c, const std::vector<int>& cu
   }
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<double>* units, kept_.Of(c));
   const int rebuilt = c.recompute == Recompute::kBlocks ? c.rebuilt_blocks : 0;
-  costs->kept.resize(cut.size());
+  costs->knows_kept = true;
+  std::vector<double> own;
   double later = 0, later_inputs = 0;  // until the backward of the stage behind is over
   auto end = units->end();
   for (size_t s = cut.size(); s-- > 0;) {
-    const UnitTime& cost = costs->stages[s];
-    std::vector<double> own(end - cut[s], end);
+    const UnitTime& cost = costs->stages[s].time;
+    own.assign(end - cut[s], end);
     end -= cut[s];
     std::sort(own.begin(), own.end());
     own.resize(std::max<size_t>(own.size(), rebuilt) - rebuilt);
@@ -206,7 +202,7 @@ absl::Status StepBounds::SetHeld(const StepConfig& c, const std::vector<int>& cu
     const auto inputs = static_cast<double>(cost.backward_input.value());
     const double whole = inputs + static_cast<double>(cost.backward_weight.value());
     const auto forward = static_cast<double>(cost.forward.value());
-    costs->kept[s] = kept;
+    costs->stages[s].kept = kept;
     costs->held += kept * (later + whole);
     costs->held_for_inputs += kept * (later_inputs + inputs);
     later += forward + whole;
@@ -217,17 +213,16 @@ absl::Status StepBounds::SetHeld(const StepConfig& c, const std::vector<int>& cu
 
 absl::StatusOr<const StepBounds::CutCosts*> StepBounds::CostsOfStages(const StepConfig& c,
                                                                       int stages) {
-  const auto key = std::make_tuple(StepCache::SizeOf(c), c.recompute, c.rebuilt(), stages,
-                                   StepCache::MicroBatchesOfCut(c), c.layout);
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* cut, cache_.UnitsOf(c, stages));
+  const auto key = std::make_tuple(StepCache::SizeOf(c), c.recompute, c.rebuilt(), cut);
   auto found = stages_.find(key);
   if (found != stages_.end()) return &found->second;
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<UnitTime>* groups, cache_.UnitTimesOf(c));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* cut, cache_.UnitsOf(c, stages));
   CutCosts costs;
-  std::vector<UnitTime>& sums = costs.stages;
-  sums.resize(stages);
+  costs.stages.resize(stages);
   size_t group = 0;
   for (int s = 0; s < stages; ++s) {
+    UnitTime& sum = costs.stages[s].time;
     int rebuilt = 0;
     for (int i = 0; i < (*cut)[s]; ++i, ++group) {
       const Nanoseconds again = (*groups)[group].recompute;
@@ -236,13 +231,13 @@ absl::StatusOr<const StepBounds::CutCosts*> StepBounds::CostsOfStages(const Step
           c.rebuilt_blocks == 0 || (rebuilt < c.rebuilt_blocks && group + 1 < groups->size());
       // Every few-th block is some of them: the bound leaves them out.
       if (c.recompute == Recompute::kBlocks && all && c.rebuilt_every == 1) {
-        sums[s].backward_input += again;
+        sum.backward_input += again;
       }
       rebuilt += again > Nanoseconds(0);
-      sums[s].forward += (*groups)[group].forward;
-      sums[s].backward_input += (*groups)[group].backward_input;
-      sums[s].backward_weight += (*groups)[group].backward_weight;
-      sums[s].recompute += again;
+      sum.forward += (*groups)[group].forward;
+      sum.backward_input += (*groups)[group].backward_input;
+      sum.backward_weight += (*groups)[group].backward_weight;
+      sum.recompute += again;
     }
   }
   SetWays(c, *cut, &costs);
@@ -261,6 +256,12 @@ absl::StatusOr<const ScheduleShape*> StepBounds::Shape(const StepConfig& c) {
   return &found->second;
 }
 
+absl::StatusOr<int> StepBounds::MostUnits(const StepConfig& c) {
+  PIPELAB_ASSIGN_OR_RETURN(const ScheduleShape* shape, Shape(c));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* units, cache_.UnitsOf(c, shape->stages));
+  return *std::max_element(units->begin(), units->end());
+}
+
 absl::StatusOr<bool> StepBounds::IsCutByAnother(StepConfig c) {
   const CutRule own = c.cut;
   if (own == CutRule::kBlocks) return false;
@@ -270,7 +271,7 @@ absl::StatusOr<bool> StepBounds::IsCutByAnother(StepConfig c) {
     if (other == own) break;
     c.cut = other;
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* by_other, cache_.UnitsOf(c, shape->stages));
-    if (*by_other == *units) return true;
+    if (by_other == units) return true;
   }
   return false;
 }
@@ -392,13 +393,15 @@ absl::StatusOr<StepLeast> StepBounds::LeastOfGrid(const StepConfig& grid,
 // many activations a device holds, as many as that. Of split backwards less may be kept by then.
 Bytes StepBounds::LeastKept(const StepConfig& c, const ScheduleShape& shape,
                             const CutCosts& costs) {
-  if (costs.kept.empty()) return Bytes(0);
-  double least = std::accumulate(costs.kept.begin(), costs.kept.end(), 0.0) / c.pipeline;
+  if (!costs.knows_kept) return Bytes(0);
+  double all = 0;
+  for (const StageLeast& stage : costs.stages) all += stage.kept;
+  double least = all / c.pipeline;
   const std::vector<int64_t>& activations = activations_.Of(c);
   const double most = std::ceil(static_cast<double>(c.micro_batches) / shape.replicas);
   for (size_t d = 0; d < activations.size() && !shape.splits; ++d) {
     std::vector<double> kept;
-    for (const int s : shape.held[d]) kept.push_back(costs.kept[s]);
+    for (const int s : shape.held[d]) kept.push_back(costs.stages[s].kept);
     least = std::max(least, LeastBytes(activations[d], std::move(kept), most));
   }
   return Bytes(static_cast<int64_t>(least));
@@ -416,19 +419,21 @@ absl::StatusOr<StepLeast> StepBounds::Least(const StepConfig& c, absl::optional<
   // Replicas share them as evenly as can be.
   const int passes = c.micro_batches / shape->replicas;
   const double times = passes;
-  const std::vector<Nanoseconds>& after = shape->splits ? costs->after_inputs : costs->after;
+  const auto after = [&](int s) {
+    return shape->splits ? costs->stages[s].after_inputs : costs->stages[s].after;
+  };
   for (const std::vector<int>& held : shape->held) {
     if (held.empty()) continue;
     double compute = 0, weights = 0;
-    Nanoseconds begin = costs->before[held[0]], end = after[held[0]];
+    Nanoseconds begin = costs->stages[held[0]].before, end = after(held[0]);
     for (const int s : held) {
-      const UnitTime& stage = costs->stages[s];
+      const UnitTime& stage = costs->stages[s].time;
       Nanoseconds time = stage.forward + stage.backward_input + stage.backward_weight;
       if (shape->recompute[s]) time += stage.recompute;
       compute += static_cast<double>(time.value()) * times;
       weights += static_cast<double>(stage.backward_weight.value()) * times;
-      begin = std::min(begin, costs->before[s]);
-      end = std::min(end, after[s]);
+      begin = std::min(begin, costs->stages[s].before);
+      end = std::min(end, after(s));
     }
     compute += static_cast<double>(begin.value());
     // Weight gradients of their own may run after the last input gradient.

@@ -54,6 +54,8 @@ class StepBounds {
                                                const std::vector<int64_t>& sizes, int64_t samples,
                                                const std::vector<Exchanges>& exchanges);
   Bytes LeastState(const StepConfig& config) const;
+  // In a stage, of the cut or the layout.
+  absl::StatusOr<int> MostUnits(const StepConfig& config);
   // True if a rule before the configuration's (CutRule) makes the same stages.
   absl::StatusOr<bool> IsCutByAnother(StepConfig config);
   // A device needs so much beside its state in any schedule of the grid, with the best of these ways
@@ -82,16 +84,20 @@ class StepBounds {
     int from = 0, to = 0;  // units of a cut (stage_cut.h)
     bool gradient = false;
   };
-  // [stage] Of the cut that PredictStep makes.
-  struct CutCosts {
-    std::vector<UnitTime> stages;
+  struct StageLeast {
+    UnitTime time;
     // Of the forwards on the longest way to it, and of the backwards on the longest way back from
     // it: whole ones, and of input gradients alone.
-    std::vector<Nanoseconds> before, after, after_inputs;
+    Nanoseconds before, after, after_inputs;
+    double kept = 0;  // bytes of a micro-batch
+  };
+  // Of the cut that PredictStep makes.
+  struct CutCosts {
+    std::vector<StageLeast> stages;
     // Byte-nanoseconds of a micro-batch on all stages, with whole backwards and with input gradients
     // alone; 0 where units are no chain.
     double held = 0, held_for_inputs = 0;
-    std::vector<double> kept;  // [stage] bytes of a micro-batch; empty where that is not known
+    bool knows_kept = false;
   };
   absl::StatusOr<const CutCosts*> CostsOfStages(const StepConfig& config, int stages);
   const std::vector<UnitEdge>& EdgesOfUnits(CutRule rule);
@@ -113,10 +119,10 @@ class StepBounds {
   HeldActivations activations_;
   int64_t parameters_ = 0, experts_ = 0;  // of all, those that experts divide
   bool larger_is_faster_ = false;         // of equal operations
-  // By size, recompute, rebuilt blocks, stages, micro-batches where the cut depends on them, layout;
-  // by scheme, pipeline, virtual stages, replicas, recompute.
-  absl::node_hash_map<std::tuple<StepCache::SizeKey, Recompute, RebuiltPart, int, int, std::string>,
-                      CutCosts>
+  // By size, recompute, rebuilt blocks, the units of each stage (StepCache::UnitsOf); by scheme,
+  // pipeline, virtual stages, replicas, recompute.
+  absl::node_hash_map<
+      std::tuple<StepCache::SizeKey, Recompute, RebuiltPart, const std::vector<int>*>, CutCosts>
       stages_;
   std::map<std::tuple<std::string, int, int, int, Recompute>, ScheduleShape> shapes_;
   std::map<CutRule, std::vector<UnitEdge>> edges_;

@@ -3,6 +3,7 @@
 // random requests as PIPELAB_REQUESTS says (.ci/long), with more climbs; else 20.
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -166,7 +167,6 @@ TEST_P(WholeSpaceTest, NoNarrowerRequestFindsAFaster) {
                                           "tensor_overlap,sequence",
                                           "P=2,V=3",
                                           "no_pipeline_overlap",
-                                          "whole_messages",
                                           "cut=memory",
                                           "cut=flops_variance",
                                           "gathers_each,sharding=fully",
@@ -180,7 +180,17 @@ TEST_P(WholeSpaceTest, NoNarrowerRequestFindsAFaster) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, WholeSpaceTest, testing::Range(0, NumRequests(kFewRequests)));
+// The first ones, and those that found faults.
+std::vector<int> Seeds() {
+  std::vector<int> seeds(NumRequests(kFewRequests));
+  std::iota(seeds.begin(), seeds.end(), 0);
+  for (const int found : {54, 388}) {
+    if (found >= static_cast<int>(seeds.size())) seeds.push_back(found);
+  }
+  return seeds;
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, WholeSpaceTest, testing::ValuesIn(Seeds()));
 
 }  // namespace
 }  // namespace pipelab

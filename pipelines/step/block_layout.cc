@@ -14,13 +14,26 @@ std::string EvenBlocks(int64_t blocks, int64_t stages) {
   return absl::StrJoin(layers, "+");
 }
 
-bool GatherByBlock(int64_t blocks, StepConfig* config) {
-  if (config->pipeline > 1 || config->sharding != Sharding::kFully || blocks <= 1) return false;
+namespace {
+
+void TakeStageOfEachBlock(int64_t blocks, StepConfig* config) {
   config->scheme = "interleaved";
   config->virtual_stages = static_cast<int>(blocks);
   config->layout = EvenBlocks(blocks, blocks);
+}
+
+}  // namespace
+
+bool GatherByBlock(int64_t blocks, StepConfig* config) {
+  if (config->pipeline > 1 || config->sharding != Sharding::kFully || blocks <= 1) return false;
+  TakeStageOfEachBlock(blocks, config);
   config->residency = Residency::kMicroBatch;
   return true;
+}
+
+void SumByBlock(int64_t blocks, StepConfig* config) {
+  if (config->pipeline > 1 || config->copies() == 1 || blocks <= 1) return;
+  TakeStageOfEachBlock(blocks, config);
 }
 
 }  // namespace pipelab

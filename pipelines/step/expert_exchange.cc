@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "models/graph/expert_parallel.h"
+#include "pipelines/schedules/schemes.h"
 
 namespace pipelab {
 namespace {
@@ -51,7 +52,7 @@ double MergedShare(const StepConfig& c) {
   // The simulator knows which passes the scheme merges.
   if (c.exchanges == Exchanges::kWaited || c.scheme == kMergedScheme) return 0;
   const int virtual_stages = std::max(1, c.virtual_stages);
-  const int group = c.group_size > 0 ? std::min(c.group_size, c.micro_batches) : c.pipeline;
+  const int group = LargestGroup(c.pipeline, c.micro_batches, c.group_size);
   const int alone = 2 * (c.pipeline - 1) + (virtual_stages - 1) * group + 1;
   const int forwards = c.micro_batches * virtual_stages;
   return static_cast<double>(std::max(0, forwards - alone)) / forwards;

@@ -144,7 +144,7 @@ TEST_F(ExpertStepTest, ExchangesBesideOtherMicroBatches) {
   ClusterSpec fast = cluster_;
   for (ClusterLevel& level : fast.levels) {
     level.connection = {{Nanoseconds(0), "test"}, {BytesPerSecond(1e18), "test"}};
-    level.ring.reset();
+    level.rings.clear();
     level.through.reset();
   }
   fast.device.collective_overhead.reset();

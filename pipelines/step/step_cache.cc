@@ -282,8 +282,7 @@ absl::StatusOr<std::vector<int>> StepCache::CutOrLayout(const StepConfig& c, int
       return units;
     }
   }
-  const auto key = std::make_tuple(SizeOf(c), c.recompute, c.recomputes_forwards(),
-                                   MicroBatchesOfCut(c), learning.forward_only);
+  const auto key = std::make_tuple(SizeOf(c), CutKeyOf(c), learning.forward_only);
   auto costs = unit_costs_.find(key);
   if (costs == unit_costs_.end()) {
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<UnitTime>* times, UnitTimesOf(c));
@@ -297,29 +296,32 @@ absl::StatusOr<std::vector<int>> StepCache::CutOrLayout(const StepConfig& c, int
 
 // Rules that look at no times have the same units for all that is a matter of time.
 absl::StatusOr<const std::vector<int>*> StepCache::UnitsOf(const StepConfig& config, int stages) {
-  StepConfig c = config;
+  if (config.cut != CutRule::kFlopsVariance && config.cut != CutRule::kMemory) {
+    return UnitsByKey(config, stages);
+  }
+  StepConfig c = WithoutTimesAlone(config);
   if (c.cut == CutRule::kFlopsVariance) {
     c.tensor = c.context = c.experts = 1;
     c.sequence_parallel = c.whole_experts = false;
     c.state = StateNumbers();
     c.context_exchange = ContextExchange::kGather;
   }
-  if (c.cut == CutRule::kFlopsVariance || c.cut == CutRule::kMemory) {
-    c = WithoutTimesAlone(std::move(c));
-    if (c.cut == CutRule::kFlopsVariance || !c.recomputes_forwards()) {
-      c.recompute = Recompute::kNone;
-    }
-    c.modules.clear();
+  if (c.cut == CutRule::kFlopsVariance || !c.recomputes_forwards()) {
+    c.recompute = Recompute::kNone;
   }
+  c.modules.clear();
+  return UnitsByKey(c, stages);
+}
+
+absl::StatusOr<const std::vector<int>*> StepCache::UnitsByKey(const StepConfig& c, int stages) {
   PIPELAB_ASSIGN_OR_RETURN(const StageLearning learning, LearningOf(c));
-  const auto key = std::make_tuple(SizeOf(c), c.recompute, c.recomputes_forwards(),
-                                   MicroBatchesOfCut(c), stages, learning, c.layout);
+  const auto key = std::make_tuple(SizeOf(c), CutKeyOf(c), stages, learning, c.layout);
   auto found = units_.find(key);
   if (found == units_.end()) {
     PIPELAB_ASSIGN_OR_RETURN(std::vector<int> units, CutOrLayout(c, stages, learning));
-    found = units_.emplace(key, std::move(units)).first;
+    found = units_.emplace(key, &*known_units_.insert(std::move(units)).first).first;
   }
-  return &found->second;
+  return found->second;
 }
 
 absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int stages) {
@@ -334,8 +336,10 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
   }
   PIPELAB_ASSIGN_OR_RETURN(const StageLearning learning, LearningOf(c));
   const absl::optional<LocalHead>& heads = learning.heads;
+  // Every few-th block of a device: so they depend on which stages it has.
+  const int devices = c.rebuilt_every == 1 ? 0 : c.pipeline;
   const auto key =
-      std::make_tuple(stage_of_layer, std::get<Recompute>(SizeOf(c)), c.rebuilt(), heads);
+      std::make_tuple(stage_of_layer, std::get<Recompute>(SizeOf(c)), c.rebuilt(), devices, heads);
   auto found = cuts_.find(key);
   if (found == cuts_.end()) {
     Cut cut;

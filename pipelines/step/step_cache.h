@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/container/node_hash_map.h"
+#include "absl/container/node_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "pipelines/cost/cost_table.h"
@@ -55,17 +56,13 @@ class StepCache {
   StepCache& operator=(const StepCache&) = delete;
 
   using StateKey = std::tuple<int64_t, int64_t, bool>;
-  // Costs of a unit depend on the sizes of its layers, the rule of the cut, the state of a
+  // Costs of a unit depend on the sizes of its layers, whether it is one layer, the state of a
   // parameter, recomputation where stages cost something else, and its modules.
-  using SizeKey = std::tuple<LayerSizes, CutRule, StateKey, Recompute, std::string>;
+  using SizeKey = std::tuple<LayerSizes, bool, StateKey, Recompute, std::string>;
   static SizeKey SizeOf(const StepConfig& c) {
-    return {LayerSizesOf(c), c.cut, StateKey(c.state.weights, c.state.gradients, c.state.cast),
+    return {LayerSizesOf(c), c.cut == CutRule::kLayers,
+            StateKey(c.state.weights, c.state.gradients, c.state.cast),
             c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute, c.modules};
-  }
-
-  // M where the rule of the cut looks at it.
-  static int MicroBatchesOfCut(const StepConfig& c) {
-    return c.cut == CutRule::kMemory ? c.micro_batches : 0;
   }
 
   const StepModel& model() const { return model_; }
@@ -87,7 +84,7 @@ class StepCache {
   // Whether every unit is in one stage of the configuration's layout.
   absl::StatusOr<bool> LayoutHasWholeUnits(const StepConfig& config) const;
   // [stage] Its number of units: those of the layout, if there is one and it has whole units, else
-  // CutUnits of stage_cut.h.
+  // CutUnits of stage_cut.h. Equal ones are in one place.
   absl::StatusOr<const std::vector<int>*> UnitsOf(const StepConfig& config, int stages);
   // Of the model without heads.
   absl::StatusOr<const ModelPartition*> PartitionOf(const StepConfig& config, int stages);
@@ -133,6 +130,13 @@ class StepCache {
     std::unique_ptr<StepCache> cache;
   };
 
+  // The rule of a cut, recomputation, whether it is of all blocks, and M where the rule looks at it.
+  using CutKey = std::tuple<CutRule, Recompute, bool, int>;
+  static CutKey CutKeyOf(const StepConfig& c) {
+    return {c.cut, c.recompute, c.recomputes_forwards(),
+            c.cut == CutRule::kMemory ? c.micro_batches : 0};
+  }
+
   struct Made {
     Schedule schedule;
     int64_t asked = 0;  // for the last time: a number that rises
@@ -142,6 +146,7 @@ class StepCache {
   absl::StatusOr<StageLearning> LearningOf(const StepConfig& config);
   absl::StatusOr<std::vector<int>> CutOrLayout(const StepConfig& config, int stages,
                                                const StageLearning& learning);
+  absl::StatusOr<const std::vector<int>*> UnitsByKey(const StepConfig& config, int stages);
   absl::StatusOr<const Cut*> CutOf(const StepConfig& config, int stages);
   absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config, bool timed,
                                              const Limits* limits = nullptr);
@@ -172,15 +177,16 @@ class StepCache {
   std::map<std::tuple<int, int, ExpertKey>, TensorGroup> groups_;
   // By T, C where pipelines lie apart, and the same.
   std::map<std::tuple<int, int, ExpertKey>, PathCost> expert_paths_;
-  // By size, recompute, whether of all blocks, MicroBatchesOfCut, whether forwards alone count.
-  absl::node_hash_map<std::tuple<SizeKey, Recompute, bool, int, bool>, std::vector<double>>
-      unit_costs_;
-  // By size, recompute, whether of all blocks, MicroBatchesOfCut, stages, heads, layout.
-  absl::node_hash_map<std::tuple<SizeKey, Recompute, bool, int, int, StageLearning, std::string>,
-                      std::vector<int>>
+  // By size, what the cut depends on besides, whether forwards alone count.
+  absl::node_hash_map<std::tuple<SizeKey, CutKey, bool>, std::vector<double>> unit_costs_;
+  // By the same, stages, heads, layout.
+  absl::flat_hash_map<std::tuple<SizeKey, CutKey, int, StageLearning, std::string>,
+                      const std::vector<int>*>
       units_;
-  // By the stage of each layer, what backwards rebuild, and heads.
-  std::map<std::tuple<std::vector<int>, Recompute, RebuiltPart, absl::optional<LocalHead>>, Cut>
+  absl::node_hash_set<std::vector<int>> known_units_;
+  // By the stage of each layer, what backwards rebuild, of how many devices, and heads.
+  std::map<std::tuple<std::vector<int>, Recompute, RebuiltPart, int, absl::optional<LocalHead>>,
+           Cut>
       cuts_;
   // By size, the cut (they stay where they are), tokens of slices.
   absl::node_hash_map<std::tuple<SizeKey, const Cut*, std::vector<int64_t>>, CostTable> costs_;

@@ -419,6 +419,23 @@ TEST_F(GroupedStepTest, SomeBlocksOfAStageAreRebuilt) {
               HasSubstr("requires recompute=blocks, not recompute=full"));
 }
 
+// Every second block of a device: so it matters which stages it has, also to what is priced before.
+TEST_F(GroupedStepTest, BlocksOfADeviceCountOverItsStages) {
+  StepConfig deep = Config("1f1b", 4, 1, 1), wide = Config("interleaved", 2, 1, 1);
+  wide.virtual_stages = 2;
+  StepCache both(grid_);
+  for (StepConfig* c : {&deep, &wide}) {
+    c->micro_batches = 4;
+    c->recompute = Recompute::kBlocks;
+    c->rebuilt_every = 3;
+    const auto alone = PredictStep(grid_, *c), after = PredictStep(&both, *c);
+    ASSERT_THAT(alone, IsOk());
+    ASSERT_THAT(after, IsOk());
+    EXPECT_EQ(after->step_time, alone->step_time);
+    EXPECT_EQ(after->largest_device, alone->largest_device);
+  }
+}
+
 // Where devices of chimera wait in the middle of a step they rebuild stages for later backwards.
 // The step is shorter, by the times of its own passes, for at most so many activations more.
 TEST_F(GroupedStepTest, RecomputesInGaps) {
