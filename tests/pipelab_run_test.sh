@@ -64,6 +64,10 @@ small_model() {
 }
 check "a network of the zoo under a configuration" small_model
 check "sizes twice" refused 2 "--sharding: the configuration 1f1b:P=2 says its own" run 1f1b:P=2 --sharding=fully
+printf 'node%d -- Linear -- forward_compute_time=1, backward_compute_time=2, activation_size=8, parameter_size=16\n' \
+  1 2 >costs.graph.txt
+printf '\tnode1 -- node2\n' >>costs.graph.txt
+check "a model of costs" refused 2 "has no loss: it says what layers cost" run 1f1b:P=2 --model=costs.graph.txt
 check "data without a model" refused 2 "--data=x.csv: requires --model" run 1f1b --data=x.csv
 check "heads that no group divides" refused 2 '--tensor_parallel=4: must divide the 2 heads of layer "block0/attention"' run 1f1b --tensor_parallel=4
 check "no group" refused 2 "--tensor_parallel=0: must be at least 1" run 1f1b --tensor_parallel=0

@@ -134,6 +134,15 @@ absl::StatusOr<RunInput> EmptyStudy() {
 }
 
 absl::Status CheckTrainable(const ModelGraph& graph) {
+  const std::vector<DataField> fields = FieldsOf(graph);
+  const bool learns = std::any_of(fields.begin(), fields.end(),
+                                  [](const DataField& f) { return f.name == kTargets; });
+  if (!learns) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--model: ", graph.name,
+                     " has no loss: it says what layers cost, not what they compute. run trains "
+                     "models that compute; simulate takes any model"));
+  }
   const int64_t parameters = graph.num_parameters();
   if (parameters > kMostTrainedParameters) {
     return absl::InvalidArgumentError(

@@ -17,11 +17,12 @@ absl::StatusOr<BlockScales> BlockScales::Of(const JsonObject& config) {
                      "\": such weights cannot be read; must be fp8, or none");
   }
   constexpr char kSize[] = "weight_block_size";
+  constexpr int64_t kMost = int64_t{1} << 31;  // sums with the sizes of a tensor fit
   PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json* size, how.List(kSize));
   if (size->size() != 2 || !(*size)[0].is_number_integer() || !(*size)[1].is_number_integer() ||
-      (*size)[0] < 1 || (*size)[1] < 1) {
-    return how.Error(kSize, size->dump(),
-                     ": must be rows and columns of a block, such as [128,128]");
+      (*size)[0] < 1 || (*size)[1] < 1 || (*size)[0] > kMost || (*size)[1] > kMost) {
+    return how.Error(kSize, size->dump(), ": must be rows and columns of a block, at most ", kMost,
+                     " each, such as [128,128]");
   }
   blocks.rows_ = (*size)[0];
   blocks.columns_ = (*size)[1];

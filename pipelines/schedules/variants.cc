@@ -80,7 +80,11 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
   }
   if (has(kGroupSize) && !has(kStageGraph) && sizes.group_size == 0) {
     std::vector<int> groups = {0};
-    if (micro_batches >= 2 * devices && limits.groups) groups.push_back(2 * devices);
+    if (limits.least_virtual_stages > 0) {
+      for (int size = 1; size < devices; ++size) groups.push_back(size);  // what serves is kept
+    } else if (micro_batches >= 2 * devices) {
+      groups.push_back(2 * devices);
+    }
     Vary(&SchemeParams::group_size, groups, &all);
   }
   if (has(kReplicas) && sizes.replicas == 0) {

@@ -19,9 +19,9 @@ struct VariantLimits {
   bool whole_groups = false;
   // Ways that run each micro-batch in two halves: the schedule then has twice as many.
   bool halves = false;
-  // Every number of stages a device from this one up to max_stages; 0: some.
+  // Every number of stages a device from this one up to max_stages, and groups of every size below P;
+  // EveryGroupSize has those above it. 0: some.
   int least_virtual_stages = 0;
-  bool groups = true;  // of more than one size
 };
 
 // The ways to run the scheme with these sizes (and recompute, groups and times as they are), all of

@@ -91,9 +91,12 @@ TEST(Variants, SayWhatASchemeHas) {
   VariantLimits every;
   every.max_stages = 12;
   every.least_virtual_stages = 1;
-  every.groups = false;
   EXPECT_THAT(Values(VariantsOf("interleaved", {4, 8}, every), &SchemeParams::virtual_stages),
               ElementsAre(1, 2, 3));
+  EXPECT_THAT(Values(VariantsOf("interleaved", {4, 8, 2}, every), &SchemeParams::group_size),
+              ElementsAre(0));
+  EXPECT_THAT(Values(VariantsOf("gis", {4, 8, 2}, every), &SchemeParams::group_size),
+              ElementsAre(0, 2, 3));
   EXPECT_THAT(Values(VariantsOf("chimera", {8, 16}), &SchemeParams::replicas),
               ElementsAre(0, 0, 4, 8));
   EXPECT_EQ(VariantsOf("chimera", {8, 16}, {100, false, /*halves=*/true}).size(), 5);

@@ -256,7 +256,7 @@ class BestFirst {
     const StepConfig& c = schedule.config;
     if (c.rebuilt_blocks == 0) return absl::OkStatus();
     // Those with larger groups are larger groups of those with more rebuilt.
-    if (c.group_size != 0 && !search_.fixed.has("group")) return absl::OkStatus();
+    if (c.group_size >= c.pipeline && !search_.fixed.has("group")) return absl::OkStatus();
     PIPELAB_ASSIGN_OR_RETURN(Bounds * bounds, shared_.BoundsOf(c));
     PIPELAB_ASSIGN_OR_RETURN(const int most, bounds->of_any.MostUnits(c));
     return spaces_.at(method).WithOneMoreRebuilt(

@@ -306,7 +306,6 @@ absl::StatusOr<std::vector<StepConfig>> SearchSpace::VariantsOf(const StepConfig
   limits.max_stages = model_.model->num_groups();
   limits.whole_groups = method_.whole_groups;
   if (search_.every_size) limits.least_virtual_stages = method_.least_virtual_stages;
-  limits.groups = !search_.every_size;  // WithLargerGroups has them
   for (const SchemeParams& params : Variants(*scheme, SchemeSizes(c), limits)) {
     StepConfig& variant = variants.emplace_back(c);
     // A fixed V is compared with the scheme's own.
@@ -387,16 +386,21 @@ absl::Status SearchSpace::WithLargerGroups(const SearchNode& schedule, Look look
   if (!search_.every_size || search_.fixed.has("group") || !method_.virtual_stages.empty()) {
     return absl::OkStatus();
   }
-  PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(c.scheme));
-  const bool grouped =
-      (scheme->options & kGroupSize) != 0 && (scheme->options & kVirtualStages) != 0;
-  if (!grouped || c.virtual_stages == 1) return absl::OkStatus();
-  std::vector<int>& sizes = group_sizes_[{c.pipeline, c.micro_batches}];
+  const absl::StatusOr<const Scheme*> scheme = FindScheme(c.scheme);
+  const auto has = [&](SchemeOption option) {
+    return scheme.ok() && ((*scheme)->options & option) != 0;
+  };
+  if (!has(kGroupSize) || !has(kVirtualStages) || c.virtual_stages == 1) return absl::OkStatus();
+  // Where each size needs an order of its own, which takes long to make, two are looked at.
+  const bool ordered = has(kPassTimes);
+  std::vector<int>& sizes = group_sizes_[{c.pipeline, c.micro_batches, ordered}];
+  if (sizes.empty() && ordered) sizes = {0, std::min(2 * c.pipeline, c.micro_batches)};
   if (sizes.empty()) sizes = EveryGroupSize(SchemeSizes(c), method_.whole_groups);
   const auto next = absl::c_find(sizes, c.group_size);
   if (next == sizes.end() || next + 1 == sizes.end()) return absl::OkStatus();
   SearchNode larger = schedule;
   larger.config.group_size = *(next + 1);
+  if (!NumStages(c.scheme, SchemeSizes(larger.config)).ok()) return absl::OkStatus();
   larger.path.push_back(std::numeric_limits<int32_t>::max() - 1);
   return look(larger);
 }

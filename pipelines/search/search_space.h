@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -87,7 +87,8 @@ class SearchSpace {
   const SearchRequest& search_;
   const SearchMethod& method_;
   SearchRefusals& refusals_;
-  std::map<std::pair<int, int>, std::vector<int>> group_sizes_;  // by P, M
+  // By P, M, and whether the scheme makes an order for its passes' times.
+  std::map<std::tuple<int, int, bool>, std::vector<int>> group_sizes_;
 };
 
 }  // namespace pipelab

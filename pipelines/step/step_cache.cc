@@ -504,14 +504,22 @@ absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool 
   return &found->second.schedule;
 }
 
-// Those that were asked for longest ago, while there are too many.
+// Half of them, those that were asked for longest ago, while there are too many: looking for the oldest
+// alone, again and again, would take most of a search that makes many.
 void StepCache::DropOldSchedules() {
   while (cached_actions_ > kMostCachedActions && !schedules_.empty()) {
-    const auto oldest = std::min_element(
-        schedules_.begin(), schedules_.end(),
-        [](const auto& a, const auto& b) { return a.second.asked < b.second.asked; });
-    cached_actions_ -= NumActions(oldest->second.schedule);
-    schedules_.erase(oldest);
+    std::vector<int64_t> asked;
+    for (const auto& [key, made] : schedules_) asked.push_back(made.asked);
+    const auto middle = asked.begin() + static_cast<ptrdiff_t>(asked.size() / 2);
+    std::nth_element(asked.begin(), middle, asked.end());
+    for (auto it = schedules_.begin(); it != schedules_.end();) {
+      if (it->second.asked > *middle) {
+        ++it;
+        continue;
+      }
+      cached_actions_ -= NumActions(it->second.schedule);
+      it = schedules_.erase(it);
+    }
   }
 }
 

@@ -1,11 +1,14 @@
 #include "tools/base/toml.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <sstream>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 
@@ -23,7 +26,44 @@ namespace {
 
 using nlohmann::json;
 
-// toml++ bounds how deep values nest.
+// The first line with a key of more parts than this, from 1; 0: none. toml++ bounds how deep values
+// nest, but each part of a key nests a table, too.
+int64_t LineOfLongKey(absl::string_view text) {
+  constexpr int kMostParts = 64;
+  int64_t line = 1;
+  int dots = 0;
+  absl::string_view quote;  // that ends the string which this is in
+  for (size_t i = 0; i < text.size(); ++i) {
+    const absl::string_view rest = text.substr(i);
+    if (text[i] == '\n') ++line;
+    if (!quote.empty()) {
+      if (text[i] == '\\' && quote[0] == '"') {
+        ++i;
+        line += i < text.size() && text[i] == '\n';
+      } else if (absl::StartsWith(rest, quote)) {
+        i += quote.size() - 1;
+        quote = "";
+      }
+      continue;
+    }
+    for (const absl::string_view begin : {"\"\"\"", "'''", "\"", "'"}) {
+      if (!absl::StartsWith(rest, begin)) continue;
+      quote = begin;
+      i += begin.size() - 1;
+      break;
+    }
+    if (!quote.empty()) continue;
+    if (text[i] == '#') {
+      i = std::min(text.find('\n', i), text.size()) - 1;
+    } else if (text[i] == '.') {
+      if (++dots >= kMostParts) return line;
+    } else if (absl::string_view("\n=,[]{}").find(text[i]) != absl::string_view::npos) {
+      dots = 0;
+    }
+  }
+  return 0;
+}
+
 json Value(const toml::node& node) {
   if (const toml::table* table = node.as_table()) {
     json object = json::object();
@@ -51,6 +91,10 @@ json Value(const toml::node& node) {
 }  // namespace
 
 absl::StatusOr<json> ParseToml(absl::string_view text, absl::string_view what) {
+  if (const int64_t line = LineOfLongKey(text); line > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ":", line, ": not TOML: a key of more than 64 parts"));
+  }
   const toml::parse_result parsed = toml::parse(std::string_view(text.data(), text.size()));
   if (parsed) return Value(parsed.table());
   const toml::parse_error& error = parsed.error();

@@ -43,5 +43,34 @@ TEST(ParseToml, SaysWhereItIsNone) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not TOML")));
 }
 
+std::string Parts(int parts) {
+  std::string key = "a";
+  for (int i = 1; i < parts; ++i) key += ".a";
+  return key;
+}
+
+// Each part of a key nests a table, which no stack is deep enough for.
+TEST(ParseToml, BoundsThePartsOfKeys) {
+  EXPECT_THAT(ParseToml(Parts(64) + " = 1\n", "f"), IsOk());
+  for (const int parts : {65, 20'000, 1'000'000}) {
+    for (const std::string& text : {Parts(parts) + " = 1", "[" + Parts(parts) + "]",
+                                    "a = {" + Parts(parts) + " = 1}", "[[" + Parts(parts) + "]]"}) {
+      EXPECT_THAT(ParseToml("# one\nb = 'x'\n" + text, "f"),
+                  StatusIs(absl::StatusCode::kInvalidArgument,
+                           "f:3: not TOML: a key of more than 64 parts"));
+    }
+  }
+}
+
+TEST(ParseToml, DotsElsewhereAreNoParts) {
+  const std::string dots(200, '.');
+  for (const std::string& text :
+       {"a = \"" + dots + "\"", "a = '" + dots + "'", "a = \"\"\"\n" + dots + "\n\"\"\"",
+        "a = '''\n" + dots + "'''", "# " + dots, "a = 1 # " + dots, "\"" + dots + "\" = 1",
+        "a = \"\\\"" + dots + "\"", "a = [" + std::string(99, ' ') + "1.5, 2.5]"}) {
+    EXPECT_THAT(ParseToml(text, "f"), IsOk()) << text;
+  }
+}
+
 }  // namespace
 }  // namespace pipelab

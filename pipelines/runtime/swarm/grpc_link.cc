@@ -1,12 +1,14 @@
 #include "pipelines/runtime/swarm/grpc_link.h"
 
+#include <arpa/inet.h>
+
 #include <atomic>
 #include <chrono>
 #include <map>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
@@ -30,9 +32,19 @@ void Silence() {
   gpr_set_log_function([](gpr_log_func_args*) {});
 }
 
+// By the address, not by how its name begins: 127.example.org is anybody's.
 bool IsLoopback(const std::string& address) {
   const std::string host = HostOf(address);
-  return host == "localhost" || host == "[::1]" || absl::StartsWith(host, "127.");
+  if (host == "localhost" || host == "[::1]") return true;
+  in_addr ip{};
+  return inet_pton(AF_INET, host.c_str(), &ip) == 1 && ntohl(ip.s_addr) >> 24 == 127;
+}
+
+bool HasPort(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  return colon != std::string::npos && absl::SimpleAtoi(address.substr(colon + 1), &port) &&
+         port >= 0 && port <= 65535;
 }
 
 grpc::Status ToGrpc(const absl::Status& s) {
@@ -162,7 +174,7 @@ absl::Status CheckAccess(const SwarmAccess& access, const std::string& address) 
   const auto error = [&](const char* what) {
     return absl::InvalidArgumentError(absl::StrCat(address, ": ", what));
   };
-  if (address.rfind(':') == std::string::npos) return error("must be HOST:PORT");
+  if (!HasPort(address)) return error("must be HOST:PORT, with a port of at most 65535");
   if (access.tls()) {
     if (!access.certificate.empty() && !access.key.empty()) return absl::OkStatus();
     return error("certificates need an authority, a certificate and its key");

@@ -83,6 +83,25 @@ TEST(GrpcLinkTest, ATokenIsForLoopback) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("for loopback")));
 }
 
+TEST(GrpcLinkTest, LoopbackIsAnAddress) {
+  const SwarmAccess access = Token("a word that nobody knows");
+  for (const char* own : {"127.0.0.1:0", "127.9.8.7:65535", "localhost:80", "[::1]:80"}) {
+    EXPECT_THAT(CheckAccess(access, own), IsOk()) << own;
+  }
+  for (const char* other : {"127.example.org:80", "127.0.0.1.example.org:80", "127.1:80", "127.:80",
+                            "128.0.0.1:80", "1127.0.0.1:80", "localhost.example.org:80", ":80"}) {
+    EXPECT_THAT(CheckAccess(access, other),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("for loopback")))
+        << other;
+  }
+  for (const char* none : {"127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:-1",
+                           "127.0.0.1:http", "127.0.0.1:65536"}) {
+    EXPECT_THAT(CheckAccess(access, none),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("HOST:PORT")))
+        << none;
+  }
+}
+
 // An authority's certificates, made by openssl.
 absl::StatusOr<SwarmAccess> Certificates(const std::string& name) {
   const std::string folder = absl::StrCat(::testing::TempDir(), "/", name);
