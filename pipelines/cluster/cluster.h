@@ -42,13 +42,13 @@ struct Connection {
   Sourced<BytesPerSecond> bandwidth;  // of each direction
 };
 
-// What a collective library's rings reach, per step and device: they use all links of a device at
-// once.
+// A collective library's rings reach so much, per step and device: they use all links of a device
+// at once.
 struct RingConnection {
   int64_t ranks = 0;  // of a ring inside of a unit, at most; 0: any number
   Connection connection;
-  // Of an all-reduce that is no ring (a tree, sums in switches): what a ring would need to take as
-  // long. Unset: the connection's.
+  // An all-reduce that is no ring (a tree, sums in switches) takes as long as a ring with this
+  // bandwidth. Unset: the connection's.
   absl::optional<Sourced<BytesPerSecond>> all_reduce;
 };
 

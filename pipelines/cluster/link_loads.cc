@@ -128,7 +128,7 @@ BytesPerSecond BandwidthUnder(const ClusterSpec& cluster, const Loads& loads) {
 
 namespace {
 
-// What a ring reaches inside of each unit that it is in.
+// The connections that a ring has inside of each unit that it is in.
 class RingConnections {
  public:
   RingConnections(const ClusterSpec& cluster, const RingCrossing& ring)

@@ -34,10 +34,27 @@ bool Within(const Scheme& scheme, const SchemeParams& params, const VariantLimit
   return params.micro_batches % group == 0;
 }
 
-// Of more micro-batches not every size is looked at.
+// A search looks at every size of groups of so few micro-batches.
 constexpr int kFewMicroBatches = 64;
 
+// P is that of `params`. Sizes below it serve all from some one on, if any does: so a scheme that
+// takes none is asked once.
+std::vector<int> GroupsBelow(const Scheme& scheme, SchemeParams params) {
+  std::vector<int> groups;
+  for (params.group_size = params.devices - 1; params.group_size > 0; --params.group_size) {
+    if (!NumStages(scheme.name, params).ok()) break;
+    groups.push_back(params.group_size);
+  }
+  std::reverse(groups.begin(), groups.end());
+  return groups;
+}
+
 }  // namespace
+
+std::vector<int> SomeGroupSizes(const SchemeParams& sizes) {
+  if (sizes.micro_batches < 2 * sizes.devices) return {0};
+  return {0, 2 * sizes.devices};
+}
 
 std::vector<int> EveryGroupSize(SchemeParams sizes, bool whole_groups) {
   const int devices = sizes.devices, micro_batches = sizes.micro_batches;
@@ -79,11 +96,10 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
     Vary(&SchemeParams::virtual_stages, stages, &all);
   }
   if (has(kGroupSize) && !has(kStageGraph) && sizes.group_size == 0) {
-    std::vector<int> groups = {0};
+    std::vector<int> groups = SomeGroupSizes(sizes);
     if (limits.least_virtual_stages > 0) {
-      for (int size = 1; size < devices; ++size) groups.push_back(size);  // what serves is kept
-    } else if (micro_batches >= 2 * devices) {
-      groups.push_back(2 * devices);
+      groups = {0};
+      for (const int size : GroupsBelow(scheme, sizes)) groups.push_back(size);
     }
     Vary(&SchemeParams::group_size, groups, &all);
   }

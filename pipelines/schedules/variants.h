@@ -27,8 +27,8 @@ struct VariantLimits {
 // The ways to run the scheme with these sizes (and recompute, groups and times as they are), all of
 // which MakeSchedule makes; its default way first, where that is among them. Empty where the scheme
 // does not serve the sizes, or has no way within the limits. In turn:
-//   stages a device     2, 3, 4, 6, 8, 12 and 16 (or every number that limits say) that the scheme serves, where it
-//                       has no number of its own (kVirtualStages) and `sizes` none either
+//   stages a device     2, 3, 4, 6, 8, 12 and 16 (or every number that limits say) that the scheme
+//                       serves, where it has no number of its own (kVirtualStages) and `sizes` none
 //   groups (kGroupSize) P and 2P micro-batches, where `sizes` has none; not of a stage graph, which
 //                       is the caller's
 //   replicas            every even number that divides P, where `sizes` has none
@@ -38,6 +38,8 @@ struct VariantLimits {
 std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& sizes,
                                    const VariantLimits& limits = {});
 
+// P micro-batches (0) and 2P.
+std::vector<int> SomeGroupSizes(const SchemeParams& sizes);
 // Sizes of groups that part the micro-batches in different ways (MicroBatchGroups), from 0, those first
 // whose largest group is smallest. Of more than 64 micro-batches, and for `whole_groups`, those that
 // divide them, with 2P if it need not.

@@ -394,8 +394,10 @@ absl::Status SearchSpace::WithLargerGroups(const SearchNode& schedule, Look look
   // Where each size needs an order of its own, which takes long to make, two are looked at.
   const bool ordered = has(kPassTimes);
   std::vector<int>& sizes = group_sizes_[{c.pipeline, c.micro_batches, ordered}];
-  if (sizes.empty() && ordered) sizes = {0, std::min(2 * c.pipeline, c.micro_batches)};
-  if (sizes.empty()) sizes = EveryGroupSize(SchemeSizes(c), method_.whole_groups);
+  if (sizes.empty()) {
+    sizes = ordered ? SomeGroupSizes(SchemeSizes(c))
+                    : EveryGroupSize(SchemeSizes(c), method_.whole_groups);
+  }
   const auto next = absl::c_find(sizes, c.group_size);
   if (next == sizes.end() || next + 1 == sizes.end()) return absl::OkStatus();
   SearchNode larger = schedule;

@@ -54,7 +54,7 @@ class StepBounds {
                                                const std::vector<int64_t>& sizes, int64_t samples,
                                                const std::vector<Exchanges>& exchanges);
   Bytes LeastState(const StepConfig& config) const;
-  // In a stage, of the cut or the layout.
+  // The largest stage has so many units, by its cut or its layout.
   absl::StatusOr<int> MostUnits(const StepConfig& config);
   // True if a rule before the configuration's (CutRule) makes the same stages.
   absl::StatusOr<bool> IsCutByAnother(StepConfig config);
@@ -91,7 +91,7 @@ class StepBounds {
     Nanoseconds before, after, after_inputs;
     double kept = 0;  // bytes of a micro-batch
   };
-  // Of the cut that PredictStep makes.
+  // The stages are those of the cut that PredictStep makes.
   struct CutCosts {
     std::vector<StageLeast> stages;
     // Byte-nanoseconds of a micro-batch on all stages, with whole backwards and with input gradients

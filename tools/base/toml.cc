@@ -26,10 +26,11 @@ namespace {
 
 using nlohmann::json;
 
-// The first line with a key of more parts than this, from 1; 0: none. toml++ bounds how deep values
-// nest, but each part of a key nests a table, too.
+// toml++ bounds how deep values nest, but each part of a key nests a table, too.
+constexpr int kMostParts = 64;
+
+// The first line, from 1, with a key of more parts; 0: none.
 int64_t LineOfLongKey(absl::string_view text) {
-  constexpr int kMostParts = 64;
   int64_t line = 1;
   int dots = 0;
   absl::string_view quote;  // that ends the string which this is in
@@ -93,7 +94,7 @@ json Value(const toml::node& node) {
 absl::StatusOr<json> ParseToml(absl::string_view text, absl::string_view what) {
   if (const int64_t line = LineOfLongKey(text); line > 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(what, ":", line, ": not TOML: a key of more than 64 parts"));
+        absl::StrCat(what, ":", line, ": not TOML: a key of more than ", kMostParts, " parts"));
   }
   const toml::parse_result parsed = toml::parse(std::string_view(text.data(), text.size()));
   if (parsed) return Value(parsed.table());
