@@ -13,7 +13,6 @@
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
-namespace {
 
 bool IsMegatronCore(const ModernRow& row) {
   constexpr absl::string_view kMegatron[] = {"dgxc", "mbridge", "nemo1", "mlm"};
@@ -23,13 +22,9 @@ bool IsMegatronCore(const ModernRow& row) {
          std::find(std::begin(kMegatron), std::end(kMegatron), row.group) != std::end(kMegatron);
 }
 
-}  // namespace
-
 bool OverlapsTensor(const ModernRow& row) {
   return IsMegatronCore(row) || absl::StrContains(row.kernels, "async TP");
 }
-
-bool OverlapsMessages(const ModernRow& row) { return IsMegatronCore(row); }
 
 // Megatron-Core has weights in 2 bytes and sums gradients in 4 by default, in 2 in the recipes of
 // NeMo and Megatron-Bridge (grad_reduce_in_fp32=False; grad_sync_dtype=bf16 of NeMo 1). Under fp8

@@ -19,9 +19,9 @@ namespace pipelab {
 // Megatron-LM in its published runs, have that where T is above 1 (tp_comm_overlap of NeMo's and
 // Megatron-Bridge's comm_overlap.py), torchtitan where it prints "async TP".
 bool OverlapsTensor(const ModernRow& row);
-// Whether messages of interleaved stages move beside compute in the steady phase: the same systems
-// (overlap_p2p_comm; its extension to warm-up and flush is off by default).
-bool OverlapsMessages(const ModernRow& row);
+// NVIDIA's systems on Megatron-Core. Messages of their interleaved stages move beside compute in the
+// steady phase (overlap_p2p_comm; its extension to warm-up and flush is off by default).
+bool IsMegatronCore(const ModernRow& row);
 
 // Bytes of weights and gradients.
 StateNumbers StateNumbersOf(const ModernRow& row);

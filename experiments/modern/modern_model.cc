@@ -48,7 +48,7 @@ void TakeExperts(const ModernModel& m, const ModernRow& row, GptConfig* c) {
   c->experts.shared = m.shared_experts;
   c->expert_feed_forward = m.expert_width;
   c->dense_blocks = m.dense_layers;
-  if (Says(m, "MTP layer") && !absl::StrContains(row.notes, "w/o MTP")) ++c->layers;
+  if (Says(m, "MTP layer") && !absl::StrContains(row.notes, "w/o MTP")) c->further_tokens = 1;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "experiments/modern/flash_attention.h"
+#include "experiments/modern/megatron_stages.h"
 #include "experiments/modern/modern_assumptions.h"
 #include "experiments/modern/modern_model.h"
 #include "experiments/modern/nanotron_stages.h"
@@ -129,9 +130,11 @@ StepConfig GridOf(const ModernRow& row, const GptConfig& model) {
   const bool split = row.group == "dgxc" || row.group == "mcore";
   c.whole_experts = row.expert > 1 && row.tensor > 1 && !split;
   TakeExchanges(row, &c);
-  c.overlap_pipeline = c.steady_overlap = OverlapsMessages(row) && row.virtual_stages > 1;
+  c.overlap_pipeline = c.steady_overlap = IsMegatronCore(row) && row.virtual_stages > 1;
   c.overlap_tensor = row.tensor > 1 && OverlapsTensor(row);
-  c.layout = EvenBlocks(model.layers, row.pipeline * std::max<int64_t>(1, row.virtual_stages));
+  const int64_t stages = row.pipeline * std::max<int64_t>(1, row.virtual_stages);
+  c.layout = IsMegatronCore(row) ? MegatronLayout(model.layers, model.further_tokens, stages)
+                                 : EvenBlocks(model.layers, stages);
   return c;
 }
 
@@ -223,7 +226,7 @@ absl::StatusOr<ModelGraph> GraphOf(const ModernStep& step) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(step.model));
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, step.config.split(), "tensor parallelism"));
   graph = MegatronGraph(std::move(graph), AttentionImplementation::kFused, step.type);
-  if (step.eager) graph = WithEagerKernels(std::move(graph));
+  if (step.eager) graph = WithSumsBesideWeights(WithEagerKernels(std::move(graph)));
   if (step.expert_biases) graph = WithExpertBiases(std::move(graph));
   if (step.composer) graph = WithComposerKernels(std::move(graph));
   PIPELAB_ASSIGN_OR_RETURN(graph, WithRecomputedModules(std::move(graph), step.recomputed,

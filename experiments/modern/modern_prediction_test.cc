@@ -62,19 +62,19 @@ std::string ConfigOf(const ModernRow& row) {
 TEST(StepOfRow, SaysEachSystemsConfiguration) {
   ModernRow row = Row();
   EXPECT_EQ(ConfigOf(row),
-            "1f1b:P=2,T=2,D=4,V=0,b=2,M=8,sharding=optimizer,state=2+2,sequence,layout=9+9,"
+            "1f1b:P=2,T=2,D=4,V=0,b=2,M=8,sharding=optimizer,state=2+2,sequence,layout=Et*4|t*4L,"
             "no_pipeline_overlap,tensor_overlap");
   row.virtual_stages = 2;
-  EXPECT_EQ(
-      ConfigOf(row),
-      "interleaved:P=2,T=2,D=4,V=2,b=2,M=8,sharding=optimizer,state=2+2,sequence,layout=5+4+4+5,"
-      "steady_overlap,tensor_overlap");
+  EXPECT_EQ(ConfigOf(row),
+            "interleaved:P=2,T=2,D=4,V=2,b=2,M=8,sharding=optimizer,state=2+2,sequence,layout=Et*2|"
+            "(t*2|)*2t*2L,"
+            "steady_overlap,tensor_overlap");
   row = Row();
   row.context = 2;
   EXPECT_EQ(ConfigOf(row),
             "1f1b:P=2,T=2,D=2,V=0,b=2,M=16,C=2,context_exchange=ring,sharding=optimizer,state=2+2,"
             "sequence,"
-            "layout=9+9,no_pipeline_overlap,tensor_overlap");
+            "layout=Et*4|t*4L,no_pipeline_overlap,tensor_overlap");
   row = Row();
   row.group = "nanotron";
   row.sharding = "zero0";
@@ -229,9 +229,10 @@ TEST(StepOfRow, DividesExpertsAsTheSystemDoes) {
     EXPECT_THAT(Predict(*step), IsOk());
     return step->config.ToString();
   };
-  EXPECT_EQ(config(),
-            "1f1b:P=2,T=2,D=4,V=0,b=2,M=8,E=4,sharding=optimizer,state=2+2,sequence,layout=9+9,"
-            "no_pipeline_overlap,tensor_overlap");
+  EXPECT_EQ(
+      config(),
+      "1f1b:P=2,T=2,D=4,V=0,b=2,M=8,E=4,sharding=optimizer,state=2+2,sequence,layout=Et*4|t*4L,"
+      "no_pipeline_overlap,tensor_overlap");
   row.group = "mbridge";
   EXPECT_THAT(config(), testing::AllOf(testing::HasSubstr("whole_experts"),
                                        testing::HasSubstr("tensor_overlap")));
@@ -294,7 +295,8 @@ TEST(ModelOf, LatentAttention) {
   EXPECT_EQ(c.experts.shared, 2);
   EXPECT_EQ(c.expert_feed_forward, 1408);
   EXPECT_EQ(c.dense_blocks, 1);
-  EXPECT_EQ(c.layers, 9);
+  EXPECT_EQ(c.layers, 8);
+  EXPECT_EQ(c.further_tokens, 1);
   row.notes = "w/o MTP; GA=32";
   m.attention = "mla: no q_lora, kv_lora 512 nope 128 rope 64 v 128";
   PIPELAB_ASSERT_OK_AND_ASSIGN(c, ModelOf(m, row));

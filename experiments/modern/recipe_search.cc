@@ -184,7 +184,7 @@ SearchRequest RequestOf(const ModernRow& row, const ModernStep& step) {
     method.overlap_tensor = {OverlapsTensor(row)};
     method.state = StateNumbersOf(row);
     // Of several stages a device, as StepOfRow has it.
-    if (!OverlapsMessages(row) || method.name != kInterleaved) continue;
+    if (!IsMegatronCore(row) || method.name != kInterleaved) continue;
     method.overlap_pipeline = true;
     method.steady_overlap = {true};
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <utility>
+#include <vector>
 
 #include "models/specs/change_costs.h"
 #include "models/specs/gpt_attention_spec.h"
@@ -134,6 +135,14 @@ void UnfuseLoss(LayerSpec* layer) {
   });
 }
 
+// Read and written in 4 bytes, beside the gradient itself.
+void SumGradients(LayerSpec* layer) {
+  const std::vector<ParameterSpec> parameters = layer->parameters;
+  ChangeOperations(layer, [parameters](int64_t, TensorParallel split, LayerOperations* ops) {
+    for (const ParameterSpec& p : parameters) Add({5 * p.size_on(split)}, &ops->backward_weight);
+  });
+}
+
 void AddBiases(LayerSpec* layer) {
   const int64_t tokens = layer->output_shape[0], hidden = layer->output_shape[1];
   const int64_t chosen = WholeAttribute(*layer, "chosen");
@@ -153,6 +162,10 @@ void AddBiases(LayerSpec* layer) {
     }
     Add({2 * n}, &ops->backward_input);  // put together
   });
+}
+
+bool IsSum(const TensorCollective& c) {
+  return c.kind == Collective::kAllReduce || c.kind == Collective::kReduceScatter;
 }
 
 }  // namespace
@@ -176,6 +189,23 @@ ModelGraph WithEagerKernels(ModelGraph graph) {
     if (layer.kind == kGptAttention) CopyHeads(&layer);
     if (layer.kind == kGptHead) UnfuseLoss(&layer);
     if (layer.kind == kGptMlp && Attribute(layer, "feed_forward") > 0) UnfuseGate(&layer);
+    SumGradients(&layer);
+  }
+  return graph;
+}
+
+ModelGraph WithSumsBesideWeights(ModelGraph graph) {
+  for (LayerSpec& layer : graph.layers) {
+    if (!layer.split.collectives) continue;
+    layer.split.collectives = [of = layer.split.collectives](int64_t samples, TokenSlice slice,
+                                                             TensorParallel split) {
+      TensorCollectives c = of(samples, slice, split);
+      if (!c.backward_input.empty() && IsSum(c.backward_input.back())) {
+        c.backward_weight.push_back(c.backward_input.back());
+        c.backward_input.pop_back();
+      }
+      return c;
+    };
   }
   return graph;
 }

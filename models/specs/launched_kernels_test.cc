@@ -103,6 +103,39 @@ TEST(EagerKernels, CopiesInFrontOfAttention) {
   }
 }
 
+// Two numbers read and one written in 4 bytes, beside one in 2: five of half precision.
+TEST(EagerKernels, AddGradientsToSumsInFourBytes) {
+  const ModelGraph plain = Llama(), eager = WithEagerKernels(Llama());
+  for (const int64_t degree : {1, 2}) {
+    const TensorParallel split = {degree, /*sequence=*/true};
+    for (const char* kind : {"gpt_embedding", "gpt_attention", "gpt_mlp", "gpt_head"}) {
+      int64_t parameters = 0;
+      for (const ParameterSpec& p : Find(plain, kind).parameters) parameters += p.size_on(split);
+      EXPECT_EQ(More(eager, plain, kind, &LayerOperations::backward_weight, split), 5 * parameters)
+          << kind << degree;
+    }
+  }
+}
+
+// The gradient of a branch's rows is still gathered first.
+TEST(SumsBesideWeights, MoveToTheWeightGradient) {
+  const ModelGraph plain = Llama(), beside = WithSumsBesideWeights(Llama());
+  for (const bool sequence : {false, true}) {
+    const TensorParallel split = {/*degree=*/2, sequence};
+    for (const char* kind : {"gpt_attention", "gpt_mlp"}) {
+      const TensorShare before = ShareOfKind(plain, kind, split);
+      const TensorShare now = ShareOfKind(beside, kind, split);
+      ASSERT_EQ(before.backward_input.size(), sequence ? 2u : 1u);
+      EXPECT_EQ(now.forward.size(), before.forward.size());
+      EXPECT_EQ(now.backward_input.size(), before.backward_input.size() - 1);
+      ASSERT_EQ(now.backward_weight.size(), before.backward_weight.size() + 1);
+      EXPECT_EQ(now.backward_weight.back().kind, before.backward_input.back().kind);
+      EXPECT_EQ(now.backward_weight.back().bytes, before.backward_input.back().bytes);
+    }
+  }
+  EXPECT_TRUE(ShareOfKind(beside, "gpt_mlp").backward_weight.empty());
+}
+
 // On four devices a token's rows are on one of them each, and so is a quarter of the experts.
 TEST(ExpertBiases, AreAddedExpertByExpert) {
   const ModelGraph plain = Llama(/*experts=*/8), biases = WithExpertBiases(Llama(8));
