@@ -94,7 +94,7 @@ SearchRequest MegatronSpace(const Recipe& r) {
   none.pipeline = false;
   none.shardings.push_back(Sharding::kGradients);
   SearchMethod interleaved = Method({"interleaved"}, kStagesPerDevice, shardings, c);
-  interleaved.whole_groups = true;
+  interleaved.full_groups = true;
   const bool given = c.scheme == "interleaved";  // else Megatron-LM's default
   interleaved.overlap_pipeline = !given || c.overlap_pipeline;
   interleaved.steady_overlap = {!given || c.steady_overlap};

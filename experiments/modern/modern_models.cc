@@ -1,6 +1,8 @@
 // bazel run //experiments:modern_models -- [--measured=FOLDER]
 //
 // Published training runs of today's models beside predictions (docs/modern_models.md).
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,8 +10,9 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "experiments/modern/layout_groups.h"
+#include "experiments/modern/measured_layouts.h"
 #include "experiments/modern/modern_claims.h"
-#include "experiments/modern/modern_groups.h"
 #include "experiments/modern/modern_machines.h"
 #include "experiments/modern/modern_results.h"
 #include "experiments/modern/modern_tables.h"
@@ -58,8 +61,11 @@ absl::Status Run(StudyRun* study) {
     report.AddTable(table(all));
   }
   for (Claim& claim : ModernClaims(all)) report.AddClaim(std::move(claim));
-  std::vector<ModernGroup> groups = GroupsOf(all);
-  PIPELAB_RETURN_IF_ERROR(ExplainMisses(data, machines, &groups));
+  std::vector<MeasuredLayout> runs = ModernLayouts(data, machines, all);
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<MeasuredLayout> in_nodes, NodeLayouts(folder));
+  std::move(in_nodes.begin(), in_nodes.end(), std::back_inserter(runs));
+  std::vector<LayoutGroup> groups = GroupsOf(runs);
+  PIPELAB_RETURN_IF_ERROR(ExplainMisses(&groups));
   report.AddTable(GroupTable(groups));
   report.AddTable(MissTable(groups));
   report.AddClaim(GroupClaim(groups));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "experiments/modern/modern_calibration.h"
 #include "experiments/modern/modern_model.h"
 #include "tools/base/file.h"
@@ -104,6 +105,9 @@ ModernResults PredictAll(const ModernData& data, const ModernMachines& machines)
     }
     r.assumed = step->assumed;
     r.inferred = step->inferred;
+    r.further = step->model.further_tokens > 0;
+    r.configuration =
+        absl::StrCat(step->config.ToString(), ",", absl::StrJoin(step->recomputed, "+"));
     const absl::StatusOr<ModernStepModel> model = ModernStepModel::Of(*step);
     if (!model.ok()) {
       r.why_not = std::string(model.status().message());

@@ -38,8 +38,11 @@ struct ModernResult {
   bool calibrating = false;  // counted nowhere
   bool assumed = false;      // ModernStep::assumed: counted by themselves
   bool inferred = false;     // ModernStep::inferred
-  double factor = 1;         // what the efficiencies of its machine are times, by calibration
-  double seconds = 0;        // of a step
+  // The step's, with its recomputed modules; and whether its model has a head for a further token.
+  std::string configuration;
+  bool further = false;
+  double factor = 1;   // what the efficiencies of its machine are times, by calibration
+  double seconds = 0;  // of a step
   // The same with ModernCalibration::FactorOfExperts, where there is one.
   absl::optional<double> calibrated_seconds;
   Bytes memory, device_memory;

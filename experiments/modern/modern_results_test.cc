@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "experiments/modern/layout_groups.h"
+#include "experiments/modern/measured_layouts.h"
 #include "experiments/modern/modern_claims.h"
-#include "experiments/modern/modern_groups.h"
 #include "experiments/modern/modern_machines.h"
 #include "experiments/modern/modern_repeats.h"
 #include "experiments/modern/modern_switches.h"
@@ -58,32 +59,69 @@ TEST(ModernResults, OfThePublishedRows) {
 // A layout measured twice counts once, with its fastest run; of equal predictions the slowest is
 // taken; two layouts are no group.
 TEST(GroupsOf, TakesTheLayoutPredictedFastest) {
-  std::vector<ModernRow> rows(7);
   const int64_t tensor[] = {1, 1, 2, 4, 8, 1, 2};
   const double measured[] = {3, 2, 2.05, 2.4, 5, 1, 2};
   const double predicted[] = {1.5, 1.5, 1, 1, 4, 2, 1};
-  ModernResults all(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) {
-    rows[i].group = "mbridge";
-    rows[i].model = i < 5 ? "llama3-8b" : "llama3-70b";
-    rows[i].tensor = tensor[i];
-    rows[i].step_seconds = measured[i];
-    all[i].row = &rows[i];
-    all[i].seconds = predicted[i];
+  std::vector<MeasuredLayout> runs(7);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    runs[i].source = "mbridge";
+    runs[i].request = i < 5 ? "llama3-8b" : "llama3-70b";
+    runs[i].layout = runs[i].words = absl::StrCat("T", tensor[i]);
+    runs[i].measured = measured[i];
+    runs[i].predicted = predicted[i];
+    runs[i].parts = [i] { return std::vector<StepPart>{{"bubble", i == 1 ? 2.0 : 1.0}}; };
   }
-  const std::vector<ModernGroup> groups = GroupsOf(all);
+  std::vector<LayoutGroup> groups = GroupsOf(runs);
   ASSERT_EQ(groups.size(), 1u);
   EXPECT_EQ(groups[0].layouts, 4);
-  EXPECT_EQ(groups[0].best, &all[1]);
-  EXPECT_EQ(groups[0].first, &all[3]);
+  EXPECT_EQ(groups[0].best, &runs[1]);
+  EXPECT_EQ(groups[0].first, &runs[3]);
   EXPECT_NEAR(groups[0].lost(), 0.2, 1e-12);
   EXPECT_FALSE(groups[0].near());
+  ASSERT_THAT(ExplainMisses(&groups), IsOk());
+  EXPECT_EQ(groups[0].component, "bubble");
   EXPECT_THAT(CheckClaim(GroupClaim(groups)), IsOk());
   EXPECT_THAT(CheckClaim(GroupClaim({})), IsOk());
   EXPECT_THAT(MissTable(groups).status(), IsOk());
   EXPECT_THAT(GroupTable(groups).status(), IsOk());
-  rows[3].step_seconds = 2.05;
-  EXPECT_TRUE(GroupsOf(all)[0].near());
+  runs[3].measured = 2.05;
+  EXPECT_TRUE(GroupsOf(runs)[0].near());
+}
+
+// Rows of one configuration are runs of one layout, whatever they print of it; a model with a head
+// for a further token is another.
+TEST(ModernLayouts, AreConfigurations) {
+  std::vector<ModernRow> rows(4);
+  ModernResults all(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i].group = "mbridge";
+    rows[i].sharding = i % 2 == 0 ? "" : "0";
+    rows[i].step_seconds = 1;
+    all[i].row = &rows[i];
+    all[i].configuration = i < 2 ? "1f1b:P=2" : "1f1b:P=4";
+    all[i].further = i == 3;
+  }
+  const std::vector<MeasuredLayout> runs = ModernLayouts(ModernData(), ModernMachines(), all);
+  ASSERT_EQ(runs.size(), 4u);
+  EXPECT_EQ(runs[0].layout, runs[1].layout);
+  EXPECT_NE(runs[0].layout, runs[2].layout);
+  EXPECT_EQ(runs[0].request, runs[2].request);
+  EXPECT_NE(runs[2].request, runs[3].request);
+}
+
+// Two thirds of the file: the others calibrated the machine.
+TEST(NodeLayouts, HaveNoCalibratingRow) {
+  const std::string folder = SharedDataFolder("measured");
+  if (folder.empty()) GTEST_SKIP() << NoSharedData("measured");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<MeasuredLayout> runs, NodeLayouts(folder));
+  if (runs.empty()) GTEST_SKIP() << "measured: no a100_gpt_iteration_times.csv";
+  EXPECT_EQ(runs.size(), 708u * 2 / 3);
+  EXPECT_EQ(runs[0].words, "T1 P4 D2 b1");
+  EXPECT_NEAR(runs[0].predicted / runs[0].measured, 1, 0.05);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<StepPart> parts, runs[0].parts());
+  double sum = 0;
+  for (const StepPart& part : parts) sum += part.seconds;
+  EXPECT_NEAR(sum, runs[0].predicted, 1e-6 * sum);
 }
 
 TEST(MostLost, IsThePartWithMore) {

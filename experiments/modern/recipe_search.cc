@@ -48,7 +48,7 @@ void AddPipelines(const std::vector<Sharding>& shardings, bool interleaved, Sear
   std::vector<int> virtual_stages;
   for (int v = 2; v <= 16; ++v) virtual_stages.push_back(v);
   SearchMethod method = MethodWith(kInterleaved, "interleaved", virtual_stages, shardings);
-  method.whole_groups = true;
+  method.full_groups = true;
   search->methods.push_back(std::move(method));
 }
 

@@ -55,6 +55,18 @@ StepConfig GptRun::MegatronConfig() {
 }
 
 absl::StatusOr<StepPrediction> SimulateRun(const GptRun& run, const ClusterSpec& cluster) {
+  StepPrediction simulated;
+  PIPELAB_RETURN_IF_ERROR(
+      WithSimulatedRun(run, cluster, [&](const StepModel&, const StepPrediction& p) {
+        simulated = p;
+        return absl::OkStatus();
+      }));
+  return simulated;
+}
+
+absl::Status WithSimulatedRun(
+    const GptRun& run, const ClusterSpec& cluster,
+    absl::FunctionRef<absl::Status(const StepModel&, const StepPrediction&)> look) {
   StepConfig c = run.config;
   if (c.devices() > cluster.max_devices()) {
     return absl::InvalidArgumentError(absl::StrCat(c.devices(), " devices; cluster ", cluster.name,
@@ -67,7 +79,8 @@ absl::StatusOr<StepPrediction> SimulateRun(const GptRun& run, const ClusterSpec&
   on.model = &model;
   on.cluster = &cluster;
   on.type = kType;
-  return PredictStep(on, c);
+  PIPELAB_ASSIGN_OR_RETURN(const StepPrediction p, PredictStep(on, c));
+  return look(on, p);
 }
 
 GptRun RunOfRow(const MeasuredRow& row, int64_t vocabulary) {

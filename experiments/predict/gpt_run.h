@@ -22,6 +22,8 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "experiments/predict/measured_rows.h"
 #include "models/specs/megatron_kernels.h"
@@ -45,6 +47,10 @@ struct GptRun {
 
 // InvalidArgument naming what does not divide what; NotFound for what the device lacks.
 absl::StatusOr<StepPrediction> SimulateRun(const GptRun& run, const ClusterSpec& cluster);
+// The same, for what needs the model besides.
+absl::Status WithSimulatedRun(
+    const GptRun& run, const ClusterSpec& cluster,
+    absl::FunctionRef<absl::Status(const StepModel&, const StepPrediction&)> look);
 
 // Of a row. Each tensor-parallel device has vocabulary / tensor words, rounded down; `vocabulary`
 // is for rows that do not say.

@@ -316,6 +316,13 @@ absl::StatusOr<const Scheme*> FindScheme(absl::string_view name, absl::string_vi
       absl::StrCat(option, "=", name, ": no such scheme", NearestOrAll(name, names)));
 }
 
+bool HasOption(absl::string_view name, SchemeOption option) {
+  for (const Scheme& scheme : kCatalog) {
+    if (scheme.name == name) return (scheme.options & option) != 0;
+  }
+  return false;
+}
+
 absl::StatusOr<int> NumStages(absl::string_view name, SchemeParams params,
                               absl::string_view option) {
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name, option));

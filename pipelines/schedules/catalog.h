@@ -155,6 +155,8 @@ absl::Span<const Scheme> Catalog();
 // InvalidArgument that names `option` and lists the known names.
 absl::StatusOr<const Scheme*> FindScheme(absl::string_view name,
                                          absl::string_view option = "--scheme");
+// False for other names, such as a schedule file's.
+bool HasOption(absl::string_view name, SchemeOption option);
 // The stages of the model that the schedule would have, without making it; fails as MakeSchedule
 // does.
 absl::StatusOr<int> NumStages(absl::string_view name, SchemeParams params,

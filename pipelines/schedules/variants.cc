@@ -22,16 +22,21 @@ void Vary(T SchemeParams::*option, const std::vector<T>& values, std::vector<Sch
   *all = std::move(varied);
 }
 
+bool HasFullGroups(const SchemeParams& params) {
+  const int group = params.group_size == 0 ? params.devices : params.group_size;
+  const int rest = params.micro_batches % group;
+  return params.micro_batches >= group && (rest == 0 || rest >= params.devices);
+}
+
 bool Within(const Scheme& scheme, const SchemeParams& params, const VariantLimits& limits) {
   const absl::StatusOr<int> stages = NumStages(scheme.name, params);
   if (!stages.ok() || *stages > limits.max_stages) return false;
   if (!limits.halves && params.concatenation == Concatenation::kBackwardHalving) return false;
-  if (!limits.whole_groups || (scheme.options & kVirtualStages) == 0 ||
+  if (!limits.full_groups || (scheme.options & kVirtualStages) == 0 ||
       (scheme.options & kGroupSize) == 0) {
     return true;
   }
-  const int group = params.group_size == 0 ? params.devices : params.group_size;
-  return params.micro_batches % group == 0;
+  return HasFullGroups(params);
 }
 
 // A search looks at every size of groups of so few micro-batches.
@@ -56,19 +61,20 @@ std::vector<int> SomeGroupSizes(const SchemeParams& sizes) {
   return {0, 2 * sizes.devices};
 }
 
-std::vector<int> EveryGroupSize(SchemeParams sizes, bool whole_groups) {
+std::vector<int> EveryGroupSize(SchemeParams sizes, bool full_groups) {
   const int devices = sizes.devices, micro_batches = sizes.micro_batches;
-  const bool every = !whole_groups && micro_batches <= kFewMicroBatches;
+  const bool every = micro_batches <= kFewMicroBatches;
   std::map<std::vector<int>, int> size_of;
   const auto add = [&](int size) {
     sizes.group_size = size;
+    if (full_groups && !HasFullGroups(sizes)) return;
     const absl::StatusOr<std::vector<int>> groups = MicroBatchGroups(sizes);
     if (groups.ok()) size_of.try_emplace(*groups, size);
   };
   add(0);
   for (int size = devices; size <= micro_batches; ++size) {
     const bool whole = micro_batches % size == 0;
-    if (every || whole || (size == 2 * devices && !whole_groups)) add(size);
+    if (every || whole || size == 2 * devices) add(size);
   }
   std::vector<std::pair<int, int>> by_largest;
   for (const auto& [groups, size] : size_of) {
@@ -98,7 +104,8 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
   if (has(kGroupSize) && !has(kStageGraph) && sizes.group_size == 0) {
     std::vector<int> groups = SomeGroupSizes(sizes);
     if (limits.least_virtual_stages > 0) {
-      groups = {0};
+      groups = EveryGroupSize(sizes, limits.full_groups);
+      groups.resize(std::min<size_t>(groups.size(), 1));
       for (const int size : GroupsBelow(scheme, sizes)) groups.push_back(size);
     }
     Vary(&SchemeParams::group_size, groups, &all);

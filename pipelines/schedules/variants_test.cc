@@ -84,10 +84,10 @@ TEST(Variants, SayWhatASchemeHas) {
               ElementsAre(4));
   EXPECT_THAT(Values(VariantsOf("interleaved", {4, 8, 2}), &SchemeParams::group_size),
               ElementsAre(0, 8));
-  EXPECT_THAT(Values(VariantsOf("interleaved", {4, 12, 2}, {100, /*whole_groups=*/true}),
+  EXPECT_THAT(Values(VariantsOf("interleaved", {4, 12, 2}, {100, /*full_groups=*/true}),
                      &SchemeParams::group_size),
-              ElementsAre(0));
-  EXPECT_THAT(VariantsOf("interleaved", {4, 9, 2}, {100, /*whole_groups=*/true}), IsEmpty());
+              ElementsAre(0, 8));  // of 8 and 4
+  EXPECT_THAT(VariantsOf("interleaved", {4, 9, 2}, {100, /*full_groups=*/true}), IsEmpty());
   VariantLimits every;
   every.max_stages = 12;
   every.least_virtual_stages = 1;
@@ -95,6 +95,10 @@ TEST(Variants, SayWhatASchemeHas) {
               ElementsAre(1, 2, 3));
   EXPECT_THAT(Values(VariantsOf("interleaved", {4, 8, 2}, every), &SchemeParams::group_size),
               ElementsAre(0));
+  VariantLimits full = every;
+  full.full_groups = true;
+  EXPECT_THAT(Values(VariantsOf("interleaved", {4, 9, 2}, full), &SchemeParams::group_size),
+              ElementsAre(5));
   EXPECT_THAT(Values(VariantsOf("gis", {4, 8, 2}, every), &SchemeParams::group_size),
               ElementsAre(0, 2, 3));
   EXPECT_THAT(Values(VariantsOf("chimera", {8, 16}), &SchemeParams::replicas),
@@ -129,7 +133,9 @@ TEST(EveryGroupSize, ComesByTheLargestGroup) {
   EXPECT_THAT(EveryGroupSize({4, 96, 2}, false), ElementsAre(0, 6, 8, 12, 16, 24, 32, 48, 96));
   EXPECT_THAT(EveryGroupSize({4, 90, 2}, false),
               ElementsAre(0, 5, 6, 9, 8, 10, 15, 18, 30, 45, 90));
-  EXPECT_THAT(EveryGroupSize({4, 12, 2}, true), ElementsAre(0, 6, 12));
+  EXPECT_THAT(EveryGroupSize({4, 12, 2}, true), ElementsAre(0, 6, 7, 8, 12));
+  EXPECT_THAT(EveryGroupSize({4, 9, 2}, true), ElementsAre(5, 9));
+  EXPECT_THAT(EveryGroupSize({4, 3, 2}, true), IsEmpty());
   EXPECT_THAT(EveryGroupSize({4, 3, 2}, false), ElementsAre(0));
 }
 

@@ -62,7 +62,7 @@ std::vector<SearchMethod> PublishedMethods() {
   SearchMethod depth_first = Method("depth-first", {"interleaved"});
   depth_first.virtual_stages = kStagesPerDevice;
   depth_first.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
-  depth_first.whole_groups = true;
+  depth_first.full_groups = true;
   depth_first.overlap_pipeline = depth_first.overlap_data = false;
   SearchMethod whole_messages = depth_first;  // without its scatter and gather
   whole_messages.name = "depth-first, whole messages";

@@ -116,8 +116,7 @@ void ChangeOne(Draws* draws, StepConfig* c) {
       c->whole_experts = c->experts > 1 && c->tensor > 1 && draws->Below(2) == 0;
       break;
     case 12: {
-      const absl::StatusOr<const Scheme*> scheme = FindScheme(c->scheme);
-      if (!scheme.ok() || ((*scheme)->options & kGroupSize) == 0) break;
+      if (!HasOption(c->scheme, kGroupSize)) break;
       c->group_size =
           draws->Of<int>({0, c->pipeline + 1 + static_cast<int>(draws->Below(c->pipeline)),
                           2 * c->pipeline, 3 * c->pipeline, c->micro_batches});

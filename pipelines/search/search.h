@@ -49,9 +49,8 @@ struct SearchMethod {
   StateNumbers state;                          // StepConfig::state
   uint32_t execution = 0;                      // StepConfig::execution
   bool pipeline = true;                        // false: no pipeline, one stage
-  // Micro-batches in whole groups of as many as the pipeline has devices, as Megatron-LM's
-  // interleaved schedule asks (Narayanan et al. 2021, section 2.2).
-  bool whole_groups = false;
+  // VariantLimits::full_groups; of `virtual_stages`, groups of P (Narayanan et al. 2021, section 2.2).
+  bool full_groups = false;
 };
 
 // A configuration and its figures.

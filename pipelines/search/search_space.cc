@@ -253,7 +253,10 @@ absl::Status SearchSpace::ForEachChild(const SearchNode& node, Look look,
 }
 
 absl::Status SearchSpace::Schedules(StepConfig c, Children* schedules) {
-  if (method_.whole_groups && c.micro_batches % c.pipeline != 0) return absl::OkStatus();
+  const bool varies_groups = method_.virtual_stages.empty();
+  if (method_.full_groups && !varies_groups && c.micro_batches % c.pipeline != 0) {
+    return absl::OkStatus();
+  }
   PIPELAB_RETURN_IF_ERROR(TakeMethod(&c));  // the grid may be another method's, too
   const bool divides = c.pipeline > 1 && c.has_equal_messages();
   if (!divides && !search_.fixed.has("whole_messages")) c.whole_messages = false;
@@ -304,7 +307,7 @@ absl::StatusOr<std::vector<StepConfig>> SearchSpace::VariantsOf(const StepConfig
     return WithVocabularyParts(scheme->default_virtual_stages, c, first);
   VariantLimits limits;
   limits.max_stages = model_.model->num_groups();
-  limits.whole_groups = method_.whole_groups;
+  limits.full_groups = method_.full_groups;
   if (search_.every_size) limits.least_virtual_stages = method_.least_virtual_stages;
   for (const SchemeParams& params : Variants(*scheme, SchemeSizes(c), limits)) {
     StepConfig& variant = variants.emplace_back(c);
@@ -386,17 +389,14 @@ absl::Status SearchSpace::WithLargerGroups(const SearchNode& schedule, Look look
   if (!search_.every_size || search_.fixed.has("group") || !method_.virtual_stages.empty()) {
     return absl::OkStatus();
   }
-  const absl::StatusOr<const Scheme*> scheme = FindScheme(c.scheme);
-  const auto has = [&](SchemeOption option) {
-    return scheme.ok() && ((*scheme)->options & option) != 0;
-  };
+  const auto has = [&](SchemeOption option) { return HasOption(c.scheme, option); };
   if (!has(kGroupSize) || !has(kVirtualStages) || c.virtual_stages == 1) return absl::OkStatus();
   // Where each size needs an order of its own, which takes long to make, two are looked at.
   const bool ordered = has(kPassTimes);
   std::vector<int>& sizes = group_sizes_[{c.pipeline, c.micro_batches, ordered}];
   if (sizes.empty()) {
     sizes = ordered ? SomeGroupSizes(SchemeSizes(c))
-                    : EveryGroupSize(SchemeSizes(c), method_.whole_groups);
+                    : EveryGroupSize(SchemeSizes(c), method_.full_groups);
   }
   const auto next = absl::c_find(sizes, c.group_size);
   if (next == sizes.end() || next + 1 == sizes.end()) return absl::OkStatus();

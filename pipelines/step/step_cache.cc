@@ -63,12 +63,6 @@ std::string LayoutFlag(const StepConfig& c) {
   return absl::StrReplaceAll(c.layout, {{"+", ","}, {"/", ";"}});
 }
 
-bool HasOption(const StepConfig& c, SchemeOption option) {
-  if (c.has_schedule_file()) return false;
-  const absl::StatusOr<const Scheme*> scheme = FindScheme(c.scheme);
-  return scheme.ok() && ((*scheme)->options & option) != 0;
-}
-
 // Between neighbours: the least that a message takes, and the longest way from a device to the next
 // for the largest message.
 std::pair<Nanoseconds, Nanoseconds> HopTimes(const StepModel& model, const StepConfig& c,
@@ -236,8 +230,8 @@ TensorGroup StepCache::GroupOf(const StepConfig& c) {
 
 absl::StatusOr<StageLearning> StepCache::LearningOf(const StepConfig& c) {
   StageLearning learning;
-  bool local = HasOption(c, kNoGradients), passes = HasOption(c, kTokenPasses);
-  learning.forward_only = HasOption(c, kForwardOnly);
+  bool local = HasOption(c.scheme, kNoGradients), passes = HasOption(c.scheme, kTokenPasses);
+  learning.forward_only = HasOption(c.scheme, kForwardOnly);
   if (c.has_schedule_file() || HasSchedule(c.scheme)) {
     PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, ScheduleOf(c));
     learning.forward_only = schedule->forward_only;
@@ -407,7 +401,7 @@ absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
 }
 
 bool StepCache::ChoosesOrder(const StepConfig& c) {
-  return HasOption(c, kPassTimes) && !c.published_order;
+  return HasOption(c.scheme, kPassTimes) && !c.published_order;
 }
 
 absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c) {
@@ -436,7 +430,7 @@ absl::StatusOr<const Schedule*> StepCache::PlacementOf(const StepConfig& c) {
 }
 
 bool StepCache::SplitsBackwards(const StepConfig& c, const Schedule& schedule) const {
-  if (HasOption(c, kSplitBackward)) return true;
+  if (HasOption(c.scheme, kSplitBackward)) return true;
   if (!c.has_schedule_file() && !HasSchedule(c.scheme)) return false;
   return std::any_of(
       schedule.order.begin(), schedule.order.end(), [](const std::vector<Action>& list) {
