@@ -238,6 +238,26 @@ void AddExpertModels(Models* models) {
       Experts(128, 8, LlamaConfig(94, 4096, 64, 1536, 4096, 151936)));
 }
 
+// Windows in every other block, biases everywhere but in the head, a sink of each head.
+void AddGptOss(Models* models) {
+  struct Row {
+    const char* name;
+    int64_t layers, experts;
+    double printed;
+  };
+  for (const Row& row :
+       {Row{"gpt-oss-20b", 24, 32, 20.91e9}, Row{"gpt-oss-120b", 36, 128, 116.83e9}}) {
+    GptConfig c = Experts(row.experts, 4, LlamaConfig(row.layers, 2880, 64, 2880, 4096, 201088));
+    c = Shared(/*kv_heads=*/8, /*rotary_base=*/150000, std::move(c));
+    c.head_size = 64;
+    c.windows = {128, 0};
+    c.biases = Biases::kAll;
+    c.sinks = true;
+    AddPublished(row.name, "OpenAI 2025 (gpt-oss), model card, Table 1", row.printed, 0.01e9,
+                 "4096 tokens", c, models);
+  }
+}
+
 // Dense blocks first, then sigmoid routers.
 GptConfig DeepSeek(int64_t query_rank, int64_t dense_blocks, int64_t expert_feed_forward,
                    int64_t shared, double scale, GptConfig c) {
@@ -429,6 +449,7 @@ const std::vector<PublishedModel>& PublishedModels() {
     AddGemma(all);
     AddPostNormGemmas(all);
     AddExpertModels(all);
+    AddGptOss(all);
     AddLatentModels(all);
     AddBert(all);
     AddGraphPipe(all);

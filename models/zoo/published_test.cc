@@ -82,6 +82,8 @@ TEST(Published, ExpertsToTheLastParameter) {
   EXPECT_EQ(CountOf("qwen3-8b"), 8190735360);
   EXPECT_EQ(CountOf("qwen3-30b-a3b"), 30532122624);
   EXPECT_EQ(CountOf("qwen3-235b-a22b"), 235093634560);
+  EXPECT_EQ(CountOf("gpt-oss-20b"), 20914757184);
+  EXPECT_EQ(CountOf("gpt-oss-120b"), 116829156672);
 }
 
 // The published weights have besides a bias of each expert's score, which no gradient changes.

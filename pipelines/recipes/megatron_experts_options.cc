@@ -58,7 +58,6 @@ class ExpertReader {
                     kShared, " ", NearestMultiple(shared, width));
   }
 
-  // Dense blocks are the first ones here.
   absl::Status TakeLayers() {
     constexpr char kFrequency[] = "moe-layer-freq";
     if (!o_.Has(kFrequency)) return absl::OkStatus();
@@ -73,17 +72,11 @@ class ExpertReader {
       if (!listed.ok()) return o_.Error(kFrequency, listed.status().message());
       layers = *std::move(listed);
     }
-    m_.dense_blocks = std::find(layers.begin(), layers.end(), true) - layers.begin();
-    if (m_.dense_blocks == m_.layers) {
+    if (std::find(layers.begin(), layers.end(), true) == layers.end()) {
       return o_.Error(kFrequency, "no layer has experts; nearest: without --num-experts");
     }
-    if (std::find(layers.begin() + m_.dense_blocks, layers.end(), false) == layers.end()) {
-      return absl::OkStatus();
-    }
-    return o_.Error(kFrequency, "dense layers are the first ones here; nearest: ",
-                    m_.dense_blocks == 0 ? "--moe-layer-freq 1"
-                                         : absl::StrCat("\"([0]*", m_.dense_blocks, "+[1]*",
-                                                        m_.layers - m_.dense_blocks, ")\""));
+    m_.SetExpertBlocks(layers);
+    return absl::OkStatus();
   }
 
   // Shares of the chosen scores: the softmax of the chosen, or sigmoids over their sum.

@@ -444,6 +444,23 @@ TEST(TorchtitanSettings, RefusesExpertsByName) {
   EXPECT_EQ(DeepSpeedJson(r)->json["zero_optimization"]["mics_shard_size"], 8);
 }
 
+TEST(ReadMegatronFlags, AnyBlocksMayHaveExperts) {
+  const int64_t all = BuildGpt(ReadExperts(kMixtral, "")->model)->num_parameters();
+  constexpr int64_t more = 7 * int64_t{3} * 4096 * 14336 + 8 * 4096;  // of a block with experts
+  for (const auto& [pattern, dense] :
+       {std::make_pair("1", 0), std::make_pair("2", 16), std::make_pair("'([0]*3+[1]*29)'", 3),
+        std::make_pair("'([0,1]*15+[1,1])'", 15), std::make_pair("'([1]*30+[0]*2)'", 2)}) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r,
+                                 ReadExperts(kMixtral, absl::StrCat("--moe-layer-freq ", pattern)));
+    EXPECT_EQ(BuildGpt(r.model)->num_parameters(), all - dense * more) << pattern;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Settings s, MegatronSettings(r));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe again, ReadMegatronFlags(s.Text(), "f", 64));
+    EXPECT_EQ(again.config, r.config) << s.Text();
+    EXPECT_EQ(again.model.expert_blocks, r.model.expert_blocks);
+    EXPECT_EQ(again.model.dense_blocks, r.model.dense_blocks);
+  }
+}
+
 TEST(ReadMegatronFlags, SaysTheNearestOfExperts) {
   EXPECT_THAT(ModelRefusal(kMixtral, "--expert-model-parallel-size 3"),
               HasSubstr("must divide --num-experts 8; nearest: --expert-model-parallel-size 2"));
@@ -454,8 +471,8 @@ TEST(ReadMegatronFlags, SaysTheNearestOfExperts) {
                         "them; nearest: --expert-model-parallel-size 16"));
   EXPECT_THAT(ModelRefusal(kMixtral, "--tensor-model-parallel-size 2"),
               HasSubstr("with experts requires --sequence-parallel"));
-  EXPECT_THAT(ModelRefusal(kMixtral, "--moe-layer-freq 2"),
-              HasSubstr("nearest: --moe-layer-freq 1"));
+  EXPECT_THAT(ModelRefusal(kMixtral, "--moe-layer-freq '([0]*32)'"),
+              HasSubstr("no layer has experts"));
   EXPECT_THAT(ModelRefusal(kMixtral, "--moe-layer-freq '([0]*3+[1]*28)'"),
               HasSubstr("has 31 numbers"));
   EXPECT_THAT(ModelRefusal(kMixtral, "--moe-router-topk 1"),
