@@ -257,10 +257,10 @@ void FoldersThatCannotBe(Transport& transport) {
   const Subject subject = Text("", /*tied=*/false, "1f1b", 4);
   auto training = party.Spread(subject);
   const std::string file = party.File("a"), below = party.File("a/b");
-  EXPECT_THAT(CheckCheckpointFile("--checkpoint", file, party.group()), IsOk());
+  EXPECT_THAT(CheckpointFile::Take("--checkpoint", file, party.group()).status(), IsOk());
   ASSERT_THAT(SaveCheckpoint(file, *training, Notes(), party.group()), IsOk());
   const std::string before = party.first() ? Contents(file) : "";
-  party.ExpectErrorOfFirst(CheckCheckpointFile("--checkpoint", below, party.group()),
+  party.ExpectErrorOfFirst(CheckpointFile::Take("--checkpoint", below, party.group()).status(),
                            absl::StatusCode::kInvalidArgument, HasSubstr("--checkpoint=" + file));
   Steps(training.get());
   const absl::Status status = SaveCheckpoint(below, *training, Notes(), party.group());

@@ -95,8 +95,9 @@ absl::StatusOr<std::vector<double>> TrainSerially(const RunInput& study, int mic
 absl::Status TrainSteps(const RunInput& study, ProcessGroup* group, PipelineTraining* training,
                         Trained* trained) {
   const CheckpointNotes notes = {study.CheckpointSettings(), {}};
+  absl::optional<CheckpointFile> file;
   if (!study.checkpoint.empty()) {
-    PIPELAB_RETURN_IF_ERROR(CheckCheckpointFile("--checkpoint", study.checkpoint, group));
+    PIPELAB_ASSIGN_OR_RETURN(file, CheckpointFile::Take("--checkpoint", study.checkpoint, group));
   }
   if (!study.resume.empty()) {
     PIPELAB_ASSIGN_OR_RETURN(

@@ -87,7 +87,8 @@ absl::Status Check() {
   }
   if (!save.empty()) {
     PIPELAB_RETURN_IF_ERROR(
-        CheckCheckpointFile("--save_int4", ResolveOutputPath(save, ""), /*group=*/nullptr));
+        CheckpointFile::Take("--save_int4", ResolveOutputPath(save, ""), /*group=*/nullptr)
+            .status());
   }
   return BuildGpt(ModelFromFlags(/*vocabulary=*/256)).status();
 }

@@ -35,8 +35,6 @@ absl::StatusOr<StudyWork> LoadChecked(const TrainSettings& settings, const Study
   request.seed = settings.seed;
   PIPELAB_ASSIGN_OR_RETURN(StudyWork generated, study.load(request));
   PIPELAB_RETURN_IF_ERROR(CheckParts(settings, study, generated));
-  PIPELAB_RETURN_IF_ERROR(
-      CheckCheckpointFile("--checkpoint", settings.checkpoint, /*group=*/nullptr));
   bool found = settings.resume.empty();
   for (const StudyPart& part : generated.parts) {
     found = found || PathExists(FileOfPart(settings.resume, part));
@@ -110,6 +108,9 @@ absl::Status Run(const Study& study, StudyRun* run) {
   if (study.check != nullptr) PIPELAB_RETURN_IF_ERROR(study.check());
   PIPELAB_RETURN_IF_ERROR(run->Begin());
   Report& report = run->report();
+  PIPELAB_ASSIGN_OR_RETURN(
+      const CheckpointFile checkpoint,
+      CheckpointFile::Take("--checkpoint", settings.checkpoint, /*group=*/nullptr));
   PIPELAB_ASSIGN_OR_RETURN(const StudyWork work, LoadChecked(settings, study));
   if (work.parts[0].take_values != nullptr) {
     PIPELAB_ASSIGN_OR_RETURN(const Quality quality, JudgeGiven(work));

@@ -104,15 +104,20 @@ absl::StatusOr<TrainingState> FromFirst(ProcessGroup* group, const std::string& 
 
 }  // namespace
 
-absl::Status CheckCheckpointFile(absl::string_view option, const std::string& file,
-                                 ProcessGroup* group) {
-  absl::Status own;
-  if (IsFirstRank(group)) {
-    own = IsDirectory(file) ? absl::InvalidArgumentError(
-                                  absl::StrCat(option, "=", file, ": is a folder; give a file"))
-                            : OutputDirectory::Create(option, FolderOf(file)).status();
-  }
-  return OfAll(group, own);
+absl::StatusOr<CheckpointFile> CheckpointFile::Take(absl::string_view option,
+                                                    const std::string& file, ProcessGroup* group) {
+  CheckpointFile taken;
+  const auto take = [&]() -> absl::Status {
+    if (IsDirectory(file)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(option, "=", file, ": is a folder; give a file"));
+    }
+    PIPELAB_RETURN_IF_ERROR(OutputDirectory::Prove(option, FolderOf(file)));
+    PIPELAB_ASSIGN_OR_RETURN(taken.lock_, FileLock::Take(option, file));
+    return absl::OkStatus();
+  };
+  PIPELAB_RETURN_IF_ERROR(OfAll(group, IsFirstRank(group) ? take() : absl::OkStatus()));
+  return taken;
 }
 
 absl::Status SaveCheckpoint(const std::string& file, const PipelineTraining& training,

@@ -1,7 +1,8 @@
 // A training in a file, to go on from: of one process or of several, with the same bytes.
 //
 //   CheckpointNotes notes = {{{"--micro_batches", "8"}}, {{"losses", {...}}}};
-//   PIPELAB_RETURN_IF_ERROR(CheckCheckpointFile("--checkpoint", "out/a.safetensors", group));
+//   PIPELAB_ASSIGN_OR_RETURN(const CheckpointFile file,
+//                            CheckpointFile::Take("--checkpoint", "out/a.safetensors", group));
 //   PIPELAB_RETURN_IF_ERROR(SaveCheckpoint("out/a.safetensors", *training, notes, group));
 //   ...
 //   PIPELAB_ASSIGN_OR_RETURN(TrainingState from, ResumeCheckpoint(
@@ -20,9 +21,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "kernels/comm/process_group.h"
 #include "models/checkpoint/training_state.h"
 #include "pipelines/runtime/training.h"
+#include "tools/base/file_lock.h"
 
 namespace pipelab {
 
@@ -33,10 +36,17 @@ struct CheckpointNotes {
   std::map<std::string, std::vector<float>> records;
 };
 
-// Proves that the file can be written, before long work, and leaves nothing. InvalidArgument naming
-// the option.
-absl::Status CheckCheckpointFile(absl::string_view option, const std::string& file,
-                                 ProcessGroup* group);
+// Proves that the file can be written, before long work, and keeps other processes from writing it
+// until it goes (tools/base/file_lock.h).
+class CheckpointFile {
+ public:
+  // InvalidArgument or FailedPrecondition naming the option.
+  static absl::StatusOr<CheckpointFile> Take(absl::string_view option, const std::string& file,
+                                             ProcessGroup* group);
+
+ private:
+  absl::optional<FileLock> lock_;  // of the first process
+};
 
 // Makes the file's folder as well.
 absl::Status SaveCheckpoint(const std::string& file, const PipelineTraining& training,

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "tools/base/file.h"
 #include "tools/base/rng.h"
@@ -25,6 +26,35 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
 // The parameter that a key is about: "fc/w" of "fc/w/value".
 std::string ParameterOf(absl::string_view key) {
   return std::string(key.substr(0, key.rfind('/')));
+}
+
+std::string LayerText(const LayerSpec& layer) {
+  std::string text =
+      absl::StrCat(layer.name, ": ", layer.kind, " of ", absl::StrJoin(layer.inputs, ","));
+  if (!layer.detached.empty()) {
+    absl::StrAppend(&text, " without gradients to ", absl::StrJoin(layer.detached, ","));
+  }
+  for (const auto& [name, value] : layer.attributes) absl::StrAppend(&text, " ", name, "=", value);
+  return text;
+}
+
+std::string NetworkText(const ModelGraph& graph) {
+  return absl::StrJoin(graph.layers, "\n", [](std::string* out, const LayerSpec& layer) {
+    absl::StrAppend(out, LayerText(layer));
+  });
+}
+
+// "layer "a: mlp of 2" there and "a: mlp of 3" in the model", of the first that differs.
+std::string NetworkDifference(absl::string_view there, absl::string_view here) {
+  const std::vector<absl::string_view> theirs = absl::StrSplit(there, '\n');
+  const std::vector<absl::string_view> ours = absl::StrSplit(here, '\n');
+  size_t i = 0;
+  while (i < theirs.size() && i < ours.size() && theirs[i] == ours[i]) ++i;
+  const auto line = [i](const std::vector<absl::string_view>& all) {
+    return i < all.size() ? absl::StrCat("\"", all[i], "\"") : std::string("none");
+  };
+  return absl::StrCat("layer ", i, " is ", line(theirs), " there and ", line(ours),
+                      " in the model");
 }
 
 // Of names and shapes.
@@ -94,6 +124,10 @@ absl::Status CheckState(const TrainingState& state, const StateTarget& target) {
       return error("parameter \"", name, "\": \"", entry.key, "\" is not of F32");
     }
   }
+  const std::string network = NetworkText(*target.graph);
+  if (!state.network.empty() && state.network != network) {
+    return error(NetworkDifference(state.network, network));
+  }
   if (state.optimizer != target.optimizer) {
     return error("trained by the optimizer ", state.optimizer, ", not ", target.optimizer);
   }
@@ -111,6 +145,10 @@ absl::Status CheckState(const TrainingState& state, const StateTarget& target) {
   if (state.seed != target.seed) {
     return error("trained with seed ", state.seed, ", not ", target.seed);
   }
+  if (!state.data.empty() && !target.data.empty() && state.data != target.data) {
+    return error("trained on other data: its samples (fingerprint ", state.data,
+                 ") are not those of this training (", target.data, ")");
+  }
   if (state.optimizer_steps != state.step * target.updates_per_step) {
     return error(state.optimizer_steps, " optimizer steps in ", state.step,
                  " training steps; this schedule takes ", target.updates_per_step, " a step");
@@ -121,6 +159,8 @@ absl::Status CheckState(const TrainingState& state, const StateTarget& target) {
 TrainingState EmptyState(const StateTarget& target, int64_t step) {
   TrainingState state;
   state.model = target.graph->name;
+  state.network = NetworkText(*target.graph);
+  state.data = target.data;
   state.optimizer = target.optimizer;
   state.seed = target.seed;
   state.step = step;
@@ -136,6 +176,8 @@ std::string SerializeTrainingState(const TrainingState& state) {
   }
   file.metadata = {{"format", kFormat},
                    {"model", state.model},
+                   {"network", state.network},
+                   {"data", state.data},
                    {"optimizer", state.optimizer},
                    {"seed", absl::StrCat(state.seed)},
                    {"step", absl::StrCat(state.step)},
@@ -157,6 +199,8 @@ absl::StatusOr<TrainingState> ParseTrainingState(absl::string_view contents,
   TrainingState state;
   state.source = std::string(path);
   state.model = file.metadata["model"];
+  state.network = file.metadata["network"];
+  state.data = file.metadata["data"];
   state.optimizer = file.metadata["optimizer"];
   PIPELAB_ASSIGN_OR_RETURN(state.seed, NumberIn<uint64_t>(file, "seed", path));
   PIPELAB_ASSIGN_OR_RETURN(state.step, NumberIn<int64_t>(file, "step", path));

@@ -35,6 +35,10 @@ inline constexpr char kValueState[] = "value";
 
 struct TrainingState {
   std::string model;            // the graph's name
+  // What trained: each layer in a line with its kind, inputs and attributes; and a fingerprint of
+  // the data (models/data/batch_source.h). Empty in files of version 0.5, which are taken at their
+  // word.
+  std::string network, data;
   std::string optimizer;        // OptimizerKindName
   uint64_t seed = 1;            // of weights and dropout
   int64_t step = 0;             // training steps done
@@ -67,6 +71,7 @@ struct StateTarget {
   std::string optimizer;
   std::vector<absl::string_view> optimizer_state;
   uint64_t seed = 1;
+  std::string data;          // its fingerprint; empty: not compared
   int updates_per_step = 1;  // optimizer steps of a training step
 };
 // OK where the state has exactly the target's tensors and facts.

@@ -19,6 +19,12 @@ ModelGraph Graph() {
   ModelGraph graph;
   graph.name = "net";
   graph.layers.resize(2);
+  graph.layers[0].name = "a";
+  graph.layers[0].kind = "fc";
+  graph.layers[0].attributes = {{"heads", 4}};
+  graph.layers[1].name = "z";
+  graph.layers[1].kind = "squares";
+  graph.layers[1].inputs = {0};
   graph.layers[0].parameters = {{"a/w", {2, 3}, InitKind::kNormal, 1, "shared"},
                                 {"a/b", {3}, InitKind::kZeros, 0, ""}};
   graph.layers[0].statistics = {{"a/mean", {3}, InitKind::kZeros, 0, ""}};
@@ -33,6 +39,7 @@ class TrainingStateTest : public testing::Test {
     target_.optimizer = "adam";
     target_.optimizer_state = {"m", "v"};
     target_.seed = 7;
+    target_.data = "0123456789abcdef";
     state_ = EmptyState(target_, /*step=*/12);
     float number = 0;
     for (const StateEntry& entry : StateEntries(graph_, target_.optimizer_state)) {
@@ -63,6 +70,8 @@ TEST_F(TrainingStateTest, ComesBackFromAFile) {
   ASSERT_THAT(WriteTrainingState(Path(), state_), IsOk());
   PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingState read, ReadTrainingState(Path()));
   EXPECT_EQ(read.model, "net");
+  EXPECT_EQ(read.network, "a: fc of  heads=4\nz: squares of 0");
+  EXPECT_EQ(read.data, "0123456789abcdef");
   EXPECT_EQ(read.optimizer, "adam");
   EXPECT_EQ(read.seed, 7);
   EXPECT_EQ(read.step, 12);
@@ -76,6 +85,13 @@ TEST_F(TrainingStateTest, ComesBackFromAFile) {
     EXPECT_TRUE(read.tensors.at(key).values == tensor.values);
   }
   EXPECT_THAT(CheckState(read, target_), IsOk());
+}
+
+// Files of version 0.5 say neither.
+TEST_F(TrainingStateTest, OlderFilesAreTakenAtTheirWord) {
+  state_.network.clear();
+  state_.data.clear();
+  EXPECT_THAT(CheckState(state_, target_), IsOk());
 }
 
 TEST_F(TrainingStateTest, SaysWhatDoesNotFit) {
@@ -112,6 +128,15 @@ TEST_F(TrainingStateTest, SaysWhatDoesNotFit) {
        },
        "trained by the optimizer adam, not sgd"},
       {[](TrainingState*, StateTarget* t) { t->seed = 8; }, "trained with seed 7, not 8"},
+      {[](TrainingState* s, StateTarget*) { s->network = "a: fc of  heads=2\nz: squares of 0"; },
+       "layer 0 is \"a: fc of  heads=2\" there and \"a: fc of  heads=4\" in the model"},
+      {[](TrainingState* s, StateTarget*) { s->network = "a: fc of  heads=4\nz: loss of 0"; },
+       "layer 1 is \"z: loss of 0\" there and \"z: squares of 0\" in the model"},
+      {[](TrainingState* s, StateTarget*) { s->network = "a: fc of  heads=4"; },
+       "layer 1 is none there and \"z: squares of 0\" in the model"},
+      {[](TrainingState*, StateTarget* t) { t->data = "other"; },
+       "trained on other data: its samples (fingerprint 0123456789abcdef) are not those of this "
+       "training (other)"},
       {[](TrainingState*, StateTarget* t) { t->updates_per_step = 4; },
        "12 optimizer steps in 12 training steps; this schedule takes 4 a step"},
   };

@@ -4,7 +4,11 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "glog/logging.h"
+#include "tools/base/rng.h"
 
 namespace pipelab {
 
@@ -30,6 +34,32 @@ const DataField& BatchSource::Field(absl::string_view name) const {
   const int field = FindField(name);
   CHECK_GE(field, 0) << "the data has no field \"" << name << "\"";
   return fields_[field];
+}
+
+std::string BatchSource::Fingerprint() const {
+  std::string text;
+  std::vector<float> floats;
+  std::vector<int32_t> ids;
+  const auto append = [&](const auto& numbers) {
+    text.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(numbers[0]));
+  };
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    const DataField& f = fields_[i];
+    absl::StrAppend(&text, f.name, " ", absl::StrJoin(f.shape, ","), " ", f.limit, "\n");
+    for (const int64_t step : {0, 1, 2, 3, 10, 100, 1000}) {
+      const auto field = static_cast<int>(i);
+      if (f.type == FieldType::kFloat) {
+        floats.assign(f.size(), 0);
+        FillFloats(field, step, /*first_sample=*/0, absl::MakeSpan(floats));
+        append(floats);
+      } else {
+        ids.assign(f.size(), 0);
+        FillIds(field, step, /*first_sample=*/0, absl::MakeSpan(ids));
+        append(ids);
+      }
+    }
+  }
+  return absl::StrFormat("%016x", StableHash(text));
 }
 
 int64_t BatchSource::SamplesIn(int field, size_t out) const {

@@ -8,6 +8,7 @@
 #define PIPELAB_MODELS_DATA_BATCH_SOURCE_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -26,6 +27,10 @@ class BatchSource {
   const DataField& Field(absl::string_view name) const;
   // Numbers in a sample's field kTargets: losses are means over them.
   int64_t targets_per_sample() const { return Field(kTargets).size(); }
+
+  // The same number where fields and samples are the same, as some samples of some steps tell: 16
+  // hexadecimal digits.
+  std::string Fingerprint() const;
 
   // One field of the samples [first_sample, first_sample + n) of the step's batch, n from the
   // span's size. A field has one of the two, by its type.

@@ -33,6 +33,17 @@ TEST(RandomBatches, AreTheSameWhoeverAsks) {
   EXPECT_NE(*std::min_element(ids.begin(), ids.end()), *std::max_element(ids.begin(), ids.end()));
 }
 
+TEST(RandomBatches, HaveAFingerprint) {
+  const auto of = [](std::vector<DataField> fields, int64_t samples, uint64_t seed) {
+    return RandomBatches(std::move(fields), samples, seed).Fingerprint();
+  };
+  std::vector<DataField> other = Fields();
+  other[1].limit = 6;
+  EXPECT_EQ(of(Fields(), 6, 3), of(Fields(), 6, 3));
+  EXPECT_NE(of(Fields(), 6, 3), of(Fields(), 6, 4));
+  EXPECT_NE(of(Fields(), 6, 3), of(other, 6, 3));
+}
+
 TEST(RandomBatches, FloatsAreNormalAndDependOnTheSeed) {
   const RandomBatches a({{"x", FieldType::kFloat, {1000}}, {kTargets, FieldType::kFloat, {1}}}, 10,
                         1);

@@ -157,6 +157,7 @@ class DeviceTraining final : public PipelineTraining {
     const auto names = StateNames(options.optimizer);
     if (!forward_only()) target_.optimizer_state.assign(names.begin(), names.end());
     target_.seed = options.seed;
+    target_.data = batches.Fingerprint();
     target_.updates_per_step = plan_.updates;
     trace_ = options.trace;
     fill_ = options.fill;

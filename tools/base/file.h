@@ -16,6 +16,7 @@
 #define PIPELAB_TOOLS_BASE_FILE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,8 @@
 #include "absl/strings/string_view.h"
 
 namespace pipelab {
+
+class FileLock;
 
 // "a/b" from "a" and "b"; b alone when it is absolute or a is empty.
 std::string JoinPath(absl::string_view a, absl::string_view b);
@@ -69,15 +72,17 @@ std::string ResolveOutputPath(absl::string_view path, absl::string_view name);
 
 // Collects a run's files in a hidden folder and makes them visible together. Until Publish() the
 // destination is as it was; if Publish() is never called everything collected is removed.
-// Create() proves that the folder can be made and written, and leaves nothing: a run that is
-// killed between it and the first Write() has nothing to remove.
+// Create() proves that the folder can be made and written, as Prove() does, and keeps other
+// processes from writing it (file_lock.h).
 // A destination that is new appears by one rename. In one that exists, files of the same names are
 // replaced one by one (each whole) and others stay, because they may not be ours; nor is the folder
 // itself replaced, because a shell may stand in it.
 class OutputDirectory {
  public:
   static absl::StatusOr<OutputDirectory> Create(absl::string_view option, absl::string_view dir);
-  OutputDirectory(OutputDirectory&& other) noexcept { *this = std::move(other); }
+  // Leaves nothing.
+  static absl::Status Prove(absl::string_view option, absl::string_view dir);
+  OutputDirectory(OutputDirectory&& other) noexcept;
   OutputDirectory& operator=(OutputDirectory&& other) noexcept;
   ~OutputDirectory();
 
@@ -88,8 +93,8 @@ class OutputDirectory {
   const std::string& path() const { return path_; }  // the destination
 
  private:
-  OutputDirectory(std::string path, std::string folder)
-      : path_(std::move(path)), folder_(std::move(folder)) {}
+  OutputDirectory(std::string path, std::string folder);
+  static absl::StatusOr<OutputDirectory> Proved(absl::string_view option, absl::string_view dir);
   absl::Status Stage();
   void Discard();
 
@@ -97,6 +102,7 @@ class OutputDirectory {
   std::string folder_;   // where the hidden folder is made
   std::string staging_;  // the hidden folder; empty before the first file and once published
   bool published_ = false;
+  std::unique_ptr<FileLock> lock_;
 };
 
 }  // namespace pipelab

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "tools/base/file.h"
+#include "tools/base/file_lock.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -105,6 +106,18 @@ absl::StatusOr<std::string> MakeScratchDirectory(absl::string_view folder, absl:
 
 absl::StatusOr<OutputDirectory> OutputDirectory::Create(absl::string_view option,
                                                         absl::string_view dir) {
+  PIPELAB_ASSIGN_OR_RETURN(FileLock lock, FileLock::Take(option, dir));
+  PIPELAB_ASSIGN_OR_RETURN(OutputDirectory directory, Proved(option, dir));
+  directory.lock_ = std::make_unique<FileLock>(std::move(lock));
+  return directory;
+}
+
+absl::Status OutputDirectory::Prove(absl::string_view option, absl::string_view dir) {
+  return Proved(option, dir).status();
+}
+
+absl::StatusOr<OutputDirectory> OutputDirectory::Proved(absl::string_view option,
+                                                        absl::string_view dir) {
   std::error_code error;
   const fs::path path = fs::absolute(std::string(dir), error).lexically_normal();
   fs::path target = path.has_filename() ? path : path.parent_path();  // "a/b/" is "a/b"
@@ -147,10 +160,14 @@ OutputDirectory& OutputDirectory::operator=(OutputDirectory&& other) noexcept {
   folder_ = std::move(other.folder_);
   staging_ = std::move(other.staging_);
   published_ = other.published_;
+  lock_ = std::move(other.lock_);
   other.staging_.clear();
   return *this;
 }
 
+OutputDirectory::OutputDirectory(std::string path, std::string folder)
+    : path_(std::move(path)), folder_(std::move(folder)) {}
+OutputDirectory::OutputDirectory(OutputDirectory&& other) noexcept { *this = std::move(other); }
 OutputDirectory::~OutputDirectory() { Discard(); }
 
 void OutputDirectory::Discard() {
