@@ -268,6 +268,28 @@ INSTANTIATE_TEST_SUITE_P(Grid, TiedEquivalence, testing::Values(Sizes{2, 4}, Siz
                          });
 
 // A loss that is off by more than rounding is seen.
+// A serial loop from other values says how far rounding goes, not how far a fault may.
+TEST(CompareLosses, KnowsWhatTrainingAmplifies) {
+  const std::vector<double> serial(3000, 2.0);
+  SchemeResult result;
+  result.sizes.micro_batches = 4;
+  result.losses = result.rounded = serial;
+  for (size_t i = 0; i < serial.size(); ++i) {
+    const double grown = std::min(0.05, 1e-8 * std::exp(static_cast<double>(i) / 100));
+    result.losses[i] += grown;
+    result.rounded[i] -= grown / 3;
+  }
+  EXPECT_TRUE(CompareLosses(result, serial).ok);
+  EXPECT_EQ(CompareLosses(result, serial).text,
+            "within 5.0e-02: training amplifies rounding, and a serial loop from the next larger "
+            "values differs by 1.7e-02");
+  result.losses[20] += 0.02;
+  EXPECT_FALSE(CompareLosses(result, serial).ok);
+  result.losses[20] = serial[20];
+  result.rounded.clear();
+  EXPECT_EQ(CompareLosses(result, serial).text.find("DIFFERS by 5.0e-02"), 0);
+}
+
 TEST(CompareLosses, SeesADifference) {
   SchemeResult result;
   result.scheme = "1f1b";

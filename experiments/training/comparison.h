@@ -66,6 +66,9 @@ struct SchemeResult {
   // these parts, "replica", "slice" or "stage". Empty elsewhere.
   std::vector<double> serial_by_part;
   std::string part;
+  // The losses of a serial loop whose first values are the next larger numbers: how far rounding
+  // alone takes a training. Empty where it was not asked.
+  std::vector<double> rounded;
   // Where stages learn locally: those of the serial local-learning loop, which it is compared with.
   std::vector<double> local_losses;
   // Where devices compute layers together: AllowForDivision.
@@ -102,7 +105,10 @@ void AllowForDivision(const ModelGraph& graph, const TensorParallel& split, bool
 // How a scheme's losses compare with the serial ones: "bit-equal"; "within 3.1e-06
 // (tolerance 1.9e-04)"; "within 3.1e-06; bit-equal by replica", where serial_by_part has the
 // scheme's very bits, so that rounding is all that differs, however much training then amplifies
-// it; or "DIFFERS by ...".
+// it; or "DIFFERS by ...". Where `rounded` is there, a loss may also be up to kAmplified times as
+// far from the serial one as those were until then: a training amplifies whatever differs, until
+// thousands of steps later it shows in the second digit.
+constexpr double kAmplified = 16;
 struct Equality {
   bool ok = false;
   double largest_difference = 0;  // nats
