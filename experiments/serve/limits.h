@@ -27,6 +27,8 @@ struct ServeLimits {
   size_t answer_bytes = 64 << 20;
   int64_t unread_bytes = int64_t{512} << 20;  // of answers that clients have not read yet
   int64_t devices = 1024, micro_batches = 16384, passes = 1 << 18;  // passes: their product
+  // Read in the server's own thread, before a command has a process: a few milliseconds.
+  static constexpr int64_t request_values = 1 << 14;
   int64_t search_devices = 4096, search_batch = 1 << 17;
 };
 

@@ -78,7 +78,7 @@ std::string ParserReason(const json::exception& e) {
 
 // Builds the value itself: where the parser has a callback, it looks through a whole list again at
 // each end of an object in it.
-class Builder : public json::json_sax_t {
+class JsonBuilder : public json::json_sax_t {
  public:
   json value;
   std::string twice;       // the first key that stands twice in one object
@@ -184,7 +184,7 @@ absl::StatusOr<json> ParseJson(absl::string_view text, absl::string_view what,
   if (absl::StripAsciiWhitespace(text).empty()) return ErrorAt(text, 0, what, "it is empty");
   const Excess excess = ExcessOf(text, limits);
   if (!excess.reason.empty()) return ErrorAt(text, excess.byte, what, excess.reason);
-  Builder builder;
+  JsonBuilder builder;
   if (json::sax_parse(text.begin(), text.end(), &builder)) {
     if (builder.twice.empty()) return std::move(builder.value);
     return absl::InvalidArgumentError(
