@@ -87,7 +87,7 @@ absl::StatusOr<int> CommandPool::Fork() const {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     return absl::UnavailableError("no socket is free; try again soon");
   }
-  // A process that is stopped takes nothing.
+  // A process that is stopped takes nothing, and a send without a limit would wait for it.
   const timeval wait = {absl::ToInt64Seconds(kStart), 0};
   setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
   const bool sent = SendSocket(control_, ends[1]);
@@ -179,8 +179,8 @@ bool CommandPool::Running::HasStarted() {
          frame.kind == AnswerFrameKind::kStarted && absl::SimpleAtoi(frame.text, &pid_);
 }
 
-// By its number: a process that is stopped does not hear of its socket's end. While that is open, no
-// other process has the number.
+// A process that is stopped does not hear that its socket is closed, so it is killed by its number,
+// which no other process has while the socket is open at its end.
 void CommandPool::Running::Kill() const {
   pollfd other = {fd_, POLLRDHUP, 0};
   if (pid_ > 0 && poll(&other, 1, 0) == 0) kill(pid_, SIGKILL);

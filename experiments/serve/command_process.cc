@@ -163,7 +163,7 @@ void ForkWhileKept(int control, pid_t keeper, const ServeLimits& limits) {
   }
 }
 
-// Ends it where it is stopped: it answers nobody.
+// Waits until the process has ended. Where it is stopped it answers nobody, so it is killed.
 void AwaitFailure(pid_t pid) {
   for (;;) {
     int status = 0;

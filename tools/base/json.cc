@@ -32,7 +32,7 @@ Excess ExcessOf(absl::string_view text, const JsonLimits& limits) {
   int depth = 0;
   int64_t values = 1;
   bool in_string = false;
-  char before = 0;  // what is no space
+  char before = 0;  // the last character that is no space
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
@@ -83,7 +83,7 @@ class JsonBuilder : public json::json_sax_t {
   json value;
   std::string twice;       // the first key that stands twice in one object
   bool too_large = false;  // a number, which has no position
-  size_t fault_at = 0;     // of the first fault: bytes read, and why; none: empty
+  size_t fault_at = 0;     // bytes read up to the first fault
   std::string fault;
 
   bool null() override { return Add(nullptr); }
