@@ -3,8 +3,8 @@
 //   const InterruptGuard interrupt;
 //   while (!interrupt.raised()) Step();
 //
-// While a guard lives, the first SIGINT or SIGTERM is only noted; a second one ends the process as
-// usual. One guard at a time.
+// While a guard lives, the first SIGINT, SIGTERM or SIGHUP is only noted; a second one ends the
+// process as usual. SIGHUP stays ignored where it was (nohup). One guard at a time.
 #ifndef PIPELAB_EXPERIMENTS_FLAGS_INTERRUPT_H_
 #define PIPELAB_EXPERIMENTS_FLAGS_INTERRUPT_H_
 
@@ -22,7 +22,7 @@ class InterruptGuard {
   bool raised() const;
 
  private:
-  SignalAction before_int_, before_term_;
+  SignalAction before_int_, before_term_, before_hup_;
 };
 
 }  // namespace pipelab

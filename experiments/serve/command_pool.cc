@@ -1,6 +1,8 @@
 #include "experiments/serve/command_pool.h"
 
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +25,7 @@ namespace pipelab {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(50);  // between looks at who still waits
+constexpr absl::Duration kStart = absl::Seconds(10);      // for a process to take its request
 constexpr absl::Duration kGrace = absl::Seconds(5);       // for the best so far
 
 CommandAnswer Refusal(int status, absl::string_view reason) { return {status, ErrorJson(reason)}; }
@@ -66,7 +69,7 @@ absl::StatusOr<std::unique_ptr<CommandPool>> CommandPool::Start(const ServeLimit
   if (pid == 0) {
     close(control[0]);
     ResetFlags();
-    ForkForever(control[1], limits);
+    KeepForking(control[1], folder, limits);
   }
   close(control[1]);
   return std::unique_ptr<CommandPool>(new CommandPool(limits, control[0], pid, std::move(folder)));
@@ -74,6 +77,7 @@ absl::StatusOr<std::unique_ptr<CommandPool>> CommandPool::Start(const ServeLimit
 
 CommandPool::~CommandPool() {
   close(control_);
+  kill(pid_, SIGCONT);  // should it be stopped
   waitpid(pid_, nullptr, 0);
   RemoveTree(folder_).IgnoreError();
 }
@@ -83,6 +87,9 @@ absl::StatusOr<int> CommandPool::Fork() const {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     return absl::UnavailableError("no socket is free; try again soon");
   }
+  // A process that is stopped takes nothing, and a send without a limit would wait for it.
+  const timeval wait = {absl::ToInt64Seconds(kStart), 0};
+  setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
   const bool sent = SendSocket(control_, ends[1]);
   close(ends[1]);
   if (sent) return ends[0];
@@ -151,6 +158,9 @@ absl::optional<CommandAnswer> CommandPool::Running::Start(absl::string_view body
   const absl::StatusOr<int> forked = pool_->Fork();
   if (!forked.ok()) return Refusal(503, forked.status().message());
   fd_ = *forked;
+  if (!HasStarted()) {
+    return Answer(&Counts::failed, Refusal(503, "no process is free; try again soon")).answer;
+  }
   if (!request_.id.empty()) {
     const std::lock_guard<std::mutex> lock(pool_->mutex_);
     pool_->sockets_of_ids_[request_.id] = fd_;
@@ -162,7 +172,22 @@ absl::optional<CommandAnswer> CommandPool::Running::Start(absl::string_view body
   return absl::nullopt;
 }
 
+bool CommandPool::Running::HasStarted() {
+  AnswerFrame frame;
+  return reader_.Next(fd_, kStart, pool_->limits_.answer_bytes, &frame) ==
+             FrameReader::Result::kFrame &&
+         frame.kind == AnswerFrameKind::kStarted && absl::SimpleAtoi(frame.text, &pid_);
+}
+
+// A process that is stopped does not hear that its socket is closed, so it is killed by its number,
+// which no other process has while the socket is open at its end.
+void CommandPool::Running::Kill() const {
+  pollfd other = {fd_, POLLRDHUP, 0};
+  if (pid_ > 0 && poll(&other, 1, 0) == 0) kill(pid_, SIGKILL);
+}
+
 CommandPool::Running::~Running() {
+  Kill();
   if (!folder_.empty()) RemoveTree(folder_).IgnoreError();
   {
     const std::lock_guard<std::mutex> lock(pool_->mutex_);
@@ -233,8 +258,10 @@ bool CommandPool::Stop(const std::string& id) {
   return at != sockets_of_ids_.end() && SendFrame(at->second, AnswerFrameKind::kStop, "");
 }
 
-CommandPool::Counts CommandPool::counts() const {
+CommandPool::Counts CommandPool::counts() {
   const std::lock_guard<std::mutex> lock(mutex_);
+  char note = 0;
+  while (recv(control_, &note, 1, MSG_DONTWAIT) > 0) ++counts_.restarted;
   return counts_;
 }
 

@@ -4,9 +4,10 @@
 //   PIPELAB_ASSIGN_OR_RETURN(auto pool, CommandPool::Start(limits));   // before any thread
 //   CommandAnswer answer = pool->Call("simulate", body);               // from any thread
 //
-// Start forks one process that has no threads, and that one forks another for each call. A call
-// ends by its answer; by the limit on time (504; a search gives what it found by then); with its
-// client; or without memory or room (503, 429).
+// Start forks one process that has no threads, and that one forks another for each call; when it is
+// killed or stopped it is started again. A call ends by its answer; by the limit on time (504; a
+// search gives what it found by then); with its client; or without memory or room (503, 429). Its
+// process is killed then, also where it is stopped.
 #ifndef PIPELAB_EXPERIMENTS_SERVE_COMMAND_POOL_H_
 #define PIPELAB_EXPERIMENTS_SERVE_COMMAND_POOL_H_
 
@@ -55,8 +56,9 @@ class CommandPool {
 
   struct Counts {
     int64_t calls = 0, answered = 0, refused = 0, timed_out = 0, gone = 0, failed = 0;
+    int64_t restarted = 0;  // the process that forks
   };
-  Counts counts() const;
+  Counts counts();
 
  private:
   CommandPool(const ServeLimits& limits, int control, pid_t pid, std::string folder)
@@ -69,7 +71,7 @@ class CommandPool {
   const int control_;
   const pid_t pid_;
   const std::string folder_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable freed_;
   int running_ = 0, waiting_ = 0;  // guarded by mutex_, as what follows
   Counts counts_;
@@ -95,6 +97,8 @@ class CommandPool::Running {
       : pool_(pool), limit_(limit), deadline_(absl::Now() + limit) {}
   // Its files and its process; the answer where there is none.
   absl::optional<CommandAnswer> Start(absl::string_view body);
+  bool HasStarted();
+  void Kill() const;
   Event Answer(int64_t Counts::*count, CommandAnswer answer);
   Event TooLong();
 
@@ -106,6 +110,7 @@ class CommandPool::Running {
   bool has_place_ = false, stopped_ = false, ended_ = false;
   std::string folder_;
   int fd_ = -1;
+  pid_t pid_ = 0;
   FrameReader reader_;
 };
 

@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <initializer_list>
 #include <mutex>
 #include <new>
 #include <system_error>
@@ -21,9 +24,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "experiments/flags/output.h"
 #include "experiments/serve/command_answer.h"
 #include "experiments/serve/command_request.h"
+#include "tools/base/file.h"
 
 namespace pipelab {
 namespace {
@@ -106,7 +111,14 @@ void Watch() {
   }
 }
 
+void Silence(std::initializer_list<int> fds) {
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : fds) dup2(nothing, fd);
+  close(nothing);
+}
+
 [[noreturn]] void AnswerOneCall(const ServeLimits& limits) {
+  Silence({STDERR_FILENO});
   SetLimits(limits);
   FrameReader reader;
   AnswerFrame frame;
@@ -132,6 +144,35 @@ void Watch() {
   const std::lock_guard<std::mutex> lock(*sending);
   SendFrame(g_socket, AnswerFrameKind::kAnswer, absl::StrCat(answer.status, answer.body));
   _exit(0);
+}
+
+// Forks for each socket that comes, as long as its keeper is there.
+void ForkWhileKept(int control, pid_t keeper, const ServeLimits& limits) {
+  std::signal(SIGCHLD, SIG_IGN);  // no zombies
+  while (getppid() == keeper) {
+    const int fd = ReceiveSocket(control);
+    if (fd < 0) _exit(0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      close(control);
+      g_socket = fd;
+      AnswerOneCall(limits);
+    }
+    if (pid > 0) SendFrame(fd, AnswerFrameKind::kStarted, absl::StrCat(pid));
+    close(fd);  // also after a fork that failed: its call then hears of the end
+  }
+}
+
+// Waits until the process has ended. Where it is stopped it answers nobody, so it is killed.
+void AwaitFailure(pid_t pid) {
+  for (;;) {
+    int status = 0;
+    const pid_t one = waitpid(-1, &status, WUNTRACED);
+    if (one < 0 && errno != EINTR) return;
+    if (one != pid) continue;
+    if (!WIFSTOPPED(status)) return;
+    kill(pid, SIGKILL);
+  }
 }
 
 }  // namespace
@@ -180,27 +221,34 @@ bool SendSocket(int control, int fd) {
   return sendmsg(control, &m.message, MSG_NOSIGNAL) > 0;
 }
 
-void ForkForever(int control, const ServeLimits& limits) {
+void KeepForking(int control, const std::string& folder, const ServeLimits& limits) {
   setpgid(0, 0);  // the terminal's Ctrl-C is the server's
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGTERM, SIG_DFL);
-  std::signal(SIGCHLD, SIG_IGN);  // no zombies
   // Where `bazel run` was called must not be where a request's files are looked for.
   unsetenv("BUILD_WORKING_DIRECTORY");
   unsetenv("BUILD_WORKSPACE_DIRECTORY");
-  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, fd);
+  Silence({STDIN_FILENO, STDOUT_FILENO});
   for (;;) {
-    const int fd = ReceiveSocket(control);
-    if (fd < 0) _exit(0);
+    std::signal(SIGCHLD, SIG_DFL);
+    const pid_t keeper = getpid();
     const pid_t pid = fork();
     if (pid == 0) {
-      close(control);
-      g_socket = fd;
-      AnswerOneCall(limits);
+      ForkWhileKept(control, keeper, limits);
+      continue;  // in the place of its keeper
     }
-    close(fd);  // of a fork that failed, too: its call then hears of the end
+    if (pid > 0) AwaitFailure(pid);
+    pollfd server = {control, POLLRDHUP, 0};
+    if (poll(&server, 1, 0) > 0) break;
+    constexpr absl::string_view note =
+        "serve: the process that forks commands ended; it is started again\n";
+    ssize_t unused = write(STDERR_FILENO, note.data(), note.size());
+    unused = send(control, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)unused;
+    absl::SleepFor(absl::Milliseconds(100));  // it may fail again at once
   }
+  RemoveTree(folder).IgnoreError();
+  _exit(0);
 }
 
 }  // namespace pipelab

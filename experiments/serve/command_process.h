@@ -1,5 +1,5 @@
-// The processes behind CommandPool (command_pool.h): one without threads that forks, and one a
-// call. A call's two ends talk over a socket in frames.
+// The processes behind CommandPool (command_pool.h): one without threads that forks, one that starts
+// it again when it fails, and one a call. A call's two ends talk over a socket in frames.
 #ifndef PIPELAB_EXPERIMENTS_SERVE_COMMAND_PROCESS_H_
 #define PIPELAB_EXPERIMENTS_SERVE_COMMAND_PROCESS_H_
 
@@ -18,6 +18,7 @@ enum class AnswerFrameKind : char {
   kNews = 'n',     // JSON
   kAnswer = 'a',   // the status in three digits, then the body
   kNoMemory = 'm',
+  kStarted = 'p',  // first: the number of the call's process
 };
 struct AnswerFrame {
   AnswerFrameKind kind = AnswerFrameKind::kAnswer;
@@ -40,8 +41,10 @@ class FrameReader {
 // Sends a socket to the process that forks; false: it is gone.
 bool SendSocket(int control, int fd);
 
-// That process: forks for each socket that comes, until the other side of `control` is closed.
-[[noreturn]] void ForkForever(int control, const ServeLimits& limits);
+// Starts that process, which forks for each socket that comes, and starts it again when it is killed
+// or stopped: then with a line on stderr, and a byte to the other side of `control`. Once that is
+// closed, removes `folder`.
+[[noreturn]] void KeepForking(int control, const std::string& folder, const ServeLimits& limits);
 
 }  // namespace pipelab
 

@@ -183,6 +183,12 @@ absl::StatusOr<Command> FindServed(absl::string_view name) {
                                           NearestOrAll(name.substr(0, 60), served)));
 }
 
+absl::StatusOr<nlohmann::json> ParseBody(absl::string_view body) {
+  JsonLimits limits;
+  limits.values = ServeLimits::request_values;
+  return ParseJson(body, "request", limits);
+}
+
 absl::StatusOr<std::string> ReadId(const JsonObject& body) {
   PIPELAB_ASSIGN_OR_RETURN(std::string id, body.String("id"));
   if (IsName(id, "")) return id;
@@ -200,7 +206,7 @@ const std::vector<absl::string_view>& ServedCommands() {
 absl::StatusOr<CommandRequest> ParseCommandRequest(absl::string_view command,
                                                    absl::string_view body) {
   PIPELAB_ASSIGN_OR_RETURN(const Command called, FindServed(command));
-  PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(body, "request"));
+  PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json json, ParseBody(body));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject root, JsonObject::Root(json, "request"));
   PIPELAB_RETURN_IF_ERROR(root.AllowKeys({"words", "options", "files", "drawings", "id"}));
   CommandRequest request;
@@ -224,7 +230,7 @@ absl::StatusOr<CommandRequest> ParseCommandRequest(absl::string_view command,
 }
 
 absl::StatusOr<std::string> ParseStopRequest(absl::string_view body) {
-  PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(body, "request"));
+  PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json json, ParseBody(body));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject root, JsonObject::Root(json, "request"));
   PIPELAB_RETURN_IF_ERROR(root.AllowKeys({"id"}));
   return ReadId(root);

@@ -289,6 +289,32 @@ TEST(FloodTest, EndlessHeadsAndBodies) {
   ExpectQuiet(server);
 }
 
+// A small body that unpacks to a large one, and a short head that asks for the page many times.
+TEST(FloodTest, NothingIsUnpackedOrSentTwice) {
+  TestServer server(ShortLimits());
+  const auto post = [&](const std::string& line) {
+    return AskOf(server, PostText(server.host(), "/api/simulate", kSimulate, line));
+  };
+  for (const char* encoding : {"gzip", "br", "deflate", "GZIP", "identity, gzip", "x-none"}) {
+    const HttpAnswer answer = post(absl::StrCat("content-encoding: ", encoding, "\r\n"));
+    EXPECT_EQ(answer.status, 415) << encoding;
+    EXPECT_THAT(answer.body, HasSubstr("must be identity")) << encoding;
+  }
+  EXPECT_EQ(post("Content-Encoding: identity\r\n").status, 200);
+  const auto get = [&](const std::string& range) {
+    return AskOf(server, absl::StrCat("GET / HTTP/1.1\r\nHost: ", server.host(),
+                                      "\r\nRange: bytes=", range, "\r\nConnection: close\r\n\r\n"));
+  };
+  std::string many = "0-";
+  for (int i = 0; i < 2000; ++i) many += ",0-";
+  for (const std::string& ranges : {many, std::string("0-,0-"), std::string(8000, '1')}) {
+    EXPECT_EQ(get(ranges).status, 416) << ranges.substr(0, 20);
+  }
+  EXPECT_EQ(get("0-3").body.size(), 4);
+  EXPECT_LT(get("999999999-").body.size(), 1024);
+  ExpectQuiet(server);
+}
+
 TEST(FloodTest, ManyRequestsOnOneConnection) {
   TestServer server(ShortLimits());
   RawClient client(server.port());

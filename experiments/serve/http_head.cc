@@ -18,7 +18,7 @@
 namespace pipelab {
 namespace {
 
-constexpr size_t kLongestTarget = 2048;
+constexpr size_t kLongestTarget = 2048, kLongestRange = 64;
 
 HttpHead RefusedHead(int status, std::string reason) { return {status, std::move(reason), 0}; }
 
@@ -62,6 +62,17 @@ HttpHead ReadField(absl::string_view line, Fields* fields) {
   const absl::string_view value = absl::StripAsciiWhitespace(line.substr(colon + 1));
   if (absl::EqualsIgnoreCase(name, "host")) ++fields->hosts;
   if (absl::EqualsIgnoreCase(name, "transfer-encoding")) fields->chunked = true;
+  // httplib would unpack it to any size.
+  if (absl::EqualsIgnoreCase(name, "content-encoding") &&
+      !absl::EqualsIgnoreCase(value, "identity")) {
+    return RefusedHead(415, absl::StrCat("Content-Encoding: ", value.substr(0, 20),
+                                         ": must be identity, a body as it is"));
+  }
+  // httplib would answer each range of a list, however they overlap.
+  if (absl::EqualsIgnoreCase(name, "range") &&
+      (absl::StrContains(value, ',') || value.size() > kLongestRange)) {
+    return RefusedHead(416, absl::StrCat("Range: ", value.substr(0, 20), "...: give one range"));
+  }
   if (!absl::EqualsIgnoreCase(name, "content-length")) return {};
   ++fields->lengths;
   const bool digits =
@@ -92,6 +103,10 @@ const char* StatusName(int status) {
       return "Payload Too Large";
     case 414:
       return "URI Too Long";
+    case 415:
+      return "Unsupported Media Type";
+    case 416:
+      return "Range Not Satisfiable";
     case 431:
       return "Request Header Fields Too Large";
     default:

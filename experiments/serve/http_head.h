@@ -5,7 +5,7 @@
 //
 // Refused here: what is no HTTP/1.1 or 1.0 (400), other methods than GET, HEAD and POST (405), long
 // targets (414), many or long lines (431), a body without a length or in chunks (411), with two
-// lengths (400), or too long (413).
+// lengths (400), too long (413), or compressed (415), and several ranges (416).
 #ifndef PIPELAB_EXPERIMENTS_SERVE_HTTP_HEAD_H_
 #define PIPELAB_EXPERIMENTS_SERVE_HTTP_HEAD_H_
 

@@ -10,7 +10,7 @@
 namespace pipelab {
 
 struct ServeLimits {
-  // Of a request as it comes.
+  // A request as it comes.
   size_t head_bytes = 16 << 10, body_bytes = 1 << 20;
   int head_lines = 64;
   absl::Duration read_time = absl::Seconds(10);   // for a head, and for a body
@@ -19,7 +19,7 @@ struct ServeLimits {
   int requests_of_connection = 1000;
   int connections = 256;
 
-  // Of what it asks for.
+  // What it asks for.
   int running = 4, waiting = 32;                      // commands at one time
   absl::Duration command_time = absl::Seconds(30);    // waiting and running
   absl::Duration longest_search = absl::Seconds(60);  // synthesize --time_limit
@@ -27,6 +27,8 @@ struct ServeLimits {
   size_t answer_bytes = 64 << 20;
   int64_t unread_bytes = int64_t{512} << 20;  // of answers that clients have not read yet
   int64_t devices = 1024, micro_batches = 16384, passes = 1 << 18;  // passes: their product
+  // A request is read in the server's own thread, too, where it may take a few milliseconds.
+  static constexpr int64_t request_values = 1 << 14;
   int64_t search_devices = 4096, search_batch = 1 << 17;
 };
 

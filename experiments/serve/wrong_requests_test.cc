@@ -24,7 +24,10 @@ struct WrongUse {
 // 45 kinds.
 std::vector<WrongUse> WrongUses() {
   const std::string long_word(600, 'a'), long_value(5000, '1');
+  std::string objects = "{}";
+  for (int i = 0; i < 20000; ++i) objects += ",{}";
   return {
+      {400, "simulate", "{\"words\": [" + objects + "]}", "not JSON: more than 16384 values"},
       {404, "draw", "{}", "/api/draw: no such command; there are simulate, show"},
       {404, "simulat", "{}", "did you mean simulate?"},
       {404, "run", "{}", "/api/run: no such command"},

@@ -1,10 +1,10 @@
 #include "tools/base/json.h"
 
 #include <algorithm>
-#include <functional>
+#include <cstddef>
 #include <limits>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -18,13 +18,21 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxDepth = 200;
+struct Excess {
+  size_t byte = 0;     // where it begins
+  std::string reason;  // empty: there is none
+};
 
-// The byte where brackets nest too deep, or npos. Strings are skipped; other faults are the
-// parser's.
-size_t TooDeepAt(absl::string_view text) {
+// Values are counted by commas and by lists and objects that are not empty. Strings are skipped;
+// other faults are the parser's.
+Excess ExcessOf(absl::string_view text, const JsonLimits& limits) {
+  if (text.size() > limits.bytes) {
+    return {limits.bytes, absl::StrCat("more than ", limits.bytes, " bytes")};
+  }
   int depth = 0;
+  int64_t values = 1;
   bool in_string = false;
+  char before = 0;  // the last character that is no space
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
@@ -33,12 +41,19 @@ size_t TooDeepAt(absl::string_view text) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > kMaxDepth) return i;
+      if (++depth > limits.depth) {
+        return {i, absl::StrCat("nested deeper than ", limits.depth, " levels")};
+      }
+      ++values;
     } else if (c == ']' || c == '}') {
       --depth;
+      if (before == '[' || before == '{') --values;
+    } else if (c == ',' && ++values > limits.values) {
+      return {i, absl::StrCat("more than ", limits.values, " values")};
     }
+    if (!absl::ascii_isspace(c)) before = c;
   }
-  return absl::string_view::npos;
+  return {};
 }
 
 absl::Status ErrorAt(absl::string_view text, size_t byte, absl::string_view what,
@@ -61,19 +76,68 @@ std::string ParserReason(const json::exception& e) {
   return absl::StrReplaceAll(text, {{"\n", " "}});
 }
 
-// Notes a key that stands twice in one object, of which the parser would take the last.
-struct KeyWatch {
-  bool operator()(int, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::object_start) open.emplace_back();
-    if (event == json::parse_event_t::object_end) open.pop_back();
-    if (event == json::parse_event_t::key) {
-      const std::string& key = value.get_ref<const std::string&>();
-      if (!open.back().insert(key).second && twice.empty()) twice = key;
-    }
+// Builds the value itself: where the parser has a callback, it looks through a whole list again at
+// each end of an object in it.
+class JsonBuilder : public json::json_sax_t {
+ public:
+  json value;
+  std::string twice;       // the first key that stands twice in one object
+  bool too_large = false;  // a number, which has no position
+  size_t fault_at = 0;     // bytes read up to the first fault
+  std::string fault;
+
+  bool null() override { return Add(nullptr); }
+  bool boolean(bool v) override { return Add(v); }
+  bool number_integer(json::number_integer_t v) override { return Add(v); }
+  bool number_unsigned(json::number_unsigned_t v) override { return Add(v); }
+  bool number_float(json::number_float_t v, const std::string&) override { return Add(v); }
+  bool string(std::string& v) override { return Add(std::move(v)); }
+  bool binary(json::binary_t&) override { return false; }  // JSON has none
+  bool start_object(size_t) override { return Open(json::value_t::object); }
+  bool start_array(size_t) override { return Open(json::value_t::array); }
+  bool end_object() override { return Close(); }
+  bool end_array() override { return Close(); }
+  bool key(std::string& name) override {
+    auto& object = open_.back()->get_ref<json::object_t&>();
+    const auto [at, is_new] = object.emplace(std::move(name), nullptr);
+    if (!is_new && twice.empty()) twice = at->first;
+    member_ = &at->second;
     return true;
   }
-  std::vector<std::set<std::string>> open;
-  std::string twice;
+  bool parse_error(size_t bytes, const std::string&, const json::exception& e) override {
+    fault_at = bytes;
+    fault = ParserReason(e);
+    too_large = dynamic_cast<const json::parse_error*>(&e) == nullptr;
+    return false;
+  }
+
+ private:
+  json* Place(json v) {
+    json* at = member_;
+    if (open_.empty()) {
+      at = &value;
+    } else if (open_.back()->is_array()) {
+      open_.back()->push_back(nullptr);
+      at = &open_.back()->back();
+    }
+    *at = std::move(v);
+    return at;
+  }
+  bool Add(json v) {
+    Place(std::move(v));
+    return true;
+  }
+  bool Open(json::value_t type) {
+    open_.push_back(Place(json(type)));
+    return true;
+  }
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::vector<json*> open_;
+  json* member_ = nullptr;  // whose value comes next
 };
 
 template <typename T>
@@ -115,25 +179,22 @@ constexpr const char* kTypeName<std::string> = "a string";
 
 }  // namespace
 
-absl::StatusOr<json> ParseJson(absl::string_view text, absl::string_view what) {
+absl::StatusOr<json> ParseJson(absl::string_view text, absl::string_view what,
+                               const JsonLimits& limits) {
   if (absl::StripAsciiWhitespace(text).empty()) return ErrorAt(text, 0, what, "it is empty");
-  const size_t deep = TooDeepAt(text);
-  if (deep != absl::string_view::npos) {
-    return ErrorAt(text, deep, what, absl::StrCat("nested deeper than ", kMaxDepth, " levels"));
-  }
-  try {
-    KeyWatch watch;
-    json value = json::parse(text.begin(), text.end(), std::ref(watch));
-    if (watch.twice.empty()) return value;
+  const Excess excess = ExcessOf(text, limits);
+  if (!excess.reason.empty()) return ErrorAt(text, excess.byte, what, excess.reason);
+  JsonBuilder builder;
+  if (json::sax_parse(text.begin(), text.end(), &builder)) {
+    if (builder.twice.empty()) return std::move(builder.value);
     return absl::InvalidArgumentError(
-        absl::StrCat(what, ": \"", watch.twice, "\" comes twice in one object"));
-  } catch (const json::parse_error& e) {
-    return ErrorAt(text, e.byte > 0 ? e.byte - 1 : 0, what,
-                   ParserReason(e));  // e.byte counts from 1
-  } catch (const json::exception&) {  // a number outside double has no position
+        absl::StrCat(what, ": \"", builder.twice, "\" comes twice in one object"));
+  }
+  if (builder.too_large) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": not JSON: a number is too large for a double"));
   }
+  return ErrorAt(text, builder.fault_at > 0 ? builder.fault_at - 1 : 0, what, builder.fault);
 }
 
 std::string DumpJson(const json& value) {

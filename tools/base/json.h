@@ -10,6 +10,7 @@
 #ifndef PIPELAB_TOOLS_BASE_JSON_H_
 #define PIPELAB_TOOLS_BASE_JSON_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -19,8 +20,16 @@
 
 namespace pipelab {
 
-// Refuses text nested deeper than 200 levels: printing it would recurse as deep.
-absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text, absl::string_view what);
+// What a text may hold; more is refused before anything is built.
+struct JsonLimits {
+  size_t bytes = size_t{1} << 28;
+  int64_t values = int64_t{1} << 24;  // lists and objects too; each takes about 100 bytes
+  int depth = 200;                    // printing a value recurses as deep
+};
+
+// Takes time in proportion to the text.
+absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text, absl::string_view what,
+                                         const JsonLimits& limits = {});
 
 // The same bytes for the same value on every machine. Invalid UTF-8 is replaced; NaN and
 // infinities, which JSON lacks, become null.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/base/status_matchers.h"
@@ -55,6 +56,33 @@ TEST(Json, DepthIsLimited) {
   EXPECT_THAT(ParseJson(nested(201), "f"),
               StatusIs(absl::StatusCode::kInvalidArgument, StartsWith("f:1:201: ")));
   EXPECT_THAT(ParseJson("\"\\\"" + std::string(300, '[') + "\"", "f"), IsOk());  // inside a string
+}
+
+TEST(Json, ValuesAndBytesAreLimited) {
+  JsonLimits limits;
+  limits.values = 8;
+  limits.bytes = 60;
+  // Eight values: a list, an object, its list and five others; an empty list is one.
+  EXPECT_THAT(ParseJson(R"([{"a": [1, 2]}, [ ], "[,,,,,,,,,{", 3])", "f", limits), IsOk());
+  EXPECT_THAT(ParseJson("[1, 2,\n 3, 4, 5, 6, 7, {}]", "f", limits),
+              StatusIs(absl::StatusCode::kInvalidArgument, "f:2:15: not JSON: more than 8 values"));
+  EXPECT_THAT(ParseJson(std::string(61, ' ') + "1", "f", limits),
+              StatusIs(absl::StatusCode::kInvalidArgument, "f:1:61: not JSON: more than 60 bytes"));
+}
+
+// Time that grows with the square of the values would take hours here.
+TEST(Json, AMillionValues) {
+  std::string list = "[", object = "{";
+  for (int i = 0; i < 1000000; ++i) {
+    list += i == 0 ? "{}" : i % 2 == 0 ? ",{\"a\":[]}" : ",[1]";
+    object += absl::StrCat(i == 0 ? "" : ",", "\"", i, "\":{}");
+  }
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const nlohmann::json values, ParseJson(list + "]", "f"));
+  EXPECT_EQ(values.size(), 1000000);
+  EXPECT_EQ(values[999998], nlohmann::json({{"a", nlohmann::json::array()}}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const nlohmann::json members, ParseJson(object + "}", "f"));
+  EXPECT_EQ(members.size(), 1000000);
+  EXPECT_TRUE(members.contains("999999"));
 }
 
 TEST(Json, FieldsByType) {
