@@ -19,6 +19,7 @@
 #include "experiments/flags/waiting.h"
 #include "glog/logging.h"
 #include "tools/base/did_you_mean.h"
+#include "tools/base/exhaustion.h"
 #include "tools/base/launch_place.h"
 
 namespace pipelab {
@@ -251,6 +252,7 @@ int RunMain(int argc, char** argv, absl::string_view target, absl::string_view s
   FLAGS_logtostderr = true;
   if (!google::IsGoogleLoggingInitialized()) google::InitGoogleLogging(argv[0]);
   FlagsSet().clear();
+  HandleExhaustion();
   std::signal(SIGPIPE, SIG_IGN);  // `... | head` must not lose a report
   const LaunchPlace place = PlaceFromEnvironment();
   const std::vector<std::string> words(argv + 1, argv + argc);

@@ -39,6 +39,7 @@
 #include "pipelines/runtime/training.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/json.h"
+#include "tools/base/memory.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
 
@@ -150,6 +151,25 @@ absl::Status TrainSteps(const RunInput& study, ProcessGroup* group, PipelineTrai
   return absl::OkStatus();
 }
 
+// The devices of a process and the serial loop, which holds what one device would, in what memory
+// there is.
+absl::Status CheckHostMemory(const RunInput& study, const Trace& predicted,
+                             const ProcessGroup* group) {
+  Bytes all, largest;
+  for (const DeviceTrace& d : predicted.devices) {
+    const Bytes own = d.peak_activation + d.peak_state + d.peak_host;
+    all += own * study.split().degree;
+    largest = std::max(largest, own);
+  }
+  const int processes = group == nullptr ? 1 : group->size();
+  const Bytes needed = Bytes(all.value() / processes) + largest, free = AvailableMemory();
+  if (needed <= free) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(study.source, ": needs ", ToString(needed), " of memory for ",
+                   predicted.devices.size(), " devices and serial training, and ", ToString(free),
+                   " are free; fewer samples a micro-batch (b) or a smaller network would do"));
+}
+
 absl::StatusOr<Trained> TrainUnderScheme(const RunInput& study, Transport* transport) {
   const Schedule& schedule = study.schedule;
   TrainingOptions options;
@@ -189,6 +209,7 @@ absl::StatusOr<Trained> TrainUnderScheme(const RunInput& study, Transport* trans
   const int chunks = study.context_parallel > 1 ? 2 * study.context_parallel : 1;
   trained.result.num_slices = schedule.num_slices * chunks;
   PIPELAB_ASSIGN_OR_RETURN(trained.predicted, Simulate(training->program(), training->costs()));
+  PIPELAB_RETURN_IF_ERROR(CheckHostMemory(study, trained.predicted, transport->processes()));
   const ModelPartition& partition = training->partition();
   trained.serial.norm_parts = NormParts(trained.graph, partition, schedule, study.batch_norm);
   trained.batch_norm = BatchNormNote(trained.graph, partition, schedule, study.batch_norm);

@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "tools/base/exhaustion.h"
 
 namespace pipelab {
 namespace {
@@ -41,7 +43,7 @@ void* TakeFromSystem(int64_t capacity) {
   void* block =
       std::aligned_alloc(huge ? kHugePage : kStorageAlignment,
                          huge ? (capacity + kHugePage - 1) / kHugePage * kHugePage : capacity);
-  CHECK(block != nullptr) << "out of memory: a block of " << capacity << " bytes";
+  if (block == nullptr) EndWithout("memory", absl::StrCat("a block of ", capacity, " bytes"));
   if (huge) madvise(block, capacity, MADV_HUGEPAGE);  // advice: a refusal costs speed only
   return block;
 }

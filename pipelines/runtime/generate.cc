@@ -6,14 +6,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "kernels/backend.h"
 #include "kernels/comm/communicator.h"
 #include "kernels/cpu/cpu_devices.h"
 #include "kernels/tensor/arena.h"
+#include "models/specs/token_cache.h"
 #include "pipelines/cost/chain_partition.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/runtime/decode_stage.h"
 #include "pipelines/runtime/executor.h"
+#include "tools/base/memory.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_macros.h"
 
@@ -70,6 +73,23 @@ absl::StatusOr<ModelPartition> GenerationPartition(const ModelGraph& graph,
   return MakeRangePartition(graph, *first);
 }
 
+// Weights and all slots' caches of all devices, in float32, in what memory there is.
+absl::Status CheckMemory(const ModelGraph& graph, const ServingOptions& options) {
+  double numbers = static_cast<double>(graph.num_parameters());
+  for (const LayerSpec& layer : graph.layers) {
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t of_token, CacheNumbers(layer));
+    numbers += static_cast<double>(of_token) * static_cast<double>(options.cache_tokens) *
+               static_cast<double>(options.slots) * static_cast<double>(options.groups);
+  }
+  const double bytes = 4 * numbers;
+  const Bytes free = AvailableMemory();
+  if (bytes <= static_cast<double>(free.value())) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "weights and caches need %.3g GiB of memory, and %s are free; fewer --groups or --slots, or "
+      "a smaller --cache, would do",
+      std::ldexp(bytes, -30), ToString(free)));
+}
+
 }  // namespace
 
 int32_t ChooseToken(absl::Span<const float> logits, double temperature, uint64_t seed, int request,
@@ -90,6 +110,7 @@ int32_t ChooseToken(absl::Span<const float> logits, double temperature, uint64_t
 
 absl::StatusOr<Generated> Generate(const ModelGraph& graph, const GenerateOptions& options) {
   PIPELAB_RETURN_IF_ERROR(CheckPrompts(graph, options));
+  PIPELAB_RETURN_IF_ERROR(CheckMemory(graph, options.plan.options));
   const int count = options.plan.options.devices;
   PIPELAB_ASSIGN_OR_RETURN(const ModelPartition partition, GenerationPartition(graph, options));
   LoweringOptions lowering;

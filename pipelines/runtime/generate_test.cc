@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/tensor/arena.h"
@@ -182,6 +183,10 @@ TEST(Generate, Errors) {
   options.prompts = {std::vector<int32_t>(24, 1)};
   EXPECT_EQ(error(), "prompt 0: 24 tokens and 2 more are longer than the model's context of 24");
   options.prompts = {{1, 2, 3}};
+  options.plan.options.cache_tokens = int64_t{1} << 45;
+  EXPECT_THAT(error(), testing::MatchesRegex("weights and caches need .* GiB of memory, and .* are "
+                                             "free; fewer --groups or --slots, .*"));
+  options.plan.options.cache_tokens = 20;
   options.partition = CutEvenly(graph, 3);
   EXPECT_EQ(error(), "the layers are in 3 stages, the plan has 2 devices");
 }

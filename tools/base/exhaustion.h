@@ -1,0 +1,22 @@
+// How a program ends that the system gives no more memory or threads: with one line and exit code 1,
+// wherever that happens.
+//
+//   HandleExhaustion();                                 // at the start of main
+//   EndWithout("memory", "a block of 137 GB");          // where something else than `new` fails
+#ifndef PIPELAB_TOOLS_BASE_EXHAUSTION_H_
+#define PIPELAB_TOOLS_BASE_EXHAUSTION_H_
+
+#include "absl/strings/string_view.h"
+
+namespace pipelab {
+
+// A failing `new` and a thread that cannot start then call EndWithout; other uncaught exceptions
+// abort as before.
+void HandleExhaustion();
+
+// Writes "out of WHAT: DETAIL" without taking memory.
+[[noreturn]] void EndWithout(absl::string_view what, absl::string_view detail);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_TOOLS_BASE_EXHAUSTION_H_
