@@ -31,8 +31,9 @@
 #include "tools/base/status_macros.h"
 
 ABSL_DECLARE_FLAG(bool, sequential);
-ABSL_DECLARE_FLAG(uint64_t, seed);      // time_limit.cc
-ABSL_DECLARE_FLAG(std::string, model);  // step_input.cc
+ABSL_DECLARE_FLAG(uint64_t, seed);             // time_limit.cc
+ABSL_DECLARE_FLAG(int64_t, micro_batch_size);  // step_input.cc
+ABSL_DECLARE_FLAG(std::string, model);         // step_input.cc
 ABSL_FLAG(int, steps, 5, "training steps");
 ABSL_FLAG(int, layers, 0, "Transformer blocks; 0: as many as the stages need, at least 2");
 ABSL_FLAG(std::string, sharding, "replicated",
@@ -296,9 +297,18 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
         absl::StrCat("--data=", absl::GetFlag(FLAGS_data), ": requires --model"));
   }
   study.schedule = std::move(input.schedule);
-  study.micro_batch_size = IsConfigWord(input.source)
-                               ? config.micro_batch_size * config.data
-                               : LeastSamples(study.schedule, config.context);
+  const int64_t least = LeastSamples(study.schedule, config.context);
+  study.micro_batch_size = config.micro_batch_size * config.data;
+  if (!IsConfigWord(input.source)) {
+    const int64_t asked = absl::GetFlag(FLAGS_micro_batch_size);
+    study.micro_batch_size = asked == 1 ? least : asked;
+    if (study.micro_batch_size % least != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("--micro_batch_size=", asked,
+                                                     ": the groups of devices divide its samples; "
+                                                     "must be a multiple of ",
+                                                     least));
+    }
+  }
   PIPELAB_RETURN_IF_ERROR(MakeSmallGpt(&study));
   if (config.divides_vocabulary()) {
     const auto on = ModelOnCluster::Of(study.graph, absl::nullopt, NumberType::kFp32);

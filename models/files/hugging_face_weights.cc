@@ -57,7 +57,14 @@ class WeightsReader {
         for (const ParameterSpec& p : layer.parameters) {
           if (!done.insert(ValueName(p)).second) continue;
           PIPELAB_ASSIGN_OR_RETURN(std::vector<float> value, Value(layer, p));
-          if (!collecting) PIPELAB_RETURN_IF_ERROR(take(p, std::move(value)));
+          if (collecting) continue;
+          const auto bad = std::find_if_not(value.begin(), value.end(),
+                                            [](float x) { return std::isfinite(x); });
+          if (bad != value.end()) {
+            return Error("of the weights of \"", p.name, "\" one is ", *bad,
+                         "; all must be finite numbers");
+          }
+          PIPELAB_RETURN_IF_ERROR(take(p, std::move(value)));
         }
       }
     }

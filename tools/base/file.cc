@@ -51,14 +51,17 @@ int WriteAll(int fd, absl::string_view text) {
   return 0;
 }
 
-// Makes a rename outlast a power cut. Best effort: some file systems refuse it, and the data is
-// safe.
+}  // namespace
+
+// Some file systems refuse it, and the data is safe.
 void SyncDirectory(const std::string& dir) {
   const int fd = open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
   fsync(fd);
   close(fd);
 }
+
+namespace {
 
 // mkstemp makes 0600; a result is as readable as any file the user makes.
 mode_t DefaultMode(mode_t all) {

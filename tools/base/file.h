@@ -59,6 +59,9 @@ absl::StatusOr<std::string> MakeTemporaryDirectory(absl::string_view prefix);
 // gone.
 absl::StatusOr<std::string> MakeScratchDirectory(absl::string_view folder, absl::string_view name);
 
+// Makes renames in a folder outlast a power cut, where its file system can.
+void SyncDirectory(const std::string& dir);
+
 absl::Status RemoveTree(absl::string_view path);  // like rm -rf; OK when there is nothing
 
 // Creates the folder and proves that a file can be written in it. InvalidArgument, for example

@@ -197,11 +197,13 @@ absl::Status OutputDirectory::Publish() {
   published_ = true;
   if (!PathExists(path_) && rename(staging_.c_str(), path_.c_str()) == 0) {
     staging_.clear();
+    SyncDirectory(folder_);
     return absl::OkStatus();
   }
   PIPELAB_RETURN_IF_ERROR(MakeDirectories(path_));
   const absl::Status moved = MoveFiles(staging_, path_);
   Discard();
+  SyncDirectory(path_);
   return moved;
 }
 
