@@ -24,7 +24,42 @@ goes_on() {
   grep -q 'resumed two.safetensors at step 2' rest || { cat rest; return 1; }
   diff <(grep "$losses" whole) <(grep "$losses" rest) || return 1
   refused 2 "two.safetensors: trained with activations = float32, not bfloat16" run 1f1b --devices=2 \
-    --micro_batches=2 --steps=4 --resume=two.safetensors --backend=emulated --dtype=bf16
+    --micro_batches=2 --steps=4 --resume=two.safetensors --backend=emulated --dtype=bf16 || return 1
+  # Heads change no shape.
+  refused 2 " heads=4" run 1f1b --devices=2 --micro_batches=2 \
+    --steps=4 --resume=two.safetensors --heads=4
+}
+
+# A second run leaves the first one's file alone, and has it when that has ended.
+takes_turns() {
+  "$pipelab" run 1f1b --devices=2 --micro_batches=2 --steps=100000 --checkpoint=one.safetensors >first 2>&1 &
+  local first=$! i
+  for ((i = 0; i < 100; ++i)); do
+    compgen -G "/tmp/pipelab-$(id -u)-*.lock" >locks && grep -lx "$first" $(cat locks) >taken && break
+    sleep 0.1
+  done
+  refused 1 "--checkpoint=one.safetensors: process $first writes it" run 1f1b --devices=2 \
+    --micro_batches=2 --steps=2 --checkpoint=one.safetensors
+  local status=$?
+  kill -KILL $first
+  wait $first
+  "$pipelab" run 1f1b --devices=2 --micro_batches=2 --steps=2 --checkpoint=one.safetensors >second || return 1
+  return $status
+}
+
+# Rounding grows with a long training; a fault of the same size is told from it.
+trains_long() {
+  prints "training amplifies rounding" run 1f1b:P=2,D=2,M=4 --steps=5000
+}
+
+# No memory is one line, whether it was foreseen or not.
+ends_without_memory() {
+  refused 2 "of memory for 2 devices and serial training, and" \
+    run 1f1b:P=2,M=4,b=2147483647 || return 1
+  (
+    ulimit -v 250000
+    refused 1 "out of " run 1f1b:P=64,M=64 --layers=40
+  )
 }
 
 # Training under a scheme, a bidirectional CSV and a V-shaped, split JSON.
@@ -95,6 +130,9 @@ check "graphs of the CPU" refused 2 "--cuda_graphs=on: requires --backend=cuda o
 check "graphs or not" refused 2 "--cuda_graphs=yes: must be on or off" run 1f1b --cuda_graphs=yes
 check "graphs that serve" graphs_serve
 check "a run that goes on" goes_on
+check "two runs into one checkpoint" takes_turns
+check "a long run" trains_long
+check "a run without memory" ends_without_memory
 check "nothing to split rows in" refused 2 "--sequence_parallel=true: requires --tensor_parallel above 1" run 1f1b --sequence_parallel
 check "a folder as checkpoint" refused 2 "--checkpoint=.: is a folder; give a file" run 1f1b --checkpoint=.
 check "no checkpoint" refused 1 "--resume=none: cannot be read" run 1f1b --resume=none
