@@ -76,6 +76,8 @@ class SwarmCoordinator final : public SwarmService {
   absl::Status Run();
   void Stop();
 
+  // A report with the text of a fault is the largest.
+  int most_request_bytes() const override { return 1 << 16; }
   absl::Status Serve(const swarm::Request& request, absl::Time deadline,
                      swarm::Reply* reply) override;
 

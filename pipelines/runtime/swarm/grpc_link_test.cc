@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "tools/base/file.h"
 #include "tools/base/process.h"
@@ -55,6 +57,63 @@ TEST(GrpcLinkTest, CarriesAnswersAndErrors) {
   request.mutable_beat();
   EXPECT_THAT(Ask(Token("a word that nobody knows"), address, request),
               StatusIs(absl::StatusCode::kNotFound, "no such peer"));
+}
+
+// How a server answers a call of this metadata, of which nothing but the metadata ever comes.
+grpc::StatusCode AnswerWithoutMessage(const std::string& address, const std::string& key,
+                                      const std::string& word, int seconds = 5) {
+  grpc::GenericStub stub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(seconds)));
+  context.AddMetadata(key, word);
+  const auto call = stub.PrepareCall(&context, "/pipelab.swarm.Swarm/Call", &queue);
+  grpc::Status status;
+  int started = 0, finished = 0;
+  call->StartCall(&started);
+  void* tag = nullptr;
+  bool ok = false;
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  call->Finish(&status, &finished);
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  return status.error_code();
+}
+
+TEST(GrpcLinkTest, AStrangerIsRefusedBeforeAnythingIsRead) {
+  Echo echo;
+  const auto server = SwarmServer::Start("127.0.0.1:0", Token("a word that nobody knows"), &echo);
+  ASSERT_THAT(server, IsOk());
+  const std::string& address = (*server)->address();
+  EXPECT_EQ(AnswerWithoutMessage(address, "pipelab-token", "a word that everybody knows"),
+            grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(AnswerWithoutMessage(address, "other", "a word that nobody knows"),
+            grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(AnswerWithoutMessage(address, "pipelab-token", std::string(kMostMetadataBytes, 'x')),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  // Who has the word is waited for.
+  EXPECT_EQ(AnswerWithoutMessage(address, "pipelab-token", "a word that nobody knows",
+                                 /*seconds=*/1),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST(GrpcLinkTest, ARequestHasTheSizeThatItsServiceNeeds) {
+  class Small final : public SwarmService {
+   public:
+    int most_request_bytes() const override { return 1 << 16; }
+    absl::Status Serve(const swarm::Request&, absl::Time, swarm::Reply* reply) override {
+      reply->set_epoch(1);
+      reply->mutable_sum()->mutable_bytes()->resize(1 << 23);
+      return absl::OkStatus();
+    }
+  } small;
+  const SwarmAccess access = Token("a word that nobody knows");
+  const auto server = SwarmServer::Start("127.0.0.1:0", access, &small);
+  ASSERT_THAT(server, IsOk());
+  swarm::Request request;
+  EXPECT_THAT(Ask(access, (*server)->address(), request), IsOk());
+  request.mutable_report()->set_fault(std::string(1 << 16, 'x'));
+  EXPECT_THAT(Ask(access, (*server)->address(), request),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("65536)")));
 }
 
 TEST(GrpcLinkTest, EveryWaitHasALimit) {
