@@ -107,11 +107,7 @@ absl::StatusOr<TrainingState> FromFirst(ProcessGroup* group, const std::string& 
 absl::Status CheckCheckpointFile(absl::string_view option, const std::string& file,
                                  ProcessGroup* group) {
   absl::Status own;
-  if (IsFirstRank(group)) {
-    own = IsDirectory(file) ? absl::InvalidArgumentError(
-                                  absl::StrCat(option, "=", file, ": is a folder; give a file"))
-                            : OutputDirectory::Create(option, FolderOf(file)).status();
-  }
+  if (IsFirstRank(group)) own = CheckWritableFile(option, file);
   return OfAll(group, own);
 }
 
