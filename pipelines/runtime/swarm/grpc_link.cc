@@ -17,6 +17,7 @@
 #include "grpc/support/log.h"
 #include "grpcpp/grpcpp.h"
 #include "pipelines/runtime/swarm/swarm.grpc.pb.h"
+#include "tools/base/printable.h"
 #include "tools/base/secret.h"
 #include "tools/base/status_macros.h"
 
@@ -54,10 +55,10 @@ grpc::Status ToGrpc(const absl::Status& s) {
   return {static_cast<grpc::StatusCode>(s.code()), std::string(s.message())};
 }
 
-// Codes have the same numbers.
+// Codes have the same numbers. What others write as their reason ends in terminals and logs.
 absl::Status FromGrpc(const grpc::Status& s) {
   if (s.ok()) return absl::OkStatus();
-  return {static_cast<absl::StatusCode>(s.error_code()), s.error_message()};
+  return {static_cast<absl::StatusCode>(s.error_code()), Printable(s.error_message())};
 }
 
 class Server final : public SwarmServer, private swarm::Swarm::Service {

@@ -22,6 +22,7 @@ class Echo final : public SwarmService {
   absl::Status Serve(const swarm::Request& request, absl::Time deadline,
                      swarm::Reply* reply) override {
     if (request.has_beat()) return absl::NotFoundError("no such peer");
+    if (request.has_ready()) return absl::NotFoundError("no\nstep step=0\x1b[2J");
     if (request.has_commit()) absl::SleepFor(deadline - absl::Now() + absl::Seconds(1));
     reply->set_epoch(request.epoch() + 1);
     return absl::OkStatus();
@@ -57,6 +58,9 @@ TEST(GrpcLinkTest, CarriesAnswersAndErrors) {
   request.mutable_beat();
   EXPECT_THAT(Ask(Token("a word that nobody knows"), address, request),
               StatusIs(absl::StatusCode::kNotFound, "no such peer"));
+  request.mutable_ready();
+  EXPECT_THAT(Ask(Token("a word that nobody knows"), address, request),
+              StatusIs(absl::StatusCode::kNotFound, "no\\nstep step=0\\x1b[2J"));
 }
 
 // How a server answers a call of this metadata, of which nothing but the metadata ever comes.
@@ -161,8 +165,10 @@ TEST(GrpcLinkTest, LoopbackIsAnAddress) {
   }
 }
 
-// An authority's certificates, made by openssl.
-absl::StatusOr<SwarmAccess> Certificates(const std::string& name) {
+// An authority's certificate for a name, made by openssl; with `of`, of that authority.
+absl::StatusOr<SwarmAccess> Certificates(const std::string& name,
+                                         const std::string& for_name = "pipelab-swarm",
+                                         const std::string& of = "") {
   const std::string folder = absl::StrCat(::testing::TempDir(), "/", name);
   absl::Status made = MakeDirectories(folder);
   if (!made.ok()) return made;
@@ -176,10 +182,15 @@ absl::StatusOr<SwarmAccess> Certificates(const std::string& name) {
     }
   };
   const std::string key = "openssl req -newkey rsa:2048 -nodes ";
-  run(key + "-x509 -days 2 -subj /CN=authority -keyout ca.key -out authority.pem");
+  if (of.empty()) {
+    run(key + "-x509 -days 2 -subj /CN=authority -keyout ca.key -out authority.pem");
+  } else {
+    run(absl::StrCat("cp ../", of, "/ca.key ../", of, "/authority.pem ."));
+  }
   run(key + "-subj /CN=pipelab-swarm -keyout key.pem -out own.csr");
-  run("printf subjectAltName=DNS:pipelab-swarm > own.ext; openssl x509 -req -in own.csr -days 2 "
-      "-CA authority.pem -CAkey ca.key -CAcreateserial -extfile own.ext -out certificate.pem");
+  run(absl::StrCat("printf subjectAltName=DNS:", for_name, " > own.ext; openssl x509 -req -days 2 ",
+                   "-in own.csr -CA authority.pem -CAkey ca.key -CAcreateserial ",
+                   "-extfile own.ext -out certificate.pem"));
   SwarmAccess access;
   for (const auto& [file, text] :
        {std::pair("authority.pem", &access.authority),
@@ -208,6 +219,26 @@ TEST(GrpcLinkTest, CertificatesOnBothSides) {
   mixed.authority = ours->authority;
   EXPECT_THAT(Ask(mixed, address), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("")));
   EXPECT_THAT(Ask(Token("a word that nobody knows"), address),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("")));
+}
+
+// An authority may have made certificates for other purposes; neither side takes them.
+TEST(GrpcLinkTest, CertificatesAreForTheNameOnBothSides) {
+  if (!RunProcess({"openssl", "version"}).ok()) GTEST_SKIP() << "there is no openssl";
+  const auto ours = Certificates("named");
+  const auto other = Certificates("web", "pipelab-swarm.example.org", /*of=*/"named");
+  ASSERT_THAT(ours, IsOk());
+  ASSERT_THAT(other, IsOk());
+  Echo echo;
+  const auto server = SwarmServer::Start("127.0.0.1:0", *ours, &echo);
+  ASSERT_THAT(server, IsOk());
+  EXPECT_THAT(Ask(*ours, (*server)->address()), IsOk());
+  EXPECT_THAT(Ask(*other, (*server)->address()),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       HasSubstr("must have subjectAltName=DNS:pipelab-swarm")));
+  const auto others = SwarmServer::Start("127.0.0.1:0", *other, &echo);
+  ASSERT_THAT(others, IsOk());
+  EXPECT_THAT(Ask(*ours, (*others)->address()),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("")));
 }
 
