@@ -147,8 +147,9 @@ SwarmSettings SettingsOf(const swarm::Job& job, const SwarmLayout& layout) {
       {"--update_delay", absl::StrCat(job.delay())},
   };
   // The steps with fresh weights; and the boundaries where values are rounded.
-  if (job.delay() > 0) settings["--checkpoint_every"] = absl::StrCat(job.fresh_every());
-  if (job.eight_bits()) settings["--stages"] = absl::StrCat(job.stages());
+  if (job.delay() > 0)
+    settings["with --update_delay=1 --checkpoint_every"] = absl::StrCat(job.fresh_every());
+  if (job.eight_bits()) settings["with --eight_bits --stages"] = absl::StrCat(job.stages());
   return settings;
 }
 
@@ -163,6 +164,10 @@ std::string FirstDifference(const SwarmSettings& given, const SwarmSettings& rig
   };
   for (const std::string& name : names) {
     const std::string is = value_in(given, name), must = value_in(right, name);
+    if (right.count(name) == 0) {
+      return absl::StrCat(name, " is ", is, "; another version has made ", where,
+                          ", and it does not say what it must be");
+    }
     if (is != must) return absl::StrCat(name, " is ", is, "; it must be ", must, ", as in ", where);
   }
   return "";

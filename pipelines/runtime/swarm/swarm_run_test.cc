@@ -258,9 +258,14 @@ TEST(SwarmRunTest, ACheckpointIsOfOneTraining) {
         "--heads is \"4\"; it must be \"2\"");
   again([](Options* o) { o->job.set_micro_batches(7); },
         "--micro_batches is \"7\"; it must be \"6\"");
+  again([](Options* o) { o->job.set_delay(1); }, "--update_delay is \"1\"; it must be \"0\"");
   again([](Options* o) { o->data["--data"] = "another"; },
         "--data is \"another\"; it must be \"a text\"");
   again([](Options* o) { o->data.clear(); }, "--data is not given; it must be \"a text\"");
+  options.data["--more"] = "1";  // what this checkpoint does not know
+  EXPECT_THAT(SwarmCoordinator::Create(link.get(), options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("--more is \"1\"; another version has made the checkpoint")));
 }
 
 TEST(SwarmRunTest, AJobIsOfOneNetwork) {
