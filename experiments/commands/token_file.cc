@@ -2,6 +2,8 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "absl/flags/flag.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -15,7 +17,7 @@ ABSL_FLAG(std::string, token_file, "",
 namespace pipelab {
 namespace {
 
-constexpr size_t kShortest = 16;
+constexpr size_t kShortest = 16, kLongest = 4096;
 
 std::string FileOfFlag() { return ResolveOutputPath(absl::GetFlag(FLAGS_token_file), ""); }
 
@@ -33,16 +35,19 @@ absl::Status MakeTokenFile() {
 }
 
 absl::StatusOr<std::string> TokenFromFlag() {
-  const absl::StatusOr<std::string> text = ReadFile(FileOfFlag(), /*limit=*/4096);
+  const absl::StatusOr<std::string> text = ReadSecretFile(FileOfFlag());
   if (!text.ok()) {
     return absl::Status(text.status().code(),
                         absl::StrCat("--token_file=", text.status().message()));
   }
   std::string token(absl::StripAsciiWhitespace(*text));
-  if (token.size() >= kShortest) return token;
+  // A header of a call has these alone, and ends at a NUL.
+  const bool text_alone =
+      std::all_of(token.begin(), token.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  if (text_alone && token.size() >= kShortest && token.size() <= kLongest) return token;
   return absl::InvalidArgumentError(absl::StrCat("--token_file=", absl::GetFlag(FLAGS_token_file),
-                                                 ": must have at least ", kShortest,
-                                                 " characters"));
+                                                 ": must have from ", kShortest, " to ", kLongest,
+                                                 " printable ASCII characters"));
 }
 
 }  // namespace pipelab

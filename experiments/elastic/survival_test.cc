@@ -89,7 +89,7 @@ TEST(SurvivalTest, DelayedUpdatesHaveTheSameBits) {
 TEST(SurvivalTest, TheCoordinatorMayBeKilled) {
   SurvivalOptions options = Small("coordinator");
   options.kill_coordinator = true;
-  options.least_pause = options.most_pause = absl::Milliseconds(2500);
+  options.least_pause = options.most_pause = absl::Milliseconds(1200);
   ExpectSurvives(options);
 }
 

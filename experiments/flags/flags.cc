@@ -13,7 +13,6 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "experiments/flags/flag_scope.h"
 #include "experiments/flags/waiting.h"
@@ -21,6 +20,7 @@
 #include "tools/base/did_you_mean.h"
 #include "tools/base/exhaustion.h"
 #include "tools/base/launch_place.h"
+#include "tools/base/printable.h"
 
 namespace pipelab {
 namespace {
@@ -210,10 +210,10 @@ int ExitCode(const absl::Status& status) {
 }
 
 void PrintError(const absl::Status& status) {
-  // An option's value may hold line breaks; an error is one line. One without a message has been
-  // told on stdout.
+  // An option's value or a file may hold line breaks and what steers a terminal; an error is one
+  // line. One without a message has been told on stdout.
   if (status.message().empty()) return;
-  std::fprintf(stderr, "%s\n", absl::StrReplaceAll(status.message(), {{"\n", "\\n"}}).c_str());
+  std::fprintf(stderr, "%s\n", Printable(status.message()).c_str());
 }
 
 namespace {

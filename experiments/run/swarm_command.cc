@@ -27,8 +27,11 @@
 #include "pipelines/runtime/swarm/coordinator.h"
 #include "pipelines/runtime/swarm/grpc_link.h"
 #include "pipelines/runtime/swarm/peer.h"
+#include "pipelines/runtime/swarm/swarm_log.h"
 #include "pipelines/runtime/swarm/trainer.h"
 #include "tools/base/file.h"
+#include "tools/base/rng.h"
+#include "tools/base/secret.h"
 #include "tools/base/status_macros.h"
 
 ABSL_DECLARE_FLAG(std::string, token_file);  // token_file.cc
@@ -87,7 +90,7 @@ absl::StatusOr<SwarmAccess> AccessFromFlags(bool coordinates) {
     const std::string in = ResolveOutputPath(folder, "");
     PIPELAB_ASSIGN_OR_RETURN(access.authority, ReadFile(JoinPath(in, "authority.pem")));
     PIPELAB_ASSIGN_OR_RETURN(access.certificate, ReadFile(JoinPath(in, "certificate.pem")));
-    PIPELAB_ASSIGN_OR_RETURN(access.key, ReadFile(JoinPath(in, "key.pem")));
+    PIPELAB_ASSIGN_OR_RETURN(access.key, ReadSecretFile(JoinPath(in, "key.pem")));
     return access;
   }
   if (coordinates) PIPELAB_RETURN_IF_ERROR(MakeTokenFile());
@@ -145,10 +148,25 @@ absl::StatusOr<swarm::Job> JobFromFlags(const GptConfig& model) {
   return job;
 }
 
+// What makes the batches, of the coordinator and of each trainer.
+SwarmSettings DataSettings(const TextData& data) {
+  SwarmSettings settings = {{"--context", absl::StrCat(absl::GetFlag(FLAGS_context))},
+                            {"--seed", absl::StrCat(absl::GetFlag(FLAGS_seed))},
+                            {"--data", "generated"}};
+  if (absl::GetFlag(FLAGS_data).empty()) return settings;  // of the seed
+  const std::vector<uint8_t>& tokens = data.train->tokens();
+  const std::string text =
+      absl::StrCat(TextModelSettings({}, data.vocabulary)["bytes"], " ",
+                   absl::string_view(reinterpret_cast<const char*>(tokens.data()), tokens.size()));
+  settings["--data"] = absl::StrFormat("text of %d bytes, %016x", tokens.size(), StableHash(text));
+  return settings;
+}
+
 SwarmTrainerOptions TrainerFromFlags(const std::string& coordinator, const TextData& data) {
   SwarmTrainerOptions options;
   options.coordinator = coordinator;
   options.data = data.train.get();
+  options.settings = DataSettings(data);
   options.trainer = static_cast<int>(getpid());
   options.in_flight = absl::GetFlag(FLAGS_in_flight);
   options.seed = absl::GetFlag(FLAGS_seed);
@@ -156,26 +174,15 @@ SwarmTrainerOptions TrainerFromFlags(const std::string& coordinator, const TextD
   return options;
 }
 
-// Events to --log, with times; drops to stdout, too.
-absl::StatusOr<std::function<void(const std::string&)>> LogFromFlags() {
-  std::shared_ptr<std::FILE> file;
-  const std::string path = absl::GetFlag(FLAGS_log);
-  if (!path.empty()) {
-    file.reset(std::fopen(ResolveOutputPath(path, "").c_str(), "a"), [](std::FILE* f) {
-      if (f != nullptr) std::fclose(f);
-    });
-    if (file == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat("--log=", path, ": cannot be written"));
+// Events to --log, where it is given; who is dropped or refused to stdout, too.
+std::function<void(const std::string&)> LogTo(SwarmLogFile* file) {
+  return [file](const std::string& line) {
+    if (absl::StartsWith(line, "drop") || absl::StartsWith(line, "refuse")) {
+      std::fputs(line.c_str(), stdout);
     }
-  }
-  return std::function<void(const std::string&)>([file](const std::string& line) {
-    if (absl::StartsWith(line, "drop")) std::fputs(line.c_str(), stdout);
     std::fflush(stdout);
-    if (file == nullptr) return;
-    std::fprintf(file.get(), "%s t=%lld\n", line.substr(0, line.size() - 1).c_str(),
-                 static_cast<long long>(absl::ToUnixMillis(absl::Now())));
-    std::fflush(file.get());
-  });
+    if (file != nullptr) file->Add(line);
+  };
 }
 
 void PrintStep(const SwarmStep& step, int64_t steps) {
@@ -196,6 +203,7 @@ absl::StatusOr<CoordinatorOptions> CoordinatorOptionsFromFlags(const TextData& d
   CoordinatorOptions options;
   PIPELAB_ASSIGN_OR_RETURN(options.job, JobFromFlags(model));
   options.settings = TextModelSettings(model, data.vocabulary);
+  options.data = DataSettings(data);
   if (const std::string file = absl::GetFlag(FLAGS_checkpoint); !file.empty()) {
     options.checkpoint = ResolveOutputPath(file, "");
   }
@@ -207,7 +215,6 @@ absl::StatusOr<CoordinatorOptions> CoordinatorOptionsFromFlags(const TextData& d
   options.rebalance_every = absl::Seconds(absl::GetFlag(FLAGS_rebalance_s));
   options.patience = Patience();
   options.epoch = absl::GetCurrentTimeNanos();
-  PIPELAB_ASSIGN_OR_RETURN(options.log, LogFromFlags());
   options.on_step = [steps = options.job.steps()](const SwarmStep& s) { PrintStep(s, steps); };
   return options;
 }
@@ -251,10 +258,16 @@ absl::Status Coordinate() {
   PIPELAB_RETURN_IF_ERROR(CheckRange("--local_peers", absl::GetFlag(FLAGS_local_peers), 0, 1000));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--in_flight", absl::GetFlag(FLAGS_in_flight), 1, 1000));
   PIPELAB_ASSIGN_OR_RETURN(const TextData data, DataFromFlags());
-  PIPELAB_ASSIGN_OR_RETURN(const CoordinatorOptions options, CoordinatorOptionsFromFlags(data));
+  PIPELAB_ASSIGN_OR_RETURN(CoordinatorOptions options, CoordinatorOptionsFromFlags(data));
+  std::unique_ptr<SwarmLogFile> log;
+  if (const std::string path = absl::GetFlag(FLAGS_log); !path.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(log, SwarmLogFile::Open(ResolveOutputPath(path, "")));
+  }
+  options.log = LogTo(log.get());
   PIPELAB_ASSIGN_OR_RETURN(const SwarmAccess access, AccessFromFlags(/*coordinates=*/true));
   const std::unique_ptr<SwarmLink> link = MakeGrpcLink(access);
   PIPELAB_ASSIGN_OR_RETURN(auto coordinator, SwarmCoordinator::Create(link.get(), options));
+  if (log != nullptr) PIPELAB_RETURN_IF_ERROR(log->status());  // of the first event, its start
   auto started = SwarmServer::Start(absl::GetFlag(FLAGS_listen), access, coordinator.get());
   if (!started.ok()) return About("--listen=", started.status());
   const std::unique_ptr<SwarmServer> server = *std::move(started);
@@ -278,7 +291,8 @@ absl::Status Coordinate() {
   const absl::Status status = coordinator->Run();
   trainer.Stop();
   if (trains.joinable()) trains.join();
-  return status;
+  if (!status.ok() || log == nullptr) return status;
+  return log->status();
 }
 
 absl::Status Join() {
@@ -304,7 +318,8 @@ absl::Status TrainSwarm() {
   PIPELAB_ASSIGN_OR_RETURN(const std::string coordinator, CoordinatorFromFlags(access));
   const std::unique_ptr<SwarmLink> link = MakeGrpcLink(access);
   SwarmTrainer trainer(link.get(), TrainerFromFlags(coordinator, data));
-  PIPELAB_RETURN_IF_ERROR(trainer.Run());
+  const absl::Status ran = trainer.Run();
+  if (!ran.ok()) return About(absl::StrCat("--coordinator=", coordinator, ": "), ran);
   const SwarmTrainer::Traffic traffic = trainer.traffic();
   std::printf(
       "%lld passes, %lld asked again, %.3f s longest in vain, %lld bytes of values out, "

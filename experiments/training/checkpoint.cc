@@ -108,11 +108,7 @@ absl::StatusOr<CheckpointFile> CheckpointFile::Take(absl::string_view option,
                                                     const std::string& file, ProcessGroup* group) {
   CheckpointFile taken;
   const auto take = [&]() -> absl::Status {
-    if (IsDirectory(file)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(option, "=", file, ": is a folder; give a file"));
-    }
-    PIPELAB_RETURN_IF_ERROR(OutputDirectory::Prove(option, FolderOf(file)));
+    PIPELAB_RETURN_IF_ERROR(CheckWritableFile(option, file));
     PIPELAB_ASSIGN_OR_RETURN(taken.lock_, FileLock::Take(option, file));
     return absl::OkStatus();
   };

@@ -249,6 +249,22 @@ absl::Status RemoveTree(absl::string_view path) {
   return absl::OkStatus();
 }
 
+absl::Status CheckWritableFile(absl::string_view option, absl::string_view path) {
+  Destination to;
+  const int error = FindDestination(path, &to);
+  if (error == EISDIR) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, "=", path, ": is a folder; give a file"));
+  }
+  if (error != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(option, "=", path,
+                                                   ": cannot be written: ", ErrnoText(error),
+                                                   "; give a file that can be written"));
+  }
+  if (to.stream) return absl::OkStatus();
+  return OutputDirectory::Prove(option, ParentOf(to.path));
+}
+
 absl::Status CheckWritableDirectory(absl::string_view option, absl::string_view dir) {
   constexpr absl::string_view kHint = "; give a folder that can be written";
   std::error_code error;

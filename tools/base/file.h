@@ -68,6 +68,10 @@ absl::Status RemoveTree(absl::string_view path);  // like rm -rf; OK when there 
 // "--out=/proc/x: cannot be created: No such file or directory; give a folder that can be written".
 absl::Status CheckWritableDirectory(absl::string_view option, absl::string_view dir);
 
+// Proves that WriteFileAtomically can write the file, its folder made, and leaves nothing.
+// InvalidArgument, for example "--checkpoint=out: is a folder; give a file".
+absl::Status CheckWritableFile(absl::string_view option, absl::string_view path);
+
 // Where the user's output path lies. Bazel runs programs in a folder of its own, so a relative path
 // is taken from the shell's folder (BUILD_WORKING_DIRECTORY), and an empty one means results/`name`
 // of the checkout (BUILD_WORKSPACE_DIRECTORY). Without Bazel both are the current folder.

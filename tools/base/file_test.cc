@@ -163,6 +163,25 @@ TEST(File, PipesAreWrittenTo) {
   close(reader);
 }
 
+TEST(CheckWritableFile, ProvesItOrNamesTheOption) {
+  const std::string dir = NewDir(), file = JoinPath(dir, "a");
+  EXPECT_THAT(CheckWritableFile("--log", file), IsOk());
+  EXPECT_THAT(CheckWritableFile("--log", JoinPath(dir, "x/y/a")), IsOk());
+  EXPECT_EQ(Names(dir), std::set<std::string>());
+  ASSERT_THAT(WriteFileAtomically(file, "old"), IsOk());
+  EXPECT_THAT(CheckWritableFile("--log", file), IsOk());
+  EXPECT_EQ(*ReadFile(file), "old");
+  EXPECT_THAT(CheckWritableFile("--log", "/dev/stdout"), IsOk());
+  EXPECT_THAT(CheckWritableFile("--log", dir),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       absl::StrCat("--log=", dir, ": is a folder; give a file")));
+  for (const std::string& none : {JoinPath(file, "b"), std::string("/proc/x/b")}) {
+    EXPECT_THAT(CheckWritableFile("--log", none),
+                StatusIs(absl::StatusCode::kInvalidArgument, StartsWith("--log=")))
+        << none;
+  }
+}
+
 TEST(CheckWritableDirectory, CreatesOrNamesTheOption) {
   const std::string dir = NewDir();
   EXPECT_THAT(CheckWritableDirectory("--out", JoinPath(dir, "x/y/")), IsOk());

@@ -1,6 +1,7 @@
 #include "pipelines/runtime/swarm/coordinator.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,28 +32,40 @@ std::string StateOfStage(const TrainingState& state, const swarm::Job& job,
 
 }  // namespace
 
-CoordinatorOptions WithFreshSteps(CoordinatorOptions options) {
+// With what follows from the others: steps with fresh weights, the network, and all settings.
+CoordinatorOptions WholeOptions(CoordinatorOptions options, const SwarmLayout& layout) {
   if (options.job.delay() > 0) options.job.set_fresh_every(options.checkpoint_every);
+  options.job.set_network(NetworkOf(layout.graph));
+  options.settings.merge(SwarmSettings(options.data));
+  options.settings.merge(SettingsOf(options.job, layout));
   return options;
 }
 
-SwarmCoordinator::SwarmCoordinator(SwarmLink* link, const CoordinatorOptions& options)
-    : link_(*link), options_(WithFreshSteps(options)), epoch_(options.epoch) {}
+SwarmCoordinator::SwarmCoordinator(SwarmLink* link, const CoordinatorOptions& options,
+                                   SwarmLayout layout)
+    : link_(*link),
+      options_(WholeOptions(options, layout)),
+      layout_(std::move(layout)),
+      epoch_(options.epoch) {}
 
 absl::StatusOr<std::unique_ptr<SwarmCoordinator>> SwarmCoordinator::Create(
     SwarmLink* link, const CoordinatorOptions& options) {
-  std::unique_ptr<SwarmCoordinator> made(new SwarmCoordinator(link, options));
-  PIPELAB_ASSIGN_OR_RETURN(made->layout_, LayoutOf(made->options_.job));
+  PIPELAB_ASSIGN_OR_RETURN(SwarmLayout layout, LayoutOf(options.job));
+  std::unique_ptr<SwarmCoordinator> made(new SwarmCoordinator(link, options, std::move(layout)));
   absl::MutexLock lock(&made->mutex_);
   const StateTarget target = TargetOf(options.job, made->layout_);
   made->saved_ = EmptyState(target, /*step=*/0);
+  if (!options.checkpoint.empty()) {
+    PIPELAB_RETURN_IF_ERROR(CheckWritableFile("--checkpoint", options.checkpoint));
+  }
   if (!options.checkpoint.empty() && PathExists(options.checkpoint)) {
     PIPELAB_ASSIGN_OR_RETURN(made->saved_, ReadTrainingState(options.checkpoint));
-    PIPELAB_RETURN_IF_ERROR(CheckState(made->saved_, target));
-    if (made->saved_.settings != options.settings) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(options.checkpoint, ": is of a training with other options"));
+    const std::string other =
+        FirstDifference(made->options_.settings, made->saved_.settings, "the checkpoint");
+    if (!other.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(options.checkpoint, ": ", other));
     }
+    PIPELAB_RETURN_IF_ERROR(CheckState(made->saved_, target));
     const int64_t step = made->saved_.step;
     if (UpdateRuleOf(made->options_.job).VersionOf(step) != step) {
       return absl::InvalidArgumentError(
@@ -195,6 +208,7 @@ absl::Status SwarmCoordinator::AwaitGradients() {
   };
   while (!mutex_.AwaitWithTimeout(absl::Condition(&due), kLook)) {
     DropSilent();
+    FillEmptyStage();
     if (absl::Now() - progress_ <= options_.patience) continue;
     return absl::UnavailableError(absl::StrCat("step ", step_, ": no gradient has come for ",
                                                absl::FormatDuration(options_.patience), ", of ",
@@ -244,6 +258,8 @@ absl::Status SwarmCoordinator::Save() {
   }
   PIPELAB_RETURN_IF_ERROR(CheckState(state, TargetOf(options_.job, layout_)));
   if (!options_.checkpoint.empty()) {
+    const std::string folder = std::filesystem::path(options_.checkpoint).parent_path().string();
+    if (!folder.empty()) PIPELAB_RETURN_IF_ERROR(MakeDirectories(folder));
     PIPELAB_RETURN_IF_ERROR(WriteTrainingState(options_.checkpoint, state));
   }
   absl::MutexLock lock(&mutex_);

@@ -21,8 +21,11 @@
 // Where no peer of a stage has its state any more, and when the coordinator itself was killed, all
 // goes on from the checkpoint, with the same bits. Without a file for it, from memory.
 //
-// Errors of Create: InvalidArgument where the checkpoint is of another training, or of a step
-// between those with fresh weights. Of Run: Unavailable when no gradient has come for `patience`;
+// A trainer whose data are not the swarm's is refused, with one line in the log that names it, and
+// the swarm goes on with the others.
+//
+// Errors of Create: InvalidArgument where the checkpoint is of another training (SettingsOf), or of a
+// step between those with fresh weights, or cannot be written. Of Run: Unavailable when no gradient has come for `patience`;
 // those of the checkpoint.
 #ifndef PIPELAB_PIPELINES_RUNTIME_SWARM_COORDINATOR_H_
 #define PIPELAB_PIPELINES_RUNTIME_SWARM_COORDINATOR_H_
@@ -31,6 +34,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,6 +49,7 @@
 #include "pipelines/elastic/updates.h"
 #include "pipelines/runtime/swarm/job.h"
 #include "pipelines/runtime/swarm/link.h"
+#include "tools/base/printable.h"
 
 namespace pipelab {
 
@@ -57,8 +62,9 @@ struct SwarmStep {
 struct CoordinatorOptions {
   swarm::Job job;          // its fresh_every is set: checkpoint_every, where updates are delayed
   std::string checkpoint;  // file; empty: none
-  int64_t checkpoint_every = 10;                          // steps
-  std::map<std::string, std::string> settings;            // into the checkpoint, and checked
+  int64_t checkpoint_every = 10;                // steps
+  std::map<std::string, std::string> settings;  // into the checkpoint, and checked
+  SwarmSettings data;                           // the same, and those that trainers must have, too
   absl::Duration rebalance_every = absl::ZeroDuration();  // 0: never
   absl::Duration patience = absl::Seconds(60);
   int64_t epoch = 1;  // of several lives of a coordinator, another one each
@@ -76,6 +82,8 @@ class SwarmCoordinator final : public SwarmService {
   absl::Status Run();
   void Stop();
 
+  // A report with the text of a fault is the largest.
+  int most_request_bytes() const override { return 1 << 16; }
   absl::Status Serve(const swarm::Request& request, absl::Time deadline,
                      swarm::Reply* reply) override;
 
@@ -99,12 +107,13 @@ class SwarmCoordinator final : public SwarmService {
     std::vector<double> losses;             // [micro-batch]
   };
 
-  SwarmCoordinator(SwarmLink* link, const CoordinatorOptions& options);
+  SwarmCoordinator(SwarmLink* link, const CoordinatorOptions& options, SwarmLayout layout);
 
   // Requests.
   absl::Status ServeJoin(const swarm::Join& join, swarm::Reply* reply);
   absl::Status ServeReady(const swarm::Ready& ready, absl::Time deadline, swarm::Reply* reply);
   absl::Status ServeBeat(const swarm::Beat& beat, bool known_epoch, swarm::BeatDone* done);
+  absl::Status CheckTrainer(const swarm::GetTasks& get) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ServeTasks(const swarm::GetTasks& get, absl::Time deadline, swarm::Reply* reply);
   absl::Status ServeReport(const swarm::Report& report, swarm::Counted* done);
   absl::Status ServeState(int stage, swarm::State* state) const;
@@ -120,6 +129,7 @@ class SwarmCoordinator final : public SwarmService {
   void DropSilent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Floods(Member* m) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FillEmptyStage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Steps.
   absl::Status RunStep();
@@ -139,7 +149,8 @@ class SwarmCoordinator final : public SwarmService {
   void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { ++number_; }
   template <typename... Words>
   void Log(const Words&... words) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (options_.log) options_.log(absl::StrCat(words..., "\n"));
+    // One line, whatever others have written into it.
+    if (options_.log) options_.log(absl::StrCat(Printable(absl::StrCat(words...)), "\n"));
   }
 
   SwarmLink& link_;
@@ -158,6 +169,7 @@ class SwarmCoordinator final : public SwarmService {
   std::map<std::string, int> moving_ ABSL_GUARDED_BY(mutex_);  // address -> its next stage
   std::map<std::string, std::vector<absl::Time>> joins_ ABSL_GUARDED_BY(mutex_);
   std::map<int, absl::Time> trainers_ ABSL_GUARDED_BY(mutex_);  // when seen
+  std::set<int> refused_ ABSL_GUARDED_BY(mutex_);               // trainers
   std::unique_ptr<StepLedger> ledger_ ABSL_GUARDED_BY(mutex_);
   int64_t ledger_begin_ ABSL_GUARDED_BY(mutex_) = 0;  // its first step
   std::map<int64_t, Books> books_ ABSL_GUARDED_BY(mutex_);

@@ -19,6 +19,19 @@ constexpr int kFetching = 3;  // wait limits for a state
 constexpr absl::Duration kIdlePoll =
     absl::Milliseconds(500);  // of a trainer that has nothing to do
 constexpr absl::Duration kProbe = absl::Seconds(1);
+constexpr size_t kMostWhy = 500;  // of a reason that others have written
+
+// For a place between quotes.
+std::string Unquoted(absl::string_view text) {
+  return absl::StrReplaceAll(text.substr(0, kMostWhy), {{"\"", "'"}});
+}
+
+// One word for a log and for whoever calls: printable, without blanks and quotes.
+bool IsAddress(absl::string_view text) {
+  return !text.empty() && text.size() <= 300 && std::all_of(text.begin(), text.end(), [](char c) {
+    return c > ' ' && c <= '~' && c != '"' && c != '\\';
+  });
+}
 
 }  // namespace
 
@@ -77,9 +90,8 @@ void SwarmCoordinator::Remove(int peer) {
 void SwarmCoordinator::Drop(int peer, std::string why) {
   const auto it = members_.find(peer);
   if (it == members_.end()) return;
-  why = absl::StrReplaceAll(why, {{"\n", " "}, {"\"", "'"}});
   Log("drop peer=", peer, " stage=", it->second.stage, " address=", it->second.address, " why=\"",
-      why, "\"");
+      Unquoted(why), "\"");
   Remove(peer);
 }
 
@@ -125,6 +137,20 @@ void SwarmCoordinator::MoveOne() {
   Remove(move->peer);
 }
 
+// Who joins goes where least is done, but peers that are gone may not be missed yet. So a stage may
+// end up without any while no more come; then it gets one of another stage's.
+void SwarmCoordinator::FillEmptyStage() {
+  const absl::Time now = absl::Now();
+  if (now - std::max(progress_, rebalanced_) <= WaitLimit(options_.job)) return;
+  const std::vector<StageLoad> loads = Loads();
+  if (std::none_of(loads.begin(), loads.end(),
+                   [](const StageLoad& stage) { return stage.peers.empty(); })) {
+    return;
+  }
+  rebalanced_ = now;
+  MoveOne();
+}
+
 std::string SwarmCoordinator::NeighbourOf(int stage) const {
   std::vector<std::string> neighbours;
   for (const auto& [peer, m] : members_) {
@@ -141,7 +167,7 @@ absl::Status SwarmCoordinator::ServeJoin(const swarm::Join& join, swarm::Reply* 
     return absl::InvalidArgumentError(
         absl::StrCat("stage ", join.stage(), " of ", options_.job.stages()));
   }
-  if (!(join.speed() > 0 && join.speed() <= 1e6) || join.address().size() > 300) {
+  if (!(join.speed() > 0 && join.speed() <= 1e6) || !IsAddress(join.address())) {
     return absl::InvalidArgumentError("a speed or an address out of range");
   }
   const absl::Time now = absl::Now();
@@ -264,9 +290,22 @@ void SwarmCoordinator::FillTasks(int trainer, swarm::Tasks* tasks) {
   }
 }
 
+absl::Status SwarmCoordinator::CheckTrainer(const swarm::GetTasks& get) {
+  const SwarmSettings data(get.data().begin(), get.data().end());
+  const std::string other = FirstDifference(data, options_.data, "the swarm");
+  if (other.empty()) return absl::OkStatus();
+  const std::string why = absl::StrCat("trainer ", get.trainer(), ": ", other);
+  trainers_.erase(get.trainer());
+  if (refused_.size() < kMostMembers && refused_.insert(get.trainer()).second) {
+    Log("refuse why=\"", Unquoted(why), "\"");
+  }
+  return absl::PermissionDeniedError(why);
+}
+
 absl::Status SwarmCoordinator::ServeTasks(const swarm::GetTasks& get, absl::Time deadline,
                                           swarm::Reply* reply) {
   absl::MutexLock lock(&mutex_);
+  PIPELAB_RETURN_IF_ERROR(CheckTrainer(get));
   const auto changed = [&]()
                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return number_ != get.seen(); };
   mutex_.AwaitWithDeadline(absl::Condition(&changed), std::min(deadline, absl::Now() + kIdlePoll));

@@ -8,13 +8,16 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "grpc/grpc_security_constants.h"
 #include "grpc/support/log.h"
 #include "grpcpp/grpcpp.h"
 #include "pipelines/runtime/swarm/swarm.grpc.pb.h"
+#include "tools/base/printable.h"
 #include "tools/base/secret.h"
 #include "tools/base/status_macros.h"
 
@@ -52,10 +55,10 @@ grpc::Status ToGrpc(const absl::Status& s) {
   return {static_cast<grpc::StatusCode>(s.code()), std::string(s.message())};
 }
 
-// Codes have the same numbers.
+// Codes have the same numbers. What others write as their reason ends in terminals and logs.
 absl::Status FromGrpc(const grpc::Status& s) {
   if (s.ok()) return absl::OkStatus();
-  return {static_cast<absl::StatusCode>(s.error_code()), s.error_message()};
+  return {static_cast<absl::StatusCode>(s.error_code()), Printable(s.error_message())};
 }
 
 class Server final : public SwarmServer, private swarm::Swarm::Service {
@@ -79,9 +82,14 @@ class Server final : public SwarmServer, private swarm::Swarm::Service {
     }
     builder.AddListeningPort(address, credentials, &port);
     builder.RegisterService(this);
-    builder.SetMaxReceiveMessageSize(kMostSwarmBytes);
+    builder.SetMaxReceiveMessageSize(service_.most_request_bytes());
     builder.SetMaxSendMessageSize(kMostSwarmBytes);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    // What a stranger's calls can make this process hold. Windows that grow with the bandwidth
+    // would hold more; a message that is being read has a window of its size anyway.
+    builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMostMetadataBytes);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostSwarmCalls);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port == 0) {
@@ -94,24 +102,39 @@ class Server final : public SwarmServer, private swarm::Swarm::Service {
   const std::string& address() const override { return address_; }
 
  private:
-  grpc::Status Call(grpc::ServerContext* context, const swarm::Request* request,
+  grpc::Status Call(grpc::ServerContext* context, grpc::ServerReader<swarm::Request>* reader,
                     swarm::Reply* reply) override {
-    if (!Known(*context)) return {grpc::StatusCode::PERMISSION_DENIED, "the token is another one"};
+    if (const grpc::Status known = CheckKnown(*context); !known.ok()) return known;
     if (calls_.fetch_add(1) >= kMostSwarmCalls) {
       calls_.fetch_sub(1);
       return {grpc::StatusCode::RESOURCE_EXHAUSTED, "too many calls at once"};
     }
-    const absl::Status served =
-        service_.Serve(*request, absl::FromChrono(context->deadline()), reply);
-    calls_.fetch_sub(1);
-    return ToGrpc(served);
+    const absl::Cleanup leave = [this] { calls_.fetch_sub(1); };
+    swarm::Request request;
+    if (!reader->Read(&request)) {
+      return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+              absl::StrCat("no whole request of at most ", service_.most_request_bytes(),
+                           " bytes has come")};
+    }
+    return ToGrpc(service_.Serve(request, absl::FromChrono(context->deadline()), reply));
   }
 
-  bool Known(const grpc::ServerContext& context) const {
-    if (access_.tls()) return true;  // the handshake has asked
+  grpc::Status CheckKnown(const grpc::ServerContext& context) const {
+    if (access_.tls()) {  // The handshake has asked for the authority, but not for the name.
+      for (const grpc::string_ref& name :
+           context.auth_context()->FindPropertyValues(GRPC_X509_SAN_PROPERTY_NAME)) {
+        if (name == kCertificateName) return grpc::Status::OK;
+      }
+      return {grpc::StatusCode::PERMISSION_DENIED,
+              absl::StrCat("the certificate is not for the name ", kCertificateName,
+                           "; it must have subjectAltName=DNS:", kCertificateName)};
+    }
     const auto it = context.client_metadata().find(kTokenKey);
-    return it != context.client_metadata().end() &&
-           SameSecret({it->second.data(), it->second.size()}, access_.token);
+    if (it != context.client_metadata().end() &&
+        SameSecret({it->second.data(), it->second.size()}, access_.token)) {
+      return grpc::Status::OK;
+    }
+    return {grpc::StatusCode::PERMISSION_DENIED, "the token is another one"};
   }
 
   const SwarmAccess access_;
@@ -132,7 +155,10 @@ class Link final : public SwarmLink {
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + limit));
     if (!access_.tls()) context.AddMetadata(kTokenKey, access_.token);
-    const absl::Status status = FromGrpc(stub->Call(&context, request, reply));
+    context.set_initial_metadata_corked(true);
+    const auto writer = stub->Call(&context, reply);
+    writer->WriteLast(request, grpc::WriteOptions());  // Finish says why it failed.
+    const absl::Status status = FromGrpc(writer->Finish());
     if (absl::IsUnavailable(status)) Forget(address);
     return status;
   }

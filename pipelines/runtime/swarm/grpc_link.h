@@ -6,11 +6,12 @@
 //   server->address();                               // "127.0.0.1:40123"
 //   std::unique_ptr<SwarmLink> link = MakeGrpcLink(access);
 //
-// Who may call: with `authority`, `certificate` and `key` (PEM texts), who has a certificate of the
+// Who may call is asked before anything of a call is read but its metadata, which is at most
+// kMostMetadataBytes: with `authority`, `certificate` and `key` (PEM texts), who has a certificate of the
 // same authority for the name "pipelab-swarm" (machines that come and go have no names of their
-// own); else who has the token, and then only on loopback, where nobody else listens.
-// A message has at most kMostSwarmBytes, and a server so many calls at once as kMostSwarmCalls;
-// more are refused.
+// own; both sides check it); else who has the token, and then only on loopback, where nobody else listens.
+// A request has at most what its service says, a reply kMostSwarmBytes, and a server so many calls at
+// once as kMostSwarmCalls; more are refused.
 //
 // InvalidArgument: access that is neither, or a token for an address that is not loopback.
 // Unavailable: the address cannot be listened on.
@@ -26,7 +27,7 @@
 
 namespace pipelab {
 
-inline constexpr int kMostSwarmBytes = 1 << 29;
+inline constexpr int kMostMetadataBytes = 8192;
 inline constexpr int kMostSwarmCalls = 256;
 
 struct SwarmAccess {

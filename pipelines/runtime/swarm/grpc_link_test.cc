@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "tools/base/file.h"
 #include "tools/base/process.h"
@@ -20,6 +22,7 @@ class Echo final : public SwarmService {
   absl::Status Serve(const swarm::Request& request, absl::Time deadline,
                      swarm::Reply* reply) override {
     if (request.has_beat()) return absl::NotFoundError("no such peer");
+    if (request.has_ready()) return absl::NotFoundError("no\nstep step=0\x1b[2J");
     if (request.has_commit()) absl::SleepFor(deadline - absl::Now() + absl::Seconds(1));
     reply->set_epoch(request.epoch() + 1);
     return absl::OkStatus();
@@ -55,6 +58,66 @@ TEST(GrpcLinkTest, CarriesAnswersAndErrors) {
   request.mutable_beat();
   EXPECT_THAT(Ask(Token("a word that nobody knows"), address, request),
               StatusIs(absl::StatusCode::kNotFound, "no such peer"));
+  request.mutable_ready();
+  EXPECT_THAT(Ask(Token("a word that nobody knows"), address, request),
+              StatusIs(absl::StatusCode::kNotFound, "no\\nstep step=0\\x1b[2J"));
+}
+
+// How a server answers a call of this metadata, of which nothing but the metadata ever comes.
+grpc::StatusCode AnswerWithoutMessage(const std::string& address, const std::string& key,
+                                      const std::string& word, int seconds = 5) {
+  grpc::GenericStub stub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(seconds)));
+  context.AddMetadata(key, word);
+  const auto call = stub.PrepareCall(&context, "/pipelab.swarm.Swarm/Call", &queue);
+  grpc::Status status;
+  int started = 0, finished = 0;
+  call->StartCall(&started);
+  void* tag = nullptr;
+  bool ok = false;
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  call->Finish(&status, &finished);
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  return status.error_code();
+}
+
+TEST(GrpcLinkTest, AStrangerIsRefusedBeforeAnythingIsRead) {
+  Echo echo;
+  const auto server = SwarmServer::Start("127.0.0.1:0", Token("a word that nobody knows"), &echo);
+  ASSERT_THAT(server, IsOk());
+  const std::string& address = (*server)->address();
+  EXPECT_EQ(AnswerWithoutMessage(address, "pipelab-token", "a word that everybody knows"),
+            grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(AnswerWithoutMessage(address, "other", "a word that nobody knows"),
+            grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(AnswerWithoutMessage(address, "pipelab-token", std::string(kMostMetadataBytes, 'x')),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  // Who has the word is waited for.
+  EXPECT_EQ(AnswerWithoutMessage(address, "pipelab-token", "a word that nobody knows",
+                                 /*seconds=*/1),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST(GrpcLinkTest, ARequestHasTheSizeThatItsServiceNeeds) {
+  class Small final : public SwarmService {
+   public:
+    int most_request_bytes() const override { return 1 << 16; }
+    absl::Status Serve(const swarm::Request&, absl::Time, swarm::Reply* reply) override {
+      reply->set_epoch(1);
+      reply->mutable_sum()->mutable_bytes()->resize(1 << 23);
+      return absl::OkStatus();
+    }
+  } small;
+  const SwarmAccess access = Token("a word that nobody knows");
+  const auto server = SwarmServer::Start("127.0.0.1:0", access, &small);
+  ASSERT_THAT(server, IsOk());
+  swarm::Request request;
+  EXPECT_THAT(Ask(access, (*server)->address(), request), IsOk());
+  request.mutable_report()->set_fault(std::string(1 << 16, 'x'));
+  EXPECT_THAT(Ask(access, (*server)->address(), request),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("65536)")));
 }
 
 TEST(GrpcLinkTest, EveryWaitHasALimit) {
@@ -102,8 +165,10 @@ TEST(GrpcLinkTest, LoopbackIsAnAddress) {
   }
 }
 
-// An authority's certificates, made by openssl.
-absl::StatusOr<SwarmAccess> Certificates(const std::string& name) {
+// An authority's certificate for a name, made by openssl; with `of`, of that authority.
+absl::StatusOr<SwarmAccess> Certificates(const std::string& name,
+                                         const std::string& for_name = "pipelab-swarm",
+                                         const std::string& of = "") {
   const std::string folder = absl::StrCat(::testing::TempDir(), "/", name);
   absl::Status made = MakeDirectories(folder);
   if (!made.ok()) return made;
@@ -117,10 +182,15 @@ absl::StatusOr<SwarmAccess> Certificates(const std::string& name) {
     }
   };
   const std::string key = "openssl req -newkey rsa:2048 -nodes ";
-  run(key + "-x509 -days 2 -subj /CN=authority -keyout ca.key -out authority.pem");
+  if (of.empty()) {
+    run(key + "-x509 -days 2 -subj /CN=authority -keyout ca.key -out authority.pem");
+  } else {
+    run(absl::StrCat("cp ../", of, "/ca.key ../", of, "/authority.pem ."));
+  }
   run(key + "-subj /CN=pipelab-swarm -keyout key.pem -out own.csr");
-  run("printf subjectAltName=DNS:pipelab-swarm > own.ext; openssl x509 -req -in own.csr -days 2 "
-      "-CA authority.pem -CAkey ca.key -CAcreateserial -extfile own.ext -out certificate.pem");
+  run(absl::StrCat("printf subjectAltName=DNS:", for_name, " > own.ext; openssl x509 -req -days 2 ",
+                   "-in own.csr -CA authority.pem -CAkey ca.key -CAcreateserial ",
+                   "-extfile own.ext -out certificate.pem"));
   SwarmAccess access;
   for (const auto& [file, text] :
        {std::pair("authority.pem", &access.authority),
@@ -149,6 +219,26 @@ TEST(GrpcLinkTest, CertificatesOnBothSides) {
   mixed.authority = ours->authority;
   EXPECT_THAT(Ask(mixed, address), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("")));
   EXPECT_THAT(Ask(Token("a word that nobody knows"), address),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("")));
+}
+
+// An authority may have made certificates for other purposes; neither side takes them.
+TEST(GrpcLinkTest, CertificatesAreForTheNameOnBothSides) {
+  if (!RunProcess({"openssl", "version"}).ok()) GTEST_SKIP() << "there is no openssl";
+  const auto ours = Certificates("named");
+  const auto other = Certificates("web", "pipelab-swarm.example.org", /*of=*/"named");
+  ASSERT_THAT(ours, IsOk());
+  ASSERT_THAT(other, IsOk());
+  Echo echo;
+  const auto server = SwarmServer::Start("127.0.0.1:0", *ours, &echo);
+  ASSERT_THAT(server, IsOk());
+  EXPECT_THAT(Ask(*ours, (*server)->address()), IsOk());
+  EXPECT_THAT(Ask(*other, (*server)->address()),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       HasSubstr("must have subjectAltName=DNS:pipelab-swarm")));
+  const auto others = SwarmServer::Start("127.0.0.1:0", *other, &echo);
+  ASSERT_THAT(others, IsOk());
+  EXPECT_THAT(Ask(*ours, (*others)->address()),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("")));
 }
 

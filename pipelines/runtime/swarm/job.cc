@@ -1,12 +1,16 @@
 #include "pipelines/runtime/swarm/job.h"
 
 #include <cstring>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "kernels/messages/int8_blocks.h"
 #include "pipelines/cost/chain_partition.h"
+#include "tools/base/rng.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -86,6 +90,12 @@ absl::StatusOr<SwarmLayout> LayoutOf(const swarm::Job& job) {
   PIPELAB_RETURN_IF_ERROR(CheckSizes(job));
   SwarmLayout layout;
   PIPELAB_ASSIGN_OR_RETURN(layout.graph, BuildGpt(ModelOf(job)));
+  if (const std::string own = NetworkOf(layout.graph);
+      !job.network().empty() && job.network() != own) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the network is \"", own, "\" in this program; it must be \"", job.network(),
+                     "\", as in the coordinator's: run the same version"));
+  }
   std::vector<double> flops;
   for (const LayerSpec& layer : layout.graph.layers)
     flops.push_back(layer.costs(1).forward.value());
@@ -102,6 +112,65 @@ absl::StatusOr<SwarmLayout> LayoutOf(const swarm::Job& job) {
   }
   layout.boundary.push_back(0);
   return layout;
+}
+
+std::string NetworkOf(const ModelGraph& graph) {
+  std::string text;
+  for (const LayerSpec& layer : graph.layers) {
+    absl::StrAppend(&text, layer.name, " ", layer.kind, " ", absl::StrJoin(layer.inputs, ","), " ",
+                    absl::StrJoin(layer.output_shape, ","), "\n");
+    for (const ParameterSpec& p : layer.parameters) {
+      absl::StrAppend(&text, p.name, " ", absl::StrJoin(p.shape, ","), " ", p.stddev, "\n");
+    }
+    absl::StrAppend(&text, absl::StrJoin(layer.attributes, ",", absl::PairFormatter("=")), "\n");
+  }
+  return absl::StrFormat("%s, %016x", graph.name, StableHash(text));
+}
+
+SwarmSettings SettingsOf(const swarm::Job& job, const SwarmLayout& layout) {
+  const swarm::Job::Model& model = job.model();
+  SwarmSettings settings = {
+      {"--layers", absl::StrCat(model.layers())},
+      {"--hidden", absl::StrCat(model.hidden())},
+      {"--heads", absl::StrCat(model.heads())},
+      {"--context", absl::StrCat(model.tokens())},
+      {"vocabulary", absl::StrCat(model.vocabulary())},
+      {"dropout", absl::StrCat(model.dropout())},
+      {"network", NetworkOf(layout.graph)},
+      {"loss", layout.graph.layers[LossLayer(layout.graph)].kind},
+      {"optimizer", OptimizerToString(OptimizerOf(job))},
+      {"--seed", absl::StrCat(job.seed())},
+      {"--micro_batches", absl::StrCat(job.micro_batches())},
+      {"--micro_batch_size", absl::StrCat(job.micro_batch_size())},
+      {"--order_free", job.order_free() ? "true" : "false"},
+      {"--eight_bits", job.eight_bits() ? "true" : "false"},
+      {"--update_delay", absl::StrCat(job.delay())},
+  };
+  // The steps with fresh weights; and the boundaries where values are rounded.
+  if (job.delay() > 0)
+    settings["with --update_delay=1 --checkpoint_every"] = absl::StrCat(job.fresh_every());
+  if (job.eight_bits()) settings["with --eight_bits --stages"] = absl::StrCat(job.stages());
+  return settings;
+}
+
+std::string FirstDifference(const SwarmSettings& given, const SwarmSettings& right,
+                            absl::string_view where) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : given) names.insert(name);
+  for (const auto& [name, value] : right) names.insert(name);
+  const auto value_in = [](const SwarmSettings& settings, const std::string& name) {
+    const auto it = settings.find(name);
+    return it == settings.end() ? "not given" : absl::StrCat("\"", it->second, "\"");
+  };
+  for (const std::string& name : names) {
+    const std::string is = value_in(given, name), must = value_in(right, name);
+    if (right.count(name) == 0) {
+      return absl::StrCat(name, " is ", is, "; another version has made ", where,
+                          ", and it does not say what it must be");
+    }
+    if (is != must) return absl::StrCat(name, " is ", is, "; it must be ", must, ", as in ", where);
+  }
+  return "";
 }
 
 StateTarget TargetOf(const swarm::Job& job, const SwarmLayout& layout) {

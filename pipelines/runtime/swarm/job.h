@@ -8,15 +8,19 @@
 // Stages are ranges of layers, balanced by flops of forwards. Messages have float32 values as they
 // lie in memory, or blocks of int8 (kernels/messages/int8_blocks.h).
 //
-// InvalidArgument: sizes that the model or this file does not take; values of another size.
+// InvalidArgument: sizes that the model or this file does not take; another network than the
+// coordinator's; values of another size.
 #ifndef PIPELAB_PIPELINES_RUNTIME_SWARM_JOB_H_
 #define PIPELAB_PIPELINES_RUNTIME_SWARM_JOB_H_
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "models/checkpoint/training_state.h"
@@ -48,6 +52,17 @@ GptConfig ModelOf(const swarm::Job& job);
 OptimizerOptions OptimizerOf(const swarm::Job& job);
 absl::StatusOr<SwarmLayout> LayoutOf(const swarm::Job& job);
 inline absl::Duration WaitLimit(const swarm::Job& job) { return absl::Milliseconds(job.wait_ms()); }
+
+// What a training must have in common with its checkpoint and with all who take part, by option:
+// {"--seed", "3"}.
+using SwarmSettings = std::map<std::string, std::string>;
+// All of a job that losses depend on; neither stages nor steps, which may change.
+SwarmSettings SettingsOf(const swarm::Job& job, const SwarmLayout& layout);
+// Of the graph, its loss included, as this build makes it: a name and a fingerprint.
+std::string NetworkOf(const ModelGraph& graph);
+// What of `given` differs: "--seed is "3"; it must be "4", as in WHERE". Empty: nothing.
+std::string FirstDifference(const SwarmSettings& given, const SwarmSettings& right,
+                            absl::string_view where);
 
 inline UpdateRule UpdateRuleOf(const swarm::Job& job) { return {job.delay(), job.fresh_every()}; }
 

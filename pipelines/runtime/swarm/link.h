@@ -18,9 +18,13 @@
 
 namespace pipelab {
 
+inline constexpr int kMostSwarmBytes = 1 << 29;  // of a message
+
 class SwarmService {
  public:
   virtual ~SwarmService() = default;
+  // The largest request that its protocol needs.
+  virtual int most_request_bytes() const { return kMostSwarmBytes; }
   // By several threads at once. Nobody waits for the answer after `deadline`.
   virtual absl::Status Serve(const swarm::Request& request, absl::Time deadline,
                              swarm::Reply* reply) = 0;

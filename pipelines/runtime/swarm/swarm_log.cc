@@ -1,5 +1,6 @@
 #include "pipelines/runtime/swarm/swarm_log.h"
 
+#include <cerrno>
 #include <map>
 #include <set>
 #include <tuple>
@@ -11,6 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -28,7 +32,8 @@ class Checker {
     if (event == "count" || event == "lose") return CountOrLose(words, event == "count");
     if (event == "commit") return Commit(words);
     if (event == "step") return Step(words);
-    if (event == "join" || event == "ready" || event == "move" || event == "drop") {
+    if (event == "join" || event == "ready" || event == "move" || event == "drop" ||
+        event == "refuse") {
       return absl::OkStatus();
     }
     return absl::DataLossError("no such event");
@@ -168,6 +173,26 @@ absl::StatusOr<SwarmProof> CheckSwarmLog(absl::string_view log) {
     }
   }
   return checker.proof();
+}
+
+absl::StatusOr<std::unique_ptr<SwarmLogFile>> SwarmLogFile::Open(const std::string& path) {
+  std::FILE* const file = std::fopen(path.c_str(), "ae");
+  if (file != nullptr) return std::unique_ptr<SwarmLogFile>(new SwarmLogFile(path, file));
+  return absl::InvalidArgumentError(absl::StrCat("--log=", path,
+                                                 ": cannot be written: ", ErrnoText(errno),
+                                                 "; give a file that can be written"));
+}
+
+SwarmLogFile::~SwarmLogFile() { std::fclose(file_); }
+
+void SwarmLogFile::Add(absl::string_view line) {
+  if (!status_.ok()) return;
+  absl::ConsumeSuffix(&line, "\n");
+  const std::string text = absl::StrCat(line, " t=", absl::ToUnixMillis(absl::Now()), "\n");
+  const bool written = std::fwrite(text.data(), 1, text.size(), file_) == text.size();
+  if (written && std::fflush(file_) == 0) return;
+  status_ = absl::UnknownError(absl::StrCat(
+      "--log=", path_, ": could not be written: ", ErrnoText(errno), ", so it proves nothing"));
 }
 
 }  // namespace pipelab

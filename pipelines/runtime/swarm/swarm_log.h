@@ -1,5 +1,9 @@
-// Reads the log of a swarm's coordinator, one event per line, and proves from it that each gradient
-// counted once.
+// The log of a swarm's coordinator, one event per line: writes it, and proves from it that each
+// gradient counted once.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(auto file, SwarmLogFile::Open("swarm.log"));
+//   options.log = [&](const std::string& line) { file->Add(line); };
+//   PIPELAB_RETURN_IF_ERROR(file->status());           // the first write that failed
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const std::string log, ReadFile("swarm.log"));
 //   PIPELAB_ASSIGN_OR_RETURN(const SwarmProof proof, CheckSwarmLog(log));
@@ -9,6 +13,7 @@
 //   start   step stages micro_batches       a coordinator's life begins, or everything goes back
 //   join, ready, move   peer ...            for people
 //   drop    peer why="..."
+//   refuse  why="..."                       a trainer that is not of this training
 //   count   step stage micro_batch peer     the trainer has the answer
 //   lose    step stage micro_batch peer     its peer is gone: it must be asked for again
 //   commit  step stage shares=3:0,4;7:1,2   whose gradients were summed: peer:micro-batches
@@ -21,8 +26,12 @@
 #define PIPELAB_PIPELINES_RUNTIME_SWARM_SWARM_LOG_H_
 
 #include <cstdint>
+#include <cstdio>
+#include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -37,6 +46,26 @@ struct SwarmProof {
 };
 
 absl::StatusOr<SwarmProof> CheckSwarmLog(absl::string_view log);
+
+// Adds lines to a file, each with its time behind it. A log with a line missing proves nothing, so the
+// first error stays, and nothing is added after it. Errors name the option --log and the file.
+class SwarmLogFile {
+ public:
+  static absl::StatusOr<std::unique_ptr<SwarmLogFile>> Open(const std::string& path);
+  ~SwarmLogFile();
+  SwarmLogFile(const SwarmLogFile&) = delete;
+  SwarmLogFile& operator=(const SwarmLogFile&) = delete;
+
+  void Add(absl::string_view line);  // with its line end; one thread at a time
+  const absl::Status& status() const { return status_; }
+
+ private:
+  SwarmLogFile(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
+
+  const std::string path_;
+  std::FILE* const file_;
+  absl::Status status_;
+};
 
 }  // namespace pipelab
 

@@ -1,11 +1,14 @@
 #include "pipelines/runtime/swarm/swarm_log.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tools/base/file.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -67,6 +70,32 @@ TEST(SwarmLogTest, EachTamperingIsFound) {
     EXPECT_THAT(CheckSwarmLog(log), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("line ")))
         << from << " -> " << to;
   }
+}
+
+TEST(SwarmLog, AFileHasEveryLineOrAnError) {
+  const std::string path = absl::StrCat(::testing::TempDir(), "/swarm.log");
+  for (int life = 0; life < 2; ++life) {
+    const auto file = SwarmLogFile::Open(path);
+    ASSERT_THAT(file, IsOk());
+    (*file)->Add("start step=0 stages=1 micro_batches=1 epoch=1\n");
+    (*file)->Add("refuse why=\"trainer 7: other data\"\n");
+    EXPECT_THAT((*file)->status(), IsOk());
+  }
+  const auto text = ReadFile(path);
+  ASSERT_THAT(text, IsOk());
+  EXPECT_EQ(std::count(text->begin(), text->end(), '\n'), 4);
+  EXPECT_THAT(*text, HasSubstr("epoch=1 t="));
+  EXPECT_THAT(CheckSwarmLog(*text), IsOk());
+
+  const auto full = SwarmLogFile::Open("/dev/full");
+  ASSERT_THAT(full, IsOk());
+  (*full)->Add("start\n");
+  EXPECT_THAT((*full)->status(),
+              StatusIs(absl::StatusCode::kUnknown,
+                       "--log=/dev/full: could not be written: No space left on device, so it "
+                       "proves nothing"));
+  EXPECT_THAT(SwarmLogFile::Open("/proc/none/log"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--log=/proc/none/log: ")));
 }
 
 }  // namespace

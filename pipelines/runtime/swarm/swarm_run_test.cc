@@ -3,8 +3,12 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/checkpoint/safetensors.h"
@@ -17,6 +21,7 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Kind = swarm::Request::KindCase;
 
 constexpr int kStages = 3;
@@ -41,7 +46,7 @@ Ran RunSwarm(const CoordinatorOptions& options, const TestNetwork::Rule& rule, i
   TestNetwork network;
   network.SetFault(rule);
   TestSwarm swarm(&network, options, peers, trainers);
-  EXPECT_THAT(swarm.Run(), IsOk());
+  EXPECT_THAT(swarm.Run(), IsOk()) << swarm.log();
   return {swarm.losses(), ChecksumOf(swarm.saved().tensors), swarm.log(), swarm.traffic()};
 }
 
@@ -216,6 +221,157 @@ TEST(SwarmRunTest, ACoordinatorGoesOnFromItsCheckpoint) {
   const auto proof = CheckSwarmLog(absl::StrCat(log, ran.log));
   ASSERT_THAT(proof, IsOk());
   EXPECT_EQ(proof->steps, kSteps);
+}
+
+TEST(SwarmRunTest, ACheckpointIsOfOneTraining) {
+  CoordinatorOptions options = OptionsOf(TestJob(kStages, 2));
+  options.checkpoint = absl::StrCat(::testing::TempDir(), "/one_training.safetensors");
+  options.data = {{"--data", "a text"}};
+  TestNetwork network;
+  const auto link = network.LinkOf("coordinator");
+  {
+    TestSwarm swarm(&network, options, 3, /*trainers=*/1, options.data);
+    ASSERT_THAT(swarm.Run(), IsOk());
+  }
+  const auto again = [&](auto change, const std::string& message) {
+    CoordinatorOptions other = options;
+    change(&other);
+    const auto made = SwarmCoordinator::Create(link.get(), other);
+    if (message.empty()) {
+      EXPECT_THAT(made, IsOk());
+      return;
+    }
+    EXPECT_THAT(
+        made, StatusIs(absl::StatusCode::kInvalidArgument,
+                       absl::StrCat(options.checkpoint, ": ", message, ", as in the checkpoint")));
+  };
+  using Options = CoordinatorOptions;
+  again([](Options*) {}, "");
+  again([](Options* o) { o->job.set_steps(9); }, "");
+  again([](Options* o) { o->job.set_stages(2); }, "");
+  again([](Options* o) { o->job.set_seed(4); }, "--seed is \"4\"; it must be \"3\"");
+  again([](Options* o) { o->job.mutable_adam()->set_learning_rate(0.5f); },
+        "optimizer is \"adam, rate 0.5\"; it must be \"adam, rate 0.001\"");
+  again([](Options* o) { o->job.mutable_model()->set_dropout(0); },
+        "dropout is \"0\"; it must be \"0.1\"");
+  again([](Options* o) { o->job.mutable_model()->set_heads(4); },
+        "--heads is \"4\"; it must be \"2\"");
+  again([](Options* o) { o->job.set_micro_batches(7); },
+        "--micro_batches is \"7\"; it must be \"6\"");
+  again([](Options* o) { o->job.set_delay(1); }, "--update_delay is \"1\"; it must be \"0\"");
+  again([](Options* o) { o->data["--data"] = "another"; },
+        "--data is \"another\"; it must be \"a text\"");
+  again([](Options* o) { o->data.clear(); }, "--data is not given; it must be \"a text\"");
+  options.data["--more"] = "1";  // what this checkpoint does not know
+  EXPECT_THAT(SwarmCoordinator::Create(link.get(), options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("--more is \"1\"; another version has made the checkpoint")));
+}
+
+TEST(SwarmRunTest, AJobIsOfOneNetwork) {
+  swarm::Job job = TestJob(kStages, kSteps);
+  const auto layout = LayoutOf(job);
+  ASSERT_THAT(layout, IsOk());
+  job.set_network(NetworkOf(layout->graph));
+  EXPECT_THAT(LayoutOf(job), IsOk());
+  job.mutable_model()->set_heads(4);  // as another version might build it
+  EXPECT_THAT(LayoutOf(job),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("run the same version")));
+}
+
+// The one whose fault it is ends, blames nobody, and the others go on.
+TEST(SwarmRunTest, AMisconfiguredTrainerIsRefusedAndNamed) {
+  CoordinatorOptions options = OptionsOf(TestJob(kStages, kSteps));
+  options.data = {{"--data", "a text"}, {"--seed", "1"}};
+  TestNetwork network;
+  const auto link = network.LinkOf("trainer");
+  const auto run = [&](const TextData& data, const SwarmSettings& settings) {
+    SwarmTrainerOptions trainer;
+    trainer.coordinator = "coordinator";
+    trainer.data = data.train.get();
+    trainer.trainer = 7;
+    trainer.settings = settings;
+    return SwarmTrainer(link.get(), trainer).Run();
+  };
+  TestSwarm swarm(&network, options, /*peers=*/6, /*trainers=*/1, options.data);
+  EXPECT_THAT(run(TestData(), {{"--data", "a text"}, {"--seed", "2"}}),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       "trainer 7: --seed is \"2\"; it must be \"1\", as in the swarm"));
+  EXPECT_THAT(run(TestData(), {}),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("--data is not given")));
+  EXPECT_THAT(run(TestData(/*context=*/4), options.data),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("samples have 4 tokens")));
+  EXPECT_THAT(swarm.Run(), IsOk());
+  EXPECT_EQ(swarm.losses(), Undisturbed().losses);
+  EXPECT_THAT(swarm.log(), HasSubstr("refuse why=\"trainer 7: --seed is '2'; it must be '1'"));
+  EXPECT_THAT(swarm.log(), Not(HasSubstr("drop ")));
+  EXPECT_THAT(CheckSwarmLog(swarm.log()), IsOk());
+}
+
+// What no handshake asks is found by what peers say of its requests.
+TEST(SwarmRunTest, ATrainerWhoseRequestsAreRefusedBlamesNobody) {
+  const CoordinatorOptions options = OptionsOf(TestJob(kStages, kSteps));
+  TestNetwork network;
+  network.SetFault([](const TestCall& call) {
+    return call.from == "trainer" && call.request.has_pass() ? TestFault::kRefuse
+                                                             : TestFault::kNone;
+  });
+  const auto link = network.LinkOf("trainer");
+  const TextData data = TestData();
+  SwarmTrainerOptions bad;
+  bad.coordinator = "coordinator";
+  bad.data = data.train.get();
+  bad.trainer = 7;
+  TestSwarm swarm(&network, options, /*peers=*/6);
+  absl::Status ended;
+  std::thread thread([&] { ended = SwarmTrainer(link.get(), bad).Run(); });
+  EXPECT_THAT(swarm.Run(), IsOk());
+  thread.join();
+  EXPECT_THAT(ended, StatusIs(absl::StatusCode::kFailedPrecondition,
+                              HasSubstr("3 requests in a row were refused")));
+  EXPECT_EQ(swarm.losses(), Undisturbed().losses);
+  EXPECT_THAT(swarm.log(), Not(HasSubstr("drop ")));
+}
+
+TEST(SwarmRunTest, NobodyForgesLinesOfTheLog) {
+  TestNetwork network;
+  TestSwarm swarm(&network, OptionsOf(TestJob(kStages, kSteps)), /*peers=*/3);
+  const auto link = network.LinkOf("stranger");
+  for (const std::string& address :
+       std::vector<std::string>{"a\nstep step=0 loss=0", "a peer=0", "\x1b[2J", "a\"b", ""}) {
+    swarm::Request request;
+    swarm::Reply reply;
+    request.mutable_join()->set_address(address);
+    request.mutable_join()->set_speed(1);
+    EXPECT_THAT(link->Call("coordinator", request, absl::Seconds(5), &reply),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("address")));
+  }
+  while (!absl::StrContains(swarm.log(), "join peer=0 ")) absl::SleepFor(absl::Milliseconds(10));
+  swarm::Request request;
+  swarm::Reply reply;
+  request.set_epoch(1);
+  request.mutable_report()->set_peer(0);
+  request.mutable_report()->set_lied(true);
+  request.mutable_report()->set_fault("bad\nstep step=0 loss=0\x1b[2J\" x=\"");
+  EXPECT_THAT(link->Call("coordinator", request, absl::Seconds(5), &reply), IsOk());
+  EXPECT_THAT(swarm.Run(), IsOk());
+  EXPECT_THAT(swarm.log(), HasSubstr(" why=\"bad\\nstep step=0 loss=0\\x1b[2J' x='\"\n"));
+  EXPECT_THAT(CheckSwarmLog(swarm.log()), IsOk());
+}
+
+TEST(SwarmRunTest, AStageWithoutPeersGetsOne) {
+  swarm::Job job = TestJob(kStages, kSteps);
+  job.set_wait_ms(300);
+  TestNetwork network;
+  TestSwarm swarm(&network, OptionsOf(job), /*peers=*/0);
+  SwarmPeerOptions chosen;
+  for (int stage : {0, 0, 1, 1}) {
+    chosen.stage = stage;
+    swarm.AddPeer(chosen);
+  }
+  EXPECT_THAT(swarm.Run(), IsOk());
+  EXPECT_EQ(swarm.losses(), Undisturbed().losses);
+  EXPECT_THAT(swarm.log(), HasSubstr(" to=2\n"));
 }
 
 TEST(SwarmRunTest, PeersMoveWhereTheyAreNeeded) {

@@ -6,13 +6,13 @@
 #include "absl/time/clock.h"
 #include "glog/logging.h"
 #include "models/data/text_corpus.h"
+#include "models/data/token_fields.h"
 #include "tools/base/rng.h"
 
 namespace pipelab {
 namespace {
 
 constexpr char kCoordinator[] = "coordinator";
-constexpr int64_t kContext = 8;
 
 class TestLink final : public SwarmLink {
  public:
@@ -34,8 +34,8 @@ void Lie(swarm::Reply* reply) {
 
 }  // namespace
 
-TextData TestData() {
-  absl::StatusOr<TextData> data = MakeTextData(SyntheticCorpus(1 << 14, 1), kContext, 1);
+TextData TestData(int64_t context) {
+  absl::StatusOr<TextData> data = MakeTextData(SyntheticCorpus(1 << 14, 1), context, 1);
   CHECK(data.ok()) << data.status();
   return *std::move(data);
 }
@@ -98,6 +98,8 @@ absl::Status TestNetwork::Call(const std::string& from, const std::string& to,
   if (fault == TestFault::kStall) {
     absl::SleepFor(limit);
     served = absl::DeadlineExceededError("stalls");
+  } else if (fault == TestFault::kRefuse) {
+    served = absl::InvalidArgumentError("does not fit");
   } else if (fault != TestFault::kLoseRequest && fault != TestFault::kKillBefore) {
     served = service->Serve(request, absl::Now() + limit, reply);
   }
@@ -117,7 +119,8 @@ TestNetwork::Rule RandomFaults(uint64_t seed, const std::string& name) {
   };
 }
 
-TestSwarm::TestSwarm(TestNetwork* network, CoordinatorOptions options, int peers, int trainers)
+TestSwarm::TestSwarm(TestNetwork* network, CoordinatorOptions options, int peers, int trainers,
+                     const SwarmSettings& trainers_have)
     : network_(*network), data_(TestData()), link_(network->LinkOf(kCoordinator)) {
   options.log = [this](const std::string& line) {
     absl::MutexLock lock(&mutex_);
@@ -137,6 +140,7 @@ TestSwarm::TestSwarm(TestNetwork* network, CoordinatorOptions options, int peers
     trainer.data = data_.train.get();
     trainer.trainer = i;
     trainer.in_flight = 3;
+    trainer.settings = trainers_have;
     trainers_.push_back(std::make_unique<SwarmTrainer>(link_.get(), trainer));
   }
 }
@@ -169,7 +173,10 @@ absl::Status TestSwarm::Run() {
     mutex_.AwaitWithTimeout(absl::Condition(&ready), absl::Seconds(2));
   }
   for (auto& trainer : trainers_) {
-    trainer_threads_.emplace_back([t = trainer.get()] { t->Run().IgnoreError(); });
+    trainer_threads_.emplace_back([t = trainer.get()] {
+      const absl::Status ran = t->Run();
+      LOG_IF(ERROR, !ran.ok()) << ran;
+    });
   }
   return coordinator_->Run();
 }
@@ -201,8 +208,9 @@ swarm::Job TestJob(int stages, int64_t steps) {
   model.layers = 2;
   model.hidden = 8;
   model.heads = 2;
-  model.tokens = kContext;
-  model.vocabulary = TestData().train->vocabulary();
+  const TextData data = TestData();
+  model.tokens = data.train->Field(kTokens).size();
+  model.vocabulary = data.train->vocabulary();
   model.dropout = 0.1;
   swarm::Job job = MakeJob(model, OptimizerOptions::Adam({}));
   job.set_stages(stages);

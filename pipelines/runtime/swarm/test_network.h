@@ -39,6 +39,7 @@ enum class TestFault : uint8_t {
   kKillAfter,    // after it has done it, before the answer
   kStall,        // nothing comes until the limit
   kLie,          // the answer has values of another size
+  kRefuse,       // who is asked says that the request does not fit
 };
 
 struct TestCall {
@@ -81,7 +82,8 @@ TestNetwork::Rule RandomFaults(uint64_t seed, const std::string& name);
 // Peers "peer0", "peer1", ..., a trainer and a coordinator. For each killed peer a new one comes.
 class TestSwarm {
  public:
-  TestSwarm(TestNetwork* network, CoordinatorOptions options, int peers, int trainers = 1);
+  TestSwarm(TestNetwork* network, CoordinatorOptions options, int peers, int trainers = 1,
+            const SwarmSettings& trainers_have = {});
   ~TestSwarm();
 
   absl::Status Run();  // the coordinator's
@@ -112,7 +114,7 @@ class TestSwarm {
 };
 
 // What it trains on: generated text. And a small GPT in `stages` stages.
-TextData TestData();
+TextData TestData(int64_t context = 8);
 swarm::Job TestJob(int stages, int64_t steps);
 
 }  // namespace pipelab

@@ -24,12 +24,15 @@ absl::Status SwarmTrainer::Run() {
     swarm::Reply reply;
     request.mutable_get_tasks()->set_trainer(options_.trainer);
     request.mutable_get_tasks()->set_seen(seen);
+    request.mutable_get_tasks()->mutable_data()->insert(options_.settings.begin(),
+                                                        options_.settings.end());
     status = link_.Call(options_.coordinator, request, kPollTimeout, &reply);
     if (status.ok()) {
       answered = absl::Now();
       seen = reply.tasks().number();
       if (reply.tasks().stop()) break;
-      Take(reply);
+      status = Take(reply);
+      if (!status.ok()) break;
       continue;
     }
     if (absl::Now() - answered > options_.patience || absl::IsPermissionDenied(status)) break;
@@ -39,7 +42,21 @@ absl::Status SwarmTrainer::Run() {
   }
   stopped_ = true;
   for (std::thread& worker : workers) worker.join();
-  return status;
+  absl::MutexLock lock(&mutex_);
+  return own_fault_.ok() ? status : own_fault_;
+}
+
+// By what a micro-batch has to have, before anything is asked of peers.
+absl::Status SwarmTrainer::CheckData(const swarm::Job& job) const {
+  for (const char* name : {kTokens, kTargets}) {
+    const DataField& field = options_.data->Field(name);
+    if (field.size() == job.model().tokens() && field.limit <= job.model().vocabulary()) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("this trainer's samples have ", field.size(), " ", name,
+                     " of a vocabulary of ", field.limit, "; they must have ", job.model().tokens(),
+                     " of ", job.model().vocabulary(), ", as in the swarm"));
+  }
+  return absl::OkStatus();
 }
 
 SwarmTrainer::Traffic SwarmTrainer::traffic() const {
@@ -47,13 +64,12 @@ SwarmTrainer::Traffic SwarmTrainer::traffic() const {
   return traffic_;
 }
 
-void SwarmTrainer::Take(const swarm::Reply& reply) {
+absl::Status SwarmTrainer::Take(const swarm::Reply& reply) {
   const swarm::Tasks& tasks = reply.tasks();
   absl::MutexLock lock(&mutex_);
   if (layout_.boundary.empty()) {
-    absl::StatusOr<SwarmLayout> layout = LayoutOf(tasks.job());
-    if (!layout.ok()) return;
-    layout_ = *std::move(layout);
+    PIPELAB_ASSIGN_OR_RETURN(layout_, LayoutOf(tasks.job()));
+    PIPELAB_RETURN_IF_ERROR(CheckData(tasks.job()));
     job_ = tasks.job();
   }
   const Place place = {reply.epoch(), tasks.step()};
@@ -80,6 +96,7 @@ void SwarmTrainer::Take(const swarm::Reply& reply) {
       if (it == of.counted.end() || peers_.count(it->second) == 0) of.missing.insert(stage);
     }
   }
+  return absl::OkStatus();
 }
 
 void SwarmTrainer::TakePeers(const swarm::Tasks& tasks) {

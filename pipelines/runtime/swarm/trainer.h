@@ -12,7 +12,9 @@
 // Values of another size than the stage's are a lie, and reported.
 //
 // Of several trainers each takes its share of micro-batches; those of one that dies are begun anew
-// by the others. Errors of Run: as SwarmPeer's.
+// by the others. Errors of Run: as SwarmPeer's, and FailedPrecondition where its data do not fit the
+// model, or peers refuse several of its requests in a row: the fault is its own, so it blames nobody
+// and ends.
 #ifndef PIPELAB_PIPELINES_RUNTIME_SWARM_TRAINER_H_
 #define PIPELAB_PIPELINES_RUNTIME_SWARM_TRAINER_H_
 
@@ -40,6 +42,7 @@ namespace pipelab {
 struct SwarmTrainerOptions {
   std::string coordinator;
   const BatchSource* data = nullptr;  // tokens and targets (token_fields.h)
+  SwarmSettings settings;             // what makes its batches; must be CoordinatorOptions::data
   int trainer = 1;                    // its number among the trainers
   int in_flight = 12;                 // micro-batches
   uint64_t seed = 1;                  // of the router's draws
@@ -75,7 +78,9 @@ class SwarmTrainer {
     Key Of(int micro_batch) const { return {step, micro_batch}; }
   };
 
-  void Take(const swarm::Reply& reply);
+  absl::Status Take(const swarm::Reply& reply);
+  absl::Status CheckData(const swarm::Job& job) const;
+  void Refused(const absl::Status& why);
   void MeasureUnit(int stage, double seconds) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddTo(PeerRouter* router, const swarm::PeerPlace& peer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -114,6 +119,8 @@ class SwarmTrainer {
   // not known.
   std::vector<double> unit_ ABSL_GUARDED_BY(mutex_);
   Traffic traffic_ ABSL_GUARDED_BY(mutex_);
+  int refusals_ ABSL_GUARDED_BY(mutex_) = 0;  // of requests in a row
+  absl::Status own_fault_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace pipelab

@@ -11,6 +11,7 @@ namespace pipelab {
 namespace {
 
 constexpr absl::Duration kReport = absl::Seconds(5);
+constexpr int kMostRefusals = 3;
 
 }  // namespace
 
@@ -85,6 +86,7 @@ absl::StatusOr<swarm::PassDone> SwarmTrainer::Ask(const Place& place, swarm::Pas
     const bool answered = asked.ok();
     if (answered) asked = CheckDone(request.pass(), reply.pass());
     if (!asked.ok()) {
+      if (!answered && absl::IsInvalidArgument(asked)) Refused(asked);
       Failed(place, to.peer(), stage, asked, /*lied=*/answered, absl::Now() - begin);
       continue;
     }
@@ -92,6 +94,7 @@ absl::StatusOr<swarm::PassDone> SwarmTrainer::Ask(const Place& place, swarm::Pas
     const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
     absl::MutexLock lock(&mutex_);
     ++traffic_.requests;
+    refusals_ = 0;
     traffic_.values_out += out;
     traffic_.values_back += static_cast<int64_t>(reply.pass().values().bytes().size());
     // The peer's own word, as long as it can be true: then queues do not count.
@@ -103,6 +106,15 @@ absl::StatusOr<swarm::PassDone> SwarmTrainer::Ask(const Place& place, swarm::Pas
     }
     return std::move(*reply.mutable_pass());
   }
+}
+
+void SwarmTrainer::Refused(const absl::Status& why) {
+  absl::MutexLock lock(&mutex_);
+  if (++refusals_ < kMostRefusals || stopped_) return;
+  own_fault_ = absl::FailedPreconditionError(
+      absl::StrCat(kMostRefusals, " requests in a row were refused, the last with \"",
+                   why.message(), "\"; this trainer must have the coordinator's data and version"));
+  stopped_ = true;
 }
 
 void SwarmTrainer::Failed(const Place& place, int peer, int stage, const absl::Status& why,
@@ -118,8 +130,9 @@ void SwarmTrainer::Failed(const Place& place, int peer, int stage, const absl::S
       banned_.insert(peer);
     }
   }
-  // Busy, or of another step: not its fault.
-  if (absl::IsResourceExhausted(why) || absl::IsFailedPrecondition(why)) {
+  // Busy, of another step, or asked for what does not fit: not its fault.
+  if (absl::IsResourceExhausted(why) || absl::IsFailedPrecondition(why) ||
+      (!lied && absl::IsInvalidArgument(why))) {
     absl::SleepFor(kRetry);
     return;
   }
