@@ -81,6 +81,7 @@ TEST(ProcessesTest, TheOneThatForksIsStartedAgain) {
   }
   // It takes the place of the one that starts it.
   kill(keeper, SIGKILL);
+  while (ParentOf(absl::StrCat(keeper)) != 0) absl::SleepFor(absl::Milliseconds(1));
   EXPECT_EQ(StatusOfSimulate(server), 200);
   const pid_t next = ChildOf(forks);
   ASSERT_GT(next, 0);

@@ -69,7 +69,8 @@ absl::Status OfAll(ProcessGroup* group, const absl::Status& own) {
 }
 
 absl::StatusOr<TrainingState> ReadFitting(absl::string_view option, const std::string& file,
-                                          const std::map<std::string, std::string>& settings) {
+                                          const std::map<std::string, std::string>& settings,
+                                          const std::string& data) {
   PIPELAB_ASSIGN_OR_RETURN(TrainingState state, ReadTrainingState(file));
   // A file may be older than an option's name.
   std::map<std::string, std::string> given;
@@ -84,6 +85,11 @@ absl::StatusOr<TrainingState> ReadFitting(absl::string_view option, const std::s
     if (there == value) continue;
     return absl::InvalidArgumentError(
         absl::StrCat(option, "=", file, ": trained with ", name, " = ", there, ", not ", value));
+  }
+  if (!state.data.empty() && state.data != data) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, "=", file, ": trained on other data: its samples (fingerprint ",
+                     state.data, ") are not those of this training (", data, ")"));
   }
   return state;
 }
@@ -138,7 +144,7 @@ absl::StatusOr<TrainingState> ResumeCheckpoint(absl::string_view option, const s
                                                ProcessGroup* group, PipelineTraining* training) {
   const Whereabouts goes_on(group, "goes on from", file);
   absl::StatusOr<TrainingState> state = TrainingState();
-  if (IsFirstRank(group)) state = ReadFitting(option, file, settings);
+  if (IsFirstRank(group)) state = ReadFitting(option, file, settings, training->data());
   PIPELAB_RETURN_IF_ERROR(OfAll(group, InOption(option, file, state.status())));
   PIPELAB_RETURN_IF_ERROR(InOption(option, file, training->SetState(*state)));
   if (group == nullptr) return state;

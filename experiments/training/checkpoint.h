@@ -53,7 +53,7 @@ absl::Status SaveCheckpoint(const std::string& file, const PipelineTraining& tra
                             const CheckpointNotes& notes, ProcessGroup* group);
 
 // Gives the file's state to the training, and returns it; in another process than the first without
-// its tensors. InvalidArgument where a setting is another.
+// its tensors. InvalidArgument where a setting or the data are others.
 absl::StatusOr<TrainingState> ResumeCheckpoint(absl::string_view option, const std::string& file,
                                                const std::map<std::string, std::string>& settings,
                                                ProcessGroup* group, PipelineTraining* training);

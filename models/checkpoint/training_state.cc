@@ -38,12 +38,6 @@ std::string LayerText(const LayerSpec& layer) {
   return text;
 }
 
-std::string NetworkText(const ModelGraph& graph) {
-  return absl::StrJoin(graph.layers, "\n", [](std::string* out, const LayerSpec& layer) {
-    absl::StrAppend(out, LayerText(layer));
-  });
-}
-
 // "layer "a: mlp of 2" there and "a: mlp of 3" in the model", of the first that differs.
 std::string NetworkDifference(absl::string_view there, absl::string_view here) {
   const std::vector<absl::string_view> theirs = absl::StrSplit(there, '\n');
@@ -77,6 +71,12 @@ absl::StatusOr<Number> NumberIn(const Safetensors& file, const char* key, absl::
 }
 
 }  // namespace
+
+std::string NetworkText(const ModelGraph& graph) {
+  return absl::StrJoin(graph.layers, "\n", [](std::string* out, const LayerSpec& layer) {
+    absl::StrAppend(out, LayerText(layer));
+  });
+}
 
 std::vector<StateEntry> StateEntries(const ModelGraph& graph,
                                      absl::Span<const absl::string_view> optimizer_state) {
@@ -144,10 +144,6 @@ absl::Status CheckState(const TrainingState& state, const StateTarget& target) {
   }
   if (state.seed != target.seed) {
     return error("trained with seed ", state.seed, ", not ", target.seed);
-  }
-  if (!state.data.empty() && !target.data.empty() && state.data != target.data) {
-    return error("trained on other data: its samples (fingerprint ", state.data,
-                 ") are not those of this training (", target.data, ")");
   }
   if (state.optimizer_steps != state.step * target.updates_per_step) {
     return error(state.optimizer_steps, " optimizer steps in ", state.step,

@@ -34,10 +34,9 @@ namespace pipelab {
 inline constexpr char kValueState[] = "value";
 
 struct TrainingState {
-  std::string model;            // the graph's name
-  // What trained: each layer in a line with its kind, inputs and attributes; and a fingerprint of
-  // the data (models/data/batch_source.h). Empty in files of version 0.5, which are taken at their
-  // word.
+  std::string model;  // the graph's name
+  // What trained: NetworkText; and a fingerprint of the data (models/data/batch_source.h), which
+  // whoever resumes compares. Empty in files of version 0.5, which are taken at their word.
   std::string network, data;
   std::string optimizer;        // OptimizerKindName
   uint64_t seed = 1;            // of weights and dropout
@@ -51,6 +50,9 @@ struct TrainingState {
   std::map<std::string, std::vector<float>> records;  // such as the losses so far
   std::string source = "the training state";          // names it in errors: the file
 };
+
+// Each layer in a line with its kind, inputs and attributes.
+std::string NetworkText(const ModelGraph& graph);
 
 // A tensor of the state of `graph`, whose specification it has.
 struct StateEntry {
@@ -71,10 +73,10 @@ struct StateTarget {
   std::string optimizer;
   std::vector<absl::string_view> optimizer_state;
   uint64_t seed = 1;
-  std::string data;          // its fingerprint; empty: not compared
+  std::string data;          // its fingerprint, for EmptyState
   int updates_per_step = 1;  // optimizer steps of a training step
 };
-// OK where the state has exactly the target's tensors and facts.
+// OK where the state has exactly the target's tensors and facts, whatever data they are to meet.
 absl::Status CheckState(const TrainingState& state, const StateTarget& target);
 // Of a target, without tensors.
 TrainingState EmptyState(const StateTarget& target, int64_t step);

@@ -134,9 +134,6 @@ TEST_F(TrainingStateTest, SaysWhatDoesNotFit) {
        "layer 1 is \"z: loss of 0\" there and \"z: squares of 0\" in the model"},
       {[](TrainingState* s, StateTarget*) { s->network = "a: fc of  heads=4"; },
        "layer 1 is none there and \"z: squares of 0\" in the model"},
-      {[](TrainingState*, StateTarget* t) { t->data = "other"; },
-       "trained on other data: its samples (fingerprint 0123456789abcdef) are not those of this "
-       "training (other)"},
       {[](TrainingState*, StateTarget* t) { t->updates_per_step = 4; },
        "12 optimizer steps in 12 training steps; this schedule takes 4 a step"},
   };

@@ -84,8 +84,10 @@ class DeviceTraining final : public PipelineTraining {
 
   absl::StatusOr<TrainingState> State() const override {
     PIPELAB_RETURN_IF_ERROR(CheckSteps());
-    if (processes() == nullptr) return WholeState(target_, devices_->Stages());
-    return GatherState(*processes(), target_, devices_->Stages(), devices_->exchange_limit());
+    StateTarget target = target_;
+    target.data = data();
+    if (processes() == nullptr) return WholeState(target, devices_->Stages());
+    return GatherState(*processes(), target, devices_->Stages(), devices_->exchange_limit());
   }
 
   absl::Status SetState(const TrainingState& state) override {
@@ -107,6 +109,7 @@ class DeviceTraining final : public PipelineTraining {
   const CostTable& costs() const override { return plan_.costs; }
   const ModelPartition& partition() const override { return plan_.partition; }
   const ModelGraph& graph() const override { return plan_.graph; }
+  std::string data() const override { return batches_->Fingerprint(); }
   std::vector<ComputeDevice::Counts> DeviceCounts() const override { return devices_->Counts(); }
   std::vector<FillReport> FillReports() const override { return devices_->FillReports(); }
 
@@ -157,7 +160,7 @@ class DeviceTraining final : public PipelineTraining {
     const auto names = StateNames(options.optimizer);
     if (!forward_only()) target_.optimizer_state.assign(names.begin(), names.end());
     target_.seed = options.seed;
-    target_.data = batches.Fingerprint();
+    batches_ = &batches;
     target_.updates_per_step = plan_.updates;
     trace_ = options.trace;
     fill_ = options.fill;
@@ -181,7 +184,8 @@ class DeviceTraining final : public PipelineTraining {
   }
 
   TrainingPlan plan_;
-  StateTarget target_;    // what a state must fit
+  StateTarget target_;  // what a state must fit
+  const BatchSource* batches_ = nullptr;
   bool in_step_ = false;  // stays when a step fails
   bool trace_ = true;
   FillOptions fill_;

@@ -153,6 +153,8 @@ class PipelineTraining {
   virtual const ModelPartition& partition() const = 0;
   // The model as the devices train it: with the heads of stages that learn locally.
   virtual const ModelGraph& graph() const = 0;
+  // The fingerprint of its data, some samples of which this reads.
+  virtual std::string data() const = 0;
   // What the devices of this process counted, in the order of ranks (kernels/compute_device.h).
   virtual std::vector<ComputeDevice::Counts> DeviceCounts() const = 0;
   // What the other jobs of this process's ranks have done; empty where there are none.

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "kernels/messages/int8_blocks.h"
 #include "pipelines/cost/chain_partition.h"
 #include "tools/base/rng.h"
@@ -115,16 +114,7 @@ absl::StatusOr<SwarmLayout> LayoutOf(const swarm::Job& job) {
 }
 
 std::string NetworkOf(const ModelGraph& graph) {
-  std::string text;
-  for (const LayerSpec& layer : graph.layers) {
-    absl::StrAppend(&text, layer.name, " ", layer.kind, " ", absl::StrJoin(layer.inputs, ","), " ",
-                    absl::StrJoin(layer.output_shape, ","), "\n");
-    for (const ParameterSpec& p : layer.parameters) {
-      absl::StrAppend(&text, p.name, " ", absl::StrJoin(p.shape, ","), " ", p.stddev, "\n");
-    }
-    absl::StrAppend(&text, absl::StrJoin(layer.attributes, ",", absl::PairFormatter("=")), "\n");
-  }
-  return absl::StrFormat("%s, %016x", graph.name, StableHash(text));
+  return absl::StrFormat("%s, %016x", graph.name, StableHash(NetworkText(graph)));
 }
 
 SwarmSettings SettingsOf(const swarm::Job& job, const SwarmLayout& layout) {
