@@ -129,6 +129,7 @@ absl::Status SaveCheckpoint(const std::string& file, const PipelineTraining& tra
   if (!state.ok()) return InFile(file, state.status());
   absl::Status own;
   if (IsFirstRank(group)) {
+    state->data = training.data();
     state->settings = notes.settings;
     state->records = notes.records;
     Waiting::Output output;

@@ -156,7 +156,6 @@ TrainingState EmptyState(const StateTarget& target, int64_t step) {
   TrainingState state;
   state.model = target.graph->name;
   state.network = NetworkText(*target.graph);
-  state.data = target.data;
   state.optimizer = target.optimizer;
   state.seed = target.seed;
   state.step = step;

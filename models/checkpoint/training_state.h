@@ -36,7 +36,8 @@ inline constexpr char kValueState[] = "value";
 struct TrainingState {
   std::string model;  // the graph's name
   // What trained: NetworkText; and a fingerprint of the data (models/data/batch_source.h), which
-  // whoever resumes compares. Empty in files of version 0.5, which are taken at their word.
+  // whoever writes a file gives, and whoever resumes compares. Empty in files of version 0.5, which
+  // are taken at their word.
   std::string network, data;
   std::string optimizer;        // OptimizerKindName
   uint64_t seed = 1;            // of weights and dropout
@@ -73,7 +74,6 @@ struct StateTarget {
   std::string optimizer;
   std::vector<absl::string_view> optimizer_state;
   uint64_t seed = 1;
-  std::string data;          // its fingerprint, for EmptyState
   int updates_per_step = 1;  // optimizer steps of a training step
 };
 // OK where the state has exactly the target's tensors and facts, whatever data they are to meet.

@@ -39,7 +39,6 @@ class TrainingStateTest : public testing::Test {
     target_.optimizer = "adam";
     target_.optimizer_state = {"m", "v"};
     target_.seed = 7;
-    target_.data = "0123456789abcdef";
     state_ = EmptyState(target_, /*step=*/12);
     float number = 0;
     for (const StateEntry& entry : StateEntries(graph_, target_.optimizer_state)) {
@@ -47,6 +46,7 @@ class TrainingStateTest : public testing::Test {
       for (float& v : values) v = number++;
       state_.tensors[entry.key] = {entry.spec->shape, values};
     }
+    state_.data = "0123456789abcdef";
     state_.settings = {{"data", "novels"}, {"batch", "16"}};
     state_.records = {{"losses", {4, 3, 2.5f}}, {"none", {}}};
   }

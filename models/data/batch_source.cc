@@ -46,7 +46,7 @@ std::string BatchSource::Fingerprint() const {
   for (size_t i = 0; i < fields_.size(); ++i) {
     const DataField& f = fields_[i];
     absl::StrAppend(&text, f.name, " ", absl::StrJoin(f.shape, ","), " ", f.limit, "\n");
-    for (const int64_t step : {0, 1, 2, 3, 10, 100, 1000}) {
+    for (const int64_t step : {0, 1, 2, 10, 100, 1000}) {
       const auto field = static_cast<int>(i);
       if (f.type == FieldType::kFloat) {
         floats.assign(f.size(), 0);

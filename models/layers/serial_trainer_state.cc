@@ -50,7 +50,6 @@ StateTarget SerialTrainer::Target() const {
   const auto names = StateNames(options_.optimizer);
   target.optimizer_state.assign(names.begin(), names.end());
   target.seed = options_.seed;
-  target.data = options_.data->Fingerprint();
   target.updates_per_step = Updates();
   return target;
 }

@@ -84,10 +84,8 @@ class DeviceTraining final : public PipelineTraining {
 
   absl::StatusOr<TrainingState> State() const override {
     PIPELAB_RETURN_IF_ERROR(CheckSteps());
-    StateTarget target = target_;
-    target.data = data();
-    if (processes() == nullptr) return WholeState(target, devices_->Stages());
-    return GatherState(*processes(), target, devices_->Stages(), devices_->exchange_limit());
+    if (processes() == nullptr) return WholeState(target_, devices_->Stages());
+    return GatherState(*processes(), target_, devices_->Stages(), devices_->exchange_limit());
   }
 
   absl::Status SetState(const TrainingState& state) override {
