@@ -33,7 +33,7 @@ struct FitOptions {
   int steps = 1000;
   uint64_t seed = 1;
   int every = kCalibratingStride;  // of the measured rows: the first, and so on
-  std::string source;  // of the fitted values: what they were fitted to
+  std::string source;              // of the fitted values: what they were fitted to
   std::function<void(int step, double error)> progress;  // optional: after each step
 };
 

@@ -90,13 +90,12 @@ TEST(HuggingFace, ErrorsNameTheTensor) {
             absl::StrCat(file,
                          ": tensor \"lm_tail.bias\" of [1] is no part of the model that the "
                          "config.json describes"));
-  EXPECT_EQ(message(
-                [&](auto* t) {
-                  std::get<std::vector<float>>(t->at(up).values)[7] = std::nanf("");
-                },
-                json::object()),
-            absl::StrCat(file, ": of the weights of \"block1/experts/w1\" one is nan; all must be "
-                               "finite numbers"));
+  EXPECT_EQ(
+      message([&](auto* t) { std::get<std::vector<float>>(t->at(up).values)[7] = std::nanf(""); },
+              json::object()),
+      absl::StrCat(file,
+                   ": of the weights of \"block1/experts/w1\" one is nan; all must be "
+                   "finite numbers"));
   EXPECT_THAT(message(nothing, {{"num_experts", 6}}),
               HasSubstr("is [5,24] there; the model takes"));
   EXPECT_THAT(message(nothing, {{"num_hidden_layers", 1}}),
