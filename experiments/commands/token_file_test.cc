@@ -34,8 +34,10 @@ TEST(TokenFile, IsMadeAndReadForItsUserAlone) {
                                     "(chmod 600)")));
   ASSERT_EQ(chmod(file.c_str(), 0600), 0);
   const std::string good = "sixteen letters!";
-  for (const std::string& bad : {std::string("short"), good + '\0' + good, good + "\x1b[2J",
-                                 good + "\n" + good, good + "\xc3\xa4", std::string(5000, 'x')}) {
+  for (const std::string& bad :
+       {std::string("short"), absl::StrCat(good, std::string(1, '\0'), good),
+        absl::StrCat(good, "\x1b[2J"), absl::StrCat(good, "\n", good),
+        absl::StrCat(good, "\xc3\xa4"), std::string(5000, 'x')}) {
     ASSERT_THAT(WriteFileAtomically(file, bad), IsOk());
     EXPECT_THAT(TokenFromFlag(), StatusIs(absl::StatusCode::kInvalidArgument,
                                           HasSubstr("must have from 16 to 4096 printable ASCII")))

@@ -69,8 +69,7 @@ absl::Status OfAll(ProcessGroup* group, const absl::Status& own) {
 }
 
 absl::StatusOr<TrainingState> ReadFitting(absl::string_view option, const std::string& file,
-                                          const std::map<std::string, std::string>& settings,
-                                          const std::string& data) {
+                                          const std::map<std::string, std::string>& settings) {
   PIPELAB_ASSIGN_OR_RETURN(TrainingState state, ReadTrainingState(file));
   // A file may be older than an option's name.
   std::map<std::string, std::string> given;
@@ -86,12 +85,16 @@ absl::StatusOr<TrainingState> ReadFitting(absl::string_view option, const std::s
     return absl::InvalidArgumentError(
         absl::StrCat(option, "=", file, ": trained with ", name, " = ", there, ", not ", value));
   }
-  if (!state.data.empty() && state.data != data) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(option, "=", file, ": trained on other data: its samples (fingerprint ",
-                     state.data, ") are not those of this training (", data, ")"));
-  }
   return state;
+}
+
+// In another process than the first the state is empty.
+absl::Status CheckData(const TrainingState& state, const PipelineTraining& training) {
+  const std::string data = state.data.empty() ? "" : training.data();
+  if (state.data == data) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("trained on other data: its samples (fingerprint ",
+                                                 state.data, ") are not those of this training (",
+                                                 data, ")"));
 }
 
 // Process 0's state, to the others without its tensors.
@@ -145,9 +148,11 @@ absl::StatusOr<TrainingState> ResumeCheckpoint(absl::string_view option, const s
                                                ProcessGroup* group, PipelineTraining* training) {
   const Whereabouts goes_on(group, "goes on from", file);
   absl::StatusOr<TrainingState> state = TrainingState();
-  if (IsFirstRank(group)) state = ReadFitting(option, file, settings, training->data());
+  if (IsFirstRank(group)) state = ReadFitting(option, file, settings);
   PIPELAB_RETURN_IF_ERROR(OfAll(group, InOption(option, file, state.status())));
+  // Another seed is told first, which the data may follow.
   PIPELAB_RETURN_IF_ERROR(InOption(option, file, training->SetState(*state)));
+  PIPELAB_RETURN_IF_ERROR(OfAll(group, InOption(option, file, CheckData(*state, *training))));
   if (group == nullptr) return state;
   return FromFirst(group, file, *std::move(state));
 }

@@ -42,6 +42,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "models/checkpoint/training_state.h"
@@ -124,7 +125,7 @@ class SwarmCoordinator final : public SwarmService {
   std::vector<StageLoad> Loads() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsReady(const Member& m) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string NeighbourOf(int stage) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Drop(int peer, std::string why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drop(int peer, absl::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(int peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropSilent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Floods(Member* m) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -87,7 +87,7 @@ void SwarmCoordinator::Remove(int peer) {
   Changed();
 }
 
-void SwarmCoordinator::Drop(int peer, std::string why) {
+void SwarmCoordinator::Drop(int peer, absl::string_view why) {
   const auto it = members_.find(peer);
   if (it == members_.end()) return;
   Log("drop peer=", peer, " stage=", it->second.stage, " address=", it->second.address, " why=\"",
