@@ -4,5 +4,8 @@
 // files; docs/cli.md describes configurations, files and JSON fields. What plans, serves and trains is in programs
 // beside it (command_line/beside.h).
 #include "experiments/command_line/pipelab_main.h"
+#include "tools/base/exhaustion.h"
+
+PIPELAB_HANDLES_EXHAUSTION;
 
 int main(int argc, char** argv) { return pipelab::PipelabMain(argc, argv); }

@@ -4,6 +4,9 @@
 #include "experiments/run/run_commands.h"
 #include "experiments/serve/serve_command.h"
 #include "experiments/training/optimizer_flags.h"
+#include "tools/base/exhaustion.h"
+
+PIPELAB_HANDLES_EXHAUSTION;
 
 int main(int argc, char** argv) {
   pipelab::RegisterOptimizerFlags();

@@ -12,6 +12,7 @@
 #include "experiments/all/all.h"
 #include "experiments/study/study_list.h"
 #include "tools/base/did_you_mean.h"
+#include "tools/base/exhaustion.h"
 
 namespace pipelab {
 namespace {
@@ -76,5 +77,7 @@ int RunProgram(int argc, char** argv) {
 
 }  // namespace
 }  // namespace pipelab
+
+PIPELAB_HANDLES_EXHAUSTION;
 
 int main(int argc, char** argv) { return pipelab::RunProgram(argc, argv); }
