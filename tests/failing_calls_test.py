@@ -70,7 +70,7 @@ def main():
     with open(PIPELAB, "rb") as file:
         program = file.read()
     if b"__asan_init" in program or b"__tsan_init" in program:
-        print("SKIPPED: failing calls: a sanitizer has its own allocator")
+        print("skipped: failing calls, as a sanitizer has its own allocator")
         return 0
     failures, tried = 0, 0
     for name, words in COMMANDS.items():

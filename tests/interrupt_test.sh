@@ -15,9 +15,9 @@ interrupted() {
   rm -f stderr
   env --default-signal=INT "$@" >stdout 2>stderr &
   local pid=$!
-  for ((tries = 0; tries < 600; ++tries)); do
+  for ((tries = 0; tries < 6000; ++tries)); do
     if eval "$when" || ! kill -0 "$pid" 2>/dev/null; then break; fi
-    sleep 0.1
+    sleep 0.01
   done
   begin=$(date +%s%N)
   kill -INT "$pid" || { echo "ended by itself:"; cat stderr; return 1; }
