@@ -1,4 +1,4 @@
-// Makes one call of the C library fail, for programs that it is preloaded into: PIPELAB_FAIL=write:3
+// Makes one call of the C library fail in programs that it is preloaded into. PIPELAB_FAIL=write:3
 // is the third write. PIPELAB_FAILED names a file that is made when it has come to that. glibc's
 // look-up of a user's name, which glog asks for, ends the program without memory: it keeps its own.
 #include <dlfcn.h>

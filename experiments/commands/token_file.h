@@ -3,8 +3,9 @@
 //   PIPELAB_RETURN_IF_ERROR(MakeTokenFile());                  // where there is none yet
 //   PIPELAB_ASSIGN_OR_RETURN(std::string token, TokenFromFlag());
 //
-// Errors name the option. What the system says of the file keeps its code; a file of another user, or
-// that others can use, is PermissionDenied; a word that is too short or no text is InvalidArgument.
+// Errors name the option. An error of the file system keeps its code. PermissionDenied: the file
+// belongs to another user, or other users can read or write it. InvalidArgument: the word is too
+// short, or it is not text.
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_TOKEN_FILE_H_
 #define PIPELAB_EXPERIMENTS_COMMANDS_TOKEN_FILE_H_
 

@@ -148,7 +148,7 @@ absl::StatusOr<swarm::Job> JobFromFlags(const GptConfig& model) {
   return job;
 }
 
-// What makes the batches, of the coordinator and of each trainer.
+// The options that decide the batches; the coordinator and every trainer must agree on them.
 SwarmSettings DataSettings(const TextData& data) {
   SwarmSettings settings = {{"--context", absl::StrCat(absl::GetFlag(FLAGS_context))},
                             {"--seed", absl::StrCat(absl::GetFlag(FLAGS_seed))},

@@ -1,5 +1,5 @@
-// The processes behind CommandPool (command_pool.h): one without threads that forks, one that starts
-// it again when it fails, and one a call. A call's two ends talk over a socket in frames.
+// The processes behind CommandPool (command_pool.h): one without threads that forks, one that
+// starts it again when it fails, and one a call. A call's two ends talk over a socket in frames.
 #ifndef PIPELAB_EXPERIMENTS_SERVE_COMMAND_PROCESS_H_
 #define PIPELAB_EXPERIMENTS_SERVE_COMMAND_PROCESS_H_
 

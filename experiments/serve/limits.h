@@ -19,7 +19,7 @@ struct ServeLimits {
   int requests_of_connection = 1000;
   int connections = 256;
 
-  // What it asks for.
+  // These bound the work that a request asks for.
   int running = 4, waiting = 32;                      // commands at one time
   absl::Duration command_time = absl::Seconds(30);    // waiting and running
   absl::Duration longest_search = absl::Seconds(60);  // synthesize --time_limit

@@ -1,6 +1,5 @@
 #include "experiments/training/checkpoint.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -20,11 +19,6 @@ namespace {
 
 // For one process to read or write a large file on a slow disk.
 constexpr absl::Duration kFileLimit = absl::Hours(1);
-
-std::string FolderOf(const std::string& file) {
-  const size_t slash = file.rfind('/');
-  return slash == std::string::npos ? "." : file.substr(0, std::max<size_t>(slash, 1));
-}
 
 // An error about the file, which its text may not have.
 absl::Status InFile(const std::string& file, const absl::Status& status) {
@@ -136,8 +130,7 @@ absl::Status SaveCheckpoint(const std::string& file, const PipelineTraining& tra
     state->settings = notes.settings;
     state->records = notes.records;
     Waiting::Output output;
-    own = MakeDirectories(FolderOf(file));
-    if (own.ok()) own = WriteTrainingState(file, *state);
+    own = WriteTrainingState(file, *state);
     if (own.ok()) output.Keep(absl::StrCat(file, ", for --resume"));
   }
   return InFile(file, OfAll(group, own));

@@ -108,12 +108,12 @@ void AllowForDivision(const ModelGraph& graph, const TensorParallel& split, bool
 // it; or "DIFFERS by ...". Where `rounded` is there, a loss may also be up to kAmplified times as
 // far from the serial one as those were until then: a training amplifies whatever differs, until
 // thousands of steps later it shows in the second digit.
-constexpr double kAmplified = 16;
 struct Equality {
   bool ok = false;
   double largest_difference = 0;  // nats
   std::string text;
 };
+constexpr double kAmplified = 16;
 Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& serial);
 
 // Internal, naming a scheme that does not train as serial training does.

@@ -1,5 +1,6 @@
 #include "models/checkpoint/training_state.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -225,6 +226,8 @@ absl::StatusOr<TrainingState> ParseTrainingState(absl::string_view contents,
 }
 
 absl::Status WriteTrainingState(absl::string_view path, const TrainingState& state) {
+  const std::string folder = std::filesystem::path(std::string(path)).parent_path().string();
+  if (!folder.empty()) PIPELAB_RETURN_IF_ERROR(MakeDirectories(folder));
   return WriteFileAtomically(path, SerializeTrainingState(state));
 }
 

@@ -35,9 +35,9 @@ inline constexpr char kValueState[] = "value";
 
 struct TrainingState {
   std::string model;  // the graph's name
-  // What trained: NetworkText; and a fingerprint of the data (models/data/batch_source.h), which
-  // whoever writes a file gives, and whoever resumes compares. Empty in files of version 0.5, which
-  // are taken at their word.
+  // The network that was trained (NetworkText), and a fingerprint of its data
+  // (models/data/batch_source.h). Whoever writes a file gives both, and whoever resumes compares
+  // them. They are empty in files of version 0.5, which are taken at their word.
   std::string network, data;
   std::string optimizer;        // OptimizerKindName
   uint64_t seed = 1;            // of weights and dropout
@@ -87,7 +87,7 @@ std::string SerializeTrainingState(const TrainingState& state);
 absl::StatusOr<TrainingState> ParseTrainingState(absl::string_view contents,
                                                  absl::string_view file);
 
-// The file appears whole or stays as it was.
+// Makes the file's folder. The file appears whole or stays as it was.
 absl::Status WriteTrainingState(absl::string_view path, const TrainingState& state);
 absl::StatusOr<TrainingState> ReadTrainingState(absl::string_view path);
 

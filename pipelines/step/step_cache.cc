@@ -498,8 +498,8 @@ absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool 
   return &found->second.schedule;
 }
 
-// Half of them, those that were asked for longest ago, while there are too many: looking for the oldest
-// alone, again and again, would take most of a search that makes many.
+// Drops the half that was asked for longest ago while there are too many. Looking for the oldest
+// one alone, again and again, would take most of a search that makes many.
 void StepCache::DropOldSchedules() {
   while (cached_actions_ > kMostCachedActions && !schedules_.empty()) {
     std::vector<int64_t> asked;

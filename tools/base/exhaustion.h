@@ -1,4 +1,4 @@
-// How a program ends that the system gives no more memory or threads: with one line and exit code 1,
+// A program that the system gives no more memory or threads ends with one line and exit code 1,
 // wherever that happens.
 //
 //   PIPELAB_HANDLES_EXHAUSTION;                         // once in a program, in main's file

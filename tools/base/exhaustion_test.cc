@@ -31,7 +31,7 @@ TEST(ExhaustionDeathTest, NewFailsInOneLine) {
       testing::ExitedWithCode(1), "^out of memory: the system gives no more; .* would do\n$");
 }
 
-// What the C++ library throws where nobody can catch it.
+// The C++ library throws here where nobody can catch it.
 TEST(ExhaustionDeathTest, WhatIsThrownEndsInOneLine) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(

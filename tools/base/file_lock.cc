@@ -27,7 +27,7 @@ std::string LockFile(absl::string_view path) {
   return absl::StrFormat("/tmp/pipelab-%d-%016x.lock", geteuid(), StableHash(whole.string()));
 }
 
-// Whether the open file is still the one of this name: who had it may have removed it meanwhile.
+// True when the open file still has this name: another process may have removed it meanwhile.
 bool IsThere(int descriptor, const std::string& file) {
   struct stat open, named;
   return fstat(descriptor, &open) == 0 && stat(file.c_str(), &named) == 0 &&

@@ -3,8 +3,9 @@
 //
 //   PIPELAB_ASSIGN_OR_RETURN(FileLock lock, FileLock::Take("--checkpoint", "out/a.safetensors"));
 //
-// It is an empty file of /tmp, named by the path, so that nothing comes into the user's folders. The
-// file goes with the lock; a killed process leaves it, for the next one to take.
+// The lock is a file in /tmp, so that nothing comes into the user's folders. It is named by the
+// path and holds the number of the process that has it. The file goes with the lock; a killed
+// process leaves it, and the next one takes it.
 #ifndef PIPELAB_TOOLS_BASE_FILE_LOCK_H_
 #define PIPELAB_TOOLS_BASE_FILE_LOCK_H_
 

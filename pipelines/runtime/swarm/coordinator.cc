@@ -1,7 +1,6 @@
 #include "pipelines/runtime/swarm/coordinator.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -258,8 +257,6 @@ absl::Status SwarmCoordinator::Save() {
   }
   PIPELAB_RETURN_IF_ERROR(CheckState(state, TargetOf(options_.job, layout_)));
   if (!options_.checkpoint.empty()) {
-    const std::string folder = std::filesystem::path(options_.checkpoint).parent_path().string();
-    if (!folder.empty()) PIPELAB_RETURN_IF_ERROR(MakeDirectories(folder));
     PIPELAB_RETURN_IF_ERROR(WriteTrainingState(options_.checkpoint, state));
   }
   absl::MutexLock lock(&mutex_);

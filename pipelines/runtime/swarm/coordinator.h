@@ -24,9 +24,9 @@
 // A trainer whose data are not the swarm's is refused, with one line in the log that names it, and
 // the swarm goes on with the others.
 //
-// Errors of Create: InvalidArgument where the checkpoint is of another training (SettingsOf), or of a
-// step between those with fresh weights, or cannot be written. Of Run: Unavailable when no gradient has come for `patience`;
-// those of the checkpoint.
+// Create returns InvalidArgument where the checkpoint is of another training (SettingsOf), or of a
+// step between those with fresh weights, or cannot be written. Run returns Unavailable when no
+// gradient has come for `patience`, and the errors of writing the checkpoint.
 #ifndef PIPELAB_PIPELINES_RUNTIME_SWARM_COORDINATOR_H_
 #define PIPELAB_PIPELINES_RUNTIME_SWARM_COORDINATOR_H_
 

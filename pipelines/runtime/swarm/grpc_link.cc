@@ -85,8 +85,9 @@ class Server final : public SwarmServer, private swarm::Swarm::Service {
     builder.SetMaxReceiveMessageSize(service_.most_request_bytes());
     builder.SetMaxSendMessageSize(kMostSwarmBytes);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    // What a stranger's calls can make this process hold. Windows that grow with the bandwidth
-    // would hold more; a message that is being read has a window of its size anyway.
+    // These limits bound the memory that a stranger's calls can make this process hold. Windows
+    // that grow with the bandwidth would hold more; a message that is being read has a window of
+    // its size anyway.
     builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMostMetadataBytes);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostSwarmCalls);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);

@@ -6,12 +6,13 @@
 //   server->address();                               // "127.0.0.1:40123"
 //   std::unique_ptr<SwarmLink> link = MakeGrpcLink(access);
 //
-// Who may call is asked before anything of a call is read but its metadata, which is at most
-// kMostMetadataBytes: with `authority`, `certificate` and `key` (PEM texts), who has a certificate of the
-// same authority for the name "pipelab-swarm" (machines that come and go have no names of their
-// own; both sides check it); else who has the token, and then only on loopback, where nobody else listens.
-// A request has at most what its service says, a reply kMostSwarmBytes, and a server so many calls at
-// once as kMostSwarmCalls; more are refused.
+// A server decides who may call before it reads more of a call than its metadata, which has at most
+// kMostMetadataBytes. With `authority`, `certificate` and `key` (PEM texts) a caller needs a
+// certificate of the same authority for the name "pipelab-swarm": machines that come and go have no
+// names of their own. Both sides check it. Without them a caller needs the token, and the server
+// listens on loopback alone, where nobody else can read it. A request has at most the bytes that
+// its service says, a reply at most kMostSwarmBytes. A server takes kMostSwarmCalls calls at a time
+// and refuses more.
 //
 // InvalidArgument: access that is neither, or a token for an address that is not loopback.
 // Unavailable: the address cannot be listened on.

@@ -53,14 +53,15 @@ OptimizerOptions OptimizerOf(const swarm::Job& job);
 absl::StatusOr<SwarmLayout> LayoutOf(const swarm::Job& job);
 inline absl::Duration WaitLimit(const swarm::Job& job) { return absl::Milliseconds(job.wait_ms()); }
 
-// What a training must have in common with its checkpoint and with all who take part, by option:
+// The values, by option, that a training must share with its checkpoint and with all who take part:
 // {"--seed", "3"}.
 using SwarmSettings = std::map<std::string, std::string>;
 // All of a job that losses depend on; neither stages nor steps, which may change.
 SwarmSettings SettingsOf(const swarm::Job& job, const SwarmLayout& layout);
-// Of the graph, its loss included, as this build makes it: a name and a fingerprint.
+// The name and a fingerprint of the graph, its loss included, as this build makes it.
 std::string NetworkOf(const ModelGraph& graph);
-// What of `given` differs: "--seed is "3"; it must be "4", as in WHERE". Empty: nothing.
+// Says the first value of `given` that differs: "--seed is "3"; it must be "4", as in WHERE". It is
+// empty when nothing does.
 std::string FirstDifference(const SwarmSettings& given, const SwarmSettings& right,
                             absl::string_view where);
 

@@ -47,8 +47,8 @@ struct SwarmProof {
 
 absl::StatusOr<SwarmProof> CheckSwarmLog(absl::string_view log);
 
-// Adds lines to a file, each with its time behind it. A log with a line missing proves nothing, so the
-// first error stays, and nothing is added after it. Errors name the option --log and the file.
+// Adds lines to a file, each with its time behind it. A log with a line missing proves nothing, so
+// the first error stays, and nothing is added after it. Errors name the option --log and the file.
 class SwarmLogFile {
  public:
   static absl::StatusOr<std::unique_ptr<SwarmLogFile>> Open(const std::string& path);

@@ -308,7 +308,7 @@ TEST(SwarmRunTest, AMisconfiguredTrainerIsRefusedAndNamed) {
   EXPECT_THAT(CheckSwarmLog(swarm.log()), IsOk());
 }
 
-// What no handshake asks is found by what peers say of its requests.
+// A trainer learns from its peers' refusals what no handshake asks.
 TEST(SwarmRunTest, ATrainerWhoseRequestsAreRefusedBlamesNobody) {
   const CoordinatorOptions options = OptionsOf(TestJob(kStages, kSteps));
   TestNetwork network;

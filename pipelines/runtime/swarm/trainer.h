@@ -12,9 +12,9 @@
 // Values of another size than the stage's are a lie, and reported.
 //
 // Of several trainers each takes its share of micro-batches; those of one that dies are begun anew
-// by the others. Errors of Run: as SwarmPeer's, and FailedPrecondition where its data do not fit the
-// model, or peers refuse several of its requests in a row: the fault is its own, so it blames nobody
-// and ends.
+// by the others. Run returns SwarmPeer's errors, and FailedPrecondition where its data do not fit
+// the model, or where peers refuse several of its requests in a row: the fault is its own, so it
+// blames nobody and ends.
 #ifndef PIPELAB_PIPELINES_RUNTIME_SWARM_TRAINER_H_
 #define PIPELAB_PIPELINES_RUNTIME_SWARM_TRAINER_H_
 
