@@ -112,7 +112,7 @@ while IFS= read -r line || [[ $line ]]; do
 done <"$page"
 
 if [[ $update ]]; then
-  cp "$box/new.md" "$BUILD_WORKSPACE_DIRECTORY/$doc"
+  cp "$box/new.md" "$(readlink -f "$page")"
   echo "wrote $doc"
   exit 0
 fi

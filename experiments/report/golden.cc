@@ -1,6 +1,7 @@
 #include "experiments/report/golden.h"
 
-#include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "glog/logging.h"
 #include "gtest/gtest.h"
@@ -15,9 +16,11 @@ bool update = false;
 
 void ExpectGolden(absl::string_view path, const std::string& text) {
   if (update) {
-    const char* workspace = std::getenv("BUILD_WORKSPACE_DIRECTORY");
-    ASSERT_NE(workspace, nullptr) << "--update works with `bazel run`";
-    const absl::Status status = WriteFileAtomically(JoinPath(workspace, path), text);
+    // Behind the link of the test's folder is the checkout's file; a new one has to be made first.
+    std::error_code error;
+    const auto source = std::filesystem::canonical(std::string(path), error);
+    ASSERT_FALSE(error) << path << ": " << error.message();
+    const absl::Status status = WriteFileAtomically(source.string(), text);
     ASSERT_TRUE(status.ok()) << status;
     return;
   }
