@@ -210,6 +210,7 @@ absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
                                     absl::GetFlag(FLAGS_batch));
   search.top = absl::GetFlag(FLAGS_top);
   search.by_layout = true;
+  search.moved_rows = 3;
   PIPELAB_RETURN_IF_ERROR(
       TakeMost("--max_tensor", absl::GetFlag(FLAGS_max_tensor), &search.max_tensor));
   PIPELAB_RETURN_IF_ERROR(

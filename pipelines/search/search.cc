@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "pipelines/search/method_groups.h"
+#include "pipelines/search/moved_blocks.h"
 #include "pipelines/search/order_bound.h"
 #include "pipelines/search/placement_bound.h"
 #include "pipelines/search/search_request.h"
@@ -408,6 +409,23 @@ class BestFirst {
   TopSteps best_;
 };
 
+// Results stay as many as they are, where there are several.
+absl::Status AddMovedBlocks(StepCache* cache, const SearchRequest& search,
+                            std::vector<RankedStep>* best) {
+  const size_t rows = std::min(best->size(), static_cast<size_t>(search.moved_rows));
+  const size_t results = best->size();
+  for (size_t row = 0; row < rows; ++row) {
+    PIPELAB_ASSIGN_OR_RETURN(const absl::optional<RankedStep> faster,
+                             WithMovedBlocks(cache, search, (*best)[row]));
+    if (faster.has_value()) best->push_back(*faster);
+  }
+  std::stable_sort(best->begin(), best->end(), [](const RankedStep& a, const RankedStep& b) {
+    return a.step_time < b.step_time;
+  });
+  best->resize(std::min(best->size(), results));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<SearchResult> Search(const StepModel& model, const SearchRequest& search) {
@@ -437,6 +455,7 @@ absl::StatusOr<SearchResult> Search(StepCache* cache, const SearchRequest& searc
     return absl::CancelledError("search: stopped before it found anything");
   }
   if (result.best.empty()) return NothingFits(model, search, result.refusals);
+  PIPELAB_RETURN_IF_ERROR(AddMovedBlocks(cache, search, &result.best));
   return result;
 }
 
