@@ -129,6 +129,9 @@ std::vector<StepConfig> ConfigsOf(int max_stages, bool experts) {
             const bool forward_only = (scheme.options & kForwardOnly) != 0;
             const bool whole = scheme.asynchronous || forward_only || d == 1;
             c.sharding = whole ? Sharding::kReplicated : shardings[turn % 4];
+            // Else a split backward with sharded gradients is refused.
+            c.split_head = (scheme.options & kSplitBackward) != 0 &&
+                           (turn % 5 == 0 || ShardsGradients(c.sharding));
             const bool recompute = turn % 3 == 0 && !scheme.asynchronous && !forward_only;
             c.recompute = recompute ? Recompute::kFull : Recompute::kNone;
             c.overlap_data = turn % 5 != 0;

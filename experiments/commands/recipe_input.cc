@@ -116,6 +116,7 @@ SearchRequest TorchtitanSpace(const Recipe& r) {
       Method({"gpipe", "1f1b"}, {0}, shardings, c),
       Method({"interleaved", "breadth_first", "interleaved_zb1p"}, kStagesPerDevice, shardings, c),
       Method({"zbv", "dualpipev"}, {}, shardings, c), none, Fsdp(r)};
+  for (SearchMethod& m : space.methods) m.split_head = m.published_order = true;
   space.accept = DividesTokens;
   return space;
 }

@@ -23,6 +23,8 @@ constexpr Take kChanges[] = {
       to->virtual_stages = from.virtual_stages;
       to->group_size = from.group_size;
       to->replicas = from.replicas;
+      to->split_head = from.split_head;
+      to->published_order = from.published_order;
     },
     [](const StepConfig& from, StepConfig* to) { to->micro_batch_size = from.micro_batch_size; },
     [](const StepConfig& from, StepConfig* to) { to->pipeline = from.pipeline; },

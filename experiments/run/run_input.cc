@@ -236,6 +236,7 @@ absl::Status TakeStepOf(const ModelOnCluster& on, const StepConfig& config, Sche
   study->schedule = step.program.schedule;
   study->stage_of_layer = step.partition.stage_of_layer;
   study->block_of_layer = step.partition.block_of_layer;
+  study->whole_head = !step.partition.unsplit.empty();
   study->micro_batch_size = config.micro_batch_size * config.data;
   study->graph = step.own_graph.value_or(on.model().graph);
   return absl::OkStatus();
@@ -315,6 +316,7 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
     PIPELAB_RETURN_IF_ERROR(TakeStepOf(*on, config, ScheduleInput(), &study));
     return study;
   }
+  study.whole_head = !config.split_head && !study.schedule.weights_travel;
   PIPELAB_RETURN_IF_ERROR(CheckRebuiltBlocks(config));
   if (config.recompute == Recompute::kBlocks) {
     study.rebuilt = config.rebuilt();

@@ -31,6 +31,7 @@ struct RunInput {
   std::vector<int> stage_of_layer;  // of a plan; empty: ranges of about as many flops
   std::vector<int> block_of_layer;  // TrainingOptions::block_of_layer
   RebuiltPart rebuilt;              // TrainingOptions::rebuilt
+  bool whole_head = false;          // TrainingOptions::whole_head
   bool sequential = false;          // TrainingOptions::sequential
   int64_t micro_batch_size = 1;
   std::unique_ptr<BatchSource> data;

@@ -142,6 +142,7 @@ absl::StatusOr<Trained> TrainUnderScheme(const RunInput& study, Transport* trans
   options.stage_of_layer = study.stage_of_layer;
   options.block_of_layer = study.block_of_layer;
   options.rebuilt = study.rebuilt;
+  options.whole_head = study.whole_head;
   options.sequential = study.sequential;
   options.devices = study.devices;
   options.tensor_parallel = study.tensor_parallel;

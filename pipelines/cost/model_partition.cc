@@ -148,6 +148,17 @@ std::vector<int> RebuiltBlocks(const ModelGraph& graph, std::vector<int> block_o
   return block_of_layer;
 }
 
+std::vector<bool> HeadLayers(const ModelGraph& graph) {
+  std::vector<bool> head(graph.layers.size(), false);
+  for (int i = static_cast<int>(graph.layers.size()) - 1; i >= 0; --i) {
+    const LayerSpec& layer = graph.layers[i];
+    head[i] = head[i] || layer.output_shape.empty();
+    if (!head[i] || !layer.parameters.empty()) continue;
+    for (const int input : layer.inputs) head[input] = true;
+  }
+  return head;
+}
+
 void RebuildPart(const RebuiltPart& part, int devices, ModelPartition* partition) {
   if (partition->block_of_layer.empty()) return;
   std::vector<int> seen(devices);  // blocks of a device

@@ -40,7 +40,11 @@ struct ModelPartition {
   // the activations of one block at a time, from the last to the first. A block is consecutive
   // layers of a stage with the same number; layers of -1 keep what they have. RebuiltBlocks.
   std::vector<int> block_of_layer;
+  // [layer] Whose weight part runs with the input part (I), where a schedule splits backwards, so
+  // that W finds nothing to do: HeadLayers. Empty: none.
+  std::vector<bool> unsplit;
 
+  bool Splits(int layer) const { return unsplit.empty() || !unsplit[layer]; }
   int num_stages() const { return static_cast<int>(layers.size()); }
 };
 
@@ -61,6 +65,10 @@ absl::StatusOr<ModelPartition> MakeStageOfRange(const ModelGraph& graph, int beg
 // `block_of_layer` of a model in blocks: those with a layer that takes nothing of others (an
 // embedding) or with the loss are -1, as frameworks recompute what is between the two alone.
 std::vector<int> RebuiltBlocks(const ModelGraph& graph, std::vector<int> block_of_layer);
+
+// `unsplit` of a model's head: the losses, and what makes the scores that they compare, back to the
+// last layer with parameters. Split, it would keep the gradients of all scores until W.
+std::vector<bool> HeadLayers(const ModelGraph& graph);
 
 // Which blocks are rebuilt: every `every`-th one of a device, of which stage s + `devices` is where
 // stage s is (torchtitan); of each stage's the `first` (Megatron-LM's --recompute-method block; 0:

@@ -1,5 +1,6 @@
 #include "pipelines/cost/stage_bytes.h"
 
+#include <cstddef>
 #include <set>
 #include <string>
 
@@ -8,9 +9,15 @@ namespace pipelab {
 StageBytes BytesOf(const ModelGraph& graph, const StagePlan& plan, int64_t samples,
                    TokenSlice slice, TensorParallel split) {
   StageBytes bytes{plan, {}, {}, {}};
-  for (int layer : plan.layers) {
-    bytes.costs.push_back(CostsOf(graph.layers[layer], samples, slice, split));
-    bytes.data.push_back(DataBytes(graph.layers[layer], samples, slice, split.context));
+  for (size_t place = 0; place < plan.layers.size(); ++place) {
+    const LayerSpec& layer = graph.layers[plan.layers[place]];
+    LayerCosts costs = CostsOf(layer, samples, slice, split);
+    if (!plan.splits[place]) {
+      costs.backward_input_peak = costs.backward_peak;
+      costs.kept_for_weight = costs.backward_weight_peak = Bytes(0);
+    }
+    bytes.costs.push_back(costs);
+    bytes.data.push_back(DataBytes(layer, samples, slice, split.context));
   }
   for (const StagePlan::Value& v : plan.values) {
     bytes.value.push_back(CostsOf(graph.layers[v.layer], samples, slice, split).output);

@@ -41,7 +41,6 @@ Nanoseconds TimeOf(Flops flops, FlopsPerSecond rate) {
   return Nanoseconds(std::llround(flops.value() / rate.value() * 1e9));
 }
 
-// Flops of all layers at the rate, what was measured, and the group's collectives.
 void AddTrafficOfLayer(const StageCost::TensorTraffic& of_layer,
                        StageCost::TensorTraffic* of_stage) {
   of_stage->forward += of_layer.forward;
@@ -49,6 +48,7 @@ void AddTrafficOfLayer(const StageCost::TensorTraffic& of_layer,
   of_stage->backward_weight += of_layer.backward_weight;
 }
 
+// Flops of all layers at the rate, what was measured, and the group's collectives.
 StageCost PlainTimes(const ModelGraph& graph, const std::vector<int>& layers, int64_t samples,
                      TokenSlice slice, const StageCostOptions& options) {
   const TensorGroup& group = options.tensor;
@@ -211,6 +211,32 @@ const ModelGraph& WithExchange(const ModelGraph& graph, const ModelPartition& pa
   return with->layers.empty() ? graph : *with;
 }
 
+absl::StatusOr<StageCost> LayersAlone(const ModelGraph& graph, const std::vector<int>& layers,
+                                      int64_t samples, TokenSlice slice,
+                                      const StageCostOptions& options) {
+  if (options.machine.has_value()) return LayersOnMachine(graph, layers, samples, slice, options);
+  return PlainTimes(graph, layers, samples, slice, options);
+}
+
+// The weight parts of layers that are not split come with their input parts: a fused backward takes
+// as long as before.
+absl::Status MoveUnsplit(const ModelGraph& graph, const ModelPartition& partition, int stage,
+                         int64_t samples, TokenSlice slice, const StageCostOptions& options,
+                         StageCost* cost) {
+  std::vector<int> unsplit;
+  for (int i : partition.layers[stage]) {
+    if (!partition.Splits(i)) unsplit.push_back(i);
+  }
+  if (unsplit.empty()) return absl::OkStatus();
+  PIPELAB_ASSIGN_OR_RETURN(const StageCost whole,
+                           LayersAlone(graph, unsplit, samples, slice, options));
+  cost->backward_input += whole.backward_weight;
+  cost->backward_weight -= whole.backward_weight;
+  cost->tensor_traffic.backward_input += whole.tensor_traffic.backward_weight;
+  cost->tensor_traffic.backward_weight -= whole.tensor_traffic.backward_weight;
+  return absl::OkStatus();
+}
+
 // A stage that rebuilds blocks does so within its backwards: `recompute` is that part of
 // backward_input, and the collectives of these forwards come again.
 absl::Status RebuildInBackward(const ModelGraph& graph, const ModelPartition& partition, int stage,
@@ -220,12 +246,8 @@ absl::Status RebuildInBackward(const ModelGraph& graph, const ModelPartition& pa
   for (int i : partition.layers[stage]) {
     if (partition.block_of_layer[i] >= 0) rebuilt.push_back(i);
   }
-  StageCost again;
-  if (options.machine.has_value()) {
-    PIPELAB_ASSIGN_OR_RETURN(again, LayersOnMachine(graph, rebuilt, samples, {}, options));
-  } else {
-    again = PlainTimes(graph, rebuilt, samples, {}, options);
-  }
+  PIPELAB_ASSIGN_OR_RETURN(const StageCost again,
+                           LayersAlone(graph, rebuilt, samples, {}, options));
   cost->recompute = again.forward;
   cost->backward_input += again.forward;
   cost->tensor_traffic.backward_input += again.tensor_traffic.forward;
@@ -247,6 +269,7 @@ absl::StatusOr<StageCost> CostOf(const ModelGraph& graph, const ModelPartition& 
   } else {
     cost = PlainTimes(graph, layers, samples, slice, options);
   }
+  PIPELAB_RETURN_IF_ERROR(MoveUnsplit(graph, partition, stage, samples, slice, options, &cost));
   cost.recompute = cost.forward;
   PIPELAB_RETURN_IF_ERROR(RebuildInBackward(graph, partition, stage, samples, options, &cost));
   const TensorParallel split = options.tensor.split;

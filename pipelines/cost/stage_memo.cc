@@ -56,6 +56,7 @@ StageCostMemo::Key StageCostMemo::KeyOf(const ModelGraph& graph, const ModelPart
   for (const int layer : layers) {
     key.push_back(alike_[layer]);
     AddInputs(graph.layers[layer], partition, layers, in_edges, &key);
+    if (!partition.unsplit.empty()) key.push_back(partition.unsplit[layer] ? 1 : 0);
     if (partition.block_of_layer.empty()) continue;
     const int block = partition.block_of_layer[layer];
     key.push_back(block < 0 ? 0 : block == before ? 1 : 2);

@@ -8,17 +8,16 @@
 namespace pipelab {
 namespace {
 
-// The first of the places whose layer reads a value so.
-int FirstReader(const ModelGraph& graph, const StagePlan& plan, const std::vector<int>& places,
-                InputUse at_least) {
+// The first of the places whose layer reads a value so long.
+int FirstReader(const StagePlan& plan, const std::vector<int>& places, InputUse at_least) {
   for (int place : places) {
-    if (graph.layers[plan.layers[place]].input_use >= at_least) return place;
+    if (plan.uses[place] >= at_least) return place;
   }
   return -1;
 }
 
 // The place after which a pass lets go of the value, or -1. Of a stage that rebuilds no blocks.
-int ReleasePlace(const ModelGraph& graph, const StagePlan& plan, int value, StagePass pass) {
+int ReleasePlace(const StagePlan& plan, int value, StagePass pass) {
   const StagePlan::Value& v = plan.values[value];
   const bool in_edge = value < plan.num_in_edges;
   const int last_consumer = v.consumers.empty() ? -1 : v.consumers.back();
@@ -31,12 +30,12 @@ int ReleasePlace(const ModelGraph& graph, const StagePlan& plan, int value, Stag
       if (v.kept()) return -1;
       return last_consumer >= 0 ? last_consumer : value - plan.num_in_edges;
     case StagePass::kBackward:
-      return FirstReader(graph, plan, v.consumers, InputUse::kInputGradient);
+      return FirstReader(plan, v.consumers, InputUse::kInputGradient);
     case StagePass::kBackwardInput:
       if (v.use != InputUse::kInputGradient) return -1;
-      return FirstReader(graph, plan, v.consumers, v.use);
+      return FirstReader(plan, v.consumers, v.use);
     case StagePass::kBackwardWeight:
-      return FirstReader(graph, plan, v.consumers, InputUse::kWeightGradient);
+      return FirstReader(plan, v.consumers, InputUse::kWeightGradient);
   }
   return -1;
 }
@@ -45,7 +44,7 @@ int ReleasePlace(const ModelGraph& graph, const StagePlan& plan, int value, Stag
 // blocks, and what comes back when its own block is rebuilt.
 class BlockReleases {
  public:
-  BlockReleases(const ModelGraph& graph, StagePlan* plan) : graph_(graph), plan_(*plan) {
+  explicit BlockReleases(StagePlan* plan) : plan_(*plan) {
     for (const StagePlan::Block& block : plan_.blocks) {
       block_of_place_.resize(block.end, &block);
     }
@@ -65,7 +64,7 @@ class BlockReleases {
     switch (pass) {
       case StagePass::kForward:
       case StagePass::kForwardDrop:
-        if (maker >= 0 && !v.held) return {ReleasePlace(graph_, plan_, value, pass)};
+        if (maker >= 0 && !v.held) return {ReleasePlace(plan_, value, pass)};
         break;
       case StagePass::kRecompute:
         if (rebuilt && !v.held && !v.kept()) {
@@ -79,13 +78,12 @@ class BlockReleases {
       case StagePass::kBackward: {
         if (!holders.empty()) places.push_back(holders.front());
         if (!rebuilt) break;
-        const int reader =
-            FirstReader(graph_, plan_, OwnConsumers(value), InputUse::kInputGradient);
+        const int reader = FirstReader(plan_, OwnConsumers(value), InputUse::kInputGradient);
         places.push_back(reader < 0 && v.held ? maker : reader);
         break;
       }
       case StagePass::kBackwardWeight:
-        return {ReleasePlace(graph_, plan_, value, pass)};
+        return {ReleasePlace(plan_, value, pass)};
     }
     return places;
   }
@@ -97,7 +95,7 @@ class BlockReleases {
     std::vector<int> holders;
     for (int place : plan_.values[value].consumers) {
       const StagePlan::Block* block = block_of_place_[place];
-      const bool reads = graph_.layers[plan_.layers[place]].input_use != InputUse::kForward;
+      const bool reads = plan_.uses[place] != InputUse::kForward;
       const bool other = maker < 0 || block_of_place_[maker] != block;
       if (maker < 0 || (block->rebuilt ? other : reads)) holders.push_back(place);
     }
@@ -114,7 +112,6 @@ class BlockReleases {
     return own;
   }
 
-  const ModelGraph& graph_;
   StagePlan& plan_;
   std::vector<const StagePlan::Block*> block_of_place_;
 };
@@ -134,16 +131,16 @@ std::vector<StagePlan::Block> BlocksOf(const ModelPartition& partition,
   return blocks;
 }
 
-void FillReleases(const ModelGraph& graph, StagePlan* plan) {
+void FillReleases(StagePlan* plan) {
   absl::optional<BlockReleases> of_blocks;
-  if (plan->rebuilds) of_blocks.emplace(graph, plan);
+  if (plan->rebuilds) of_blocks.emplace(plan);
   for (int pass = 0; pass < kNumStagePasses; ++pass) {
     plan->released_of_pass[pass].resize(plan->layers.size());
     for (int value = 0; value < static_cast<int>(plan->values.size()); ++value) {
       const StagePass p = static_cast<StagePass>(pass);
       const std::vector<int> places = plan->rebuilds
                                           ? of_blocks->Of(value, p)
-                                          : std::vector<int>{ReleasePlace(graph, *plan, value, p)};
+                                          : std::vector<int>{ReleasePlace(*plan, value, p)};
       for (int place : places) {
         if (place >= 0) plan->released_of_pass[pass][place].push_back(value);
       }
@@ -169,6 +166,9 @@ StagePlan MakeStagePlan(const ModelGraph& graph, const ModelPartition& partition
   for (int layer : plan.layers) add(layer);
   for (int place = 0; place < static_cast<int>(plan.layers.size()); ++place) {
     const LayerSpec& layer = graph.layers[plan.layers[place]];
+    plan.splits.push_back(partition.Splits(plan.layers[place]));
+    plan.uses.push_back(plan.splits.back() ? layer.input_use
+                                           : std::min(layer.input_use, InputUse::kInputGradient));
     plan.inputs.emplace_back();
     plan.gives.emplace_back();
     for (int input : layer.inputs) {
@@ -177,7 +177,7 @@ StagePlan MakeStagePlan(const ModelGraph& graph, const ModelPartition& partition
       plan.gives.back().push_back(!IsDetached(layer, input));
       plan.values[value].shares += plan.gives.back().back() ? 1 : 0;
       plan.values[value].consumers.push_back(place);
-      plan.values[value].use = std::max(plan.values[value].use, layer.input_use);
+      plan.values[value].use = std::max(plan.values[value].use, plan.uses[place]);
     }
   }
   for (int edge : partition.stages.out_edges[stage]) {
@@ -188,7 +188,7 @@ StagePlan MakeStagePlan(const ModelGraph& graph, const ModelPartition& partition
     }
     plan.out_values.push_back(value);
   }
-  FillReleases(graph, &plan);
+  FillReleases(&plan);
   return plan;
 }
 

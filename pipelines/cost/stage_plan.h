@@ -10,6 +10,8 @@
 //  * A value is held until nobody needs it: the forward and recompute let go of one that no
 //    backward part reads (InputUse), a backward lets go of the others after the first layer that
 //    reads them. A forward that drops keeps the values of in-edges only.
+//  * The weight part of a layer that is not split (ModelPartition::unsplit) runs right after its
+//    input part, in every backward.
 //  * A stage that rebuilds its blocks (ModelPartition::block_of_layer; Chen et al. 2016, and what
 //    Megatron-LM calls full recomputation) drops in every forward all but the inputs of its blocks.
 //    A backward runs the forward of a block again (kRecompute) before it comes to the block's last
@@ -68,6 +70,9 @@ struct StagePlan {
   };
 
   std::vector<int> layers;  // of the graph, ascending; a place is an index into it
+  // [place] False: the weight part runs with the input part (ModelPartition::unsplit).
+  std::vector<bool> splits;
+  std::vector<InputUse> uses;  // [place] of its inputs
   int num_in_edges = 0;
   std::vector<Value> values;             // of the in-edges, then of the places
   std::vector<std::vector<int>> inputs;  // [place] -> values, as LayerSpec::inputs

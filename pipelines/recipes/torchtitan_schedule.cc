@@ -40,6 +40,9 @@ class ScheduleReader {
       return SetStages(StagesOfTransformers({r_.model.layers}), &r_);
     }
     c.scheme = std::string(schedule->scheme);
+    // PyTorch splits the whole graph of a stage, and has one order whatever passes take.
+    c.split_head = HasOption(c.scheme, kSplitBackward);
+    c.published_order = HasOption(c.scheme, kPassTimes);
     PIPELAB_ASSIGN_OR_RETURN(std::vector<MegatronStage> stages, StagesOfSchedule(*schedule));
     const int64_t each = static_cast<int64_t>(stages.size()) / c.pipeline;
     if (each * c.pipeline != static_cast<int64_t>(stages.size()) ||

@@ -86,6 +86,14 @@ absl::Status AddPipeline(const Recipe& r, Settings* s) {
     return RecipeError("scheme=", c.scheme, ": ", kTorchtitanName, " has no such schedule; scheme=",
                        stages > c.pipeline ? "interleaved" : "1f1b", " would do");
   }
+  if (HasOption(c.scheme, kSplitBackward) && !c.split_head) {
+    return RecipeError("scheme=", c.scheme, ": ", kTorchtitanName,
+                       " splits the head's backward, too; add split_head");
+  }
+  if (HasOption(c.scheme, kPassTimes) && !c.published_order) {
+    return RecipeError("scheme=", c.scheme, ": ", kTorchtitanName,
+                       " has one order whatever passes take; add published");
+  }
   if (c.group_size > 0) {
     return RecipeError("group=", c.group_size, ": ", kTorchtitanName,
                        " chooses groups itself; leave it out");
@@ -151,9 +159,10 @@ std::vector<std::string> TorchtitanSchemes() {
 
 absl::StatusOr<Settings> TorchtitanSettings(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kTorchtitanName,
-                                          {"C", "context_exchange", "E", "whole_experts", "shards",
-                                           "modules", "rebuilt_every", "state"}));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckExportable(c, kTorchtitanName,
+                      {"C", "context_exchange", "E", "whole_experts", "shards", "modules",
+                       "rebuilt_every", "state", "split_head", "published"}));
   const bool op = c.recompute == Recompute::kSelective;
   if (op && c.modules != "every_second_product") {
     return RecipeError("recompute=selective: ", kTorchtitanName,

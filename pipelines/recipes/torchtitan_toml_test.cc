@@ -119,6 +119,15 @@ TEST(ReadTorchtitanToml, PipelinesAreDividedAsTorchtitanDoes) {
                                    "pipeline_parallel_schedule = \"ZBVZeroBubble\"")),
             "zbv Et*4|t*5|(t*4|)*5t*3L");
   PIPELAB_ASSERT_OK_AND_ASSIGN(
+      Recipe zero_bubble,
+      ReadTomlText(WithParallelism("pipeline_parallel_degree = 4\n"
+                                   "pipeline_parallel_schedule = \"ZBVZeroBubble\"")));
+  EXPECT_TRUE(zero_bubble.config.split_head && zero_bubble.config.published_order);
+  zero_bubble.config.published_order = false;
+  EXPECT_THAT(TorchtitanSettings(zero_bubble),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("has one order whatever passes take; add published")));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
       const Recipe r,
       ReadTomlText(WithParallelism("pipeline_parallel_degree = 4\ntensor_parallel_degree = 8\n"
                                    "pipeline_parallel_microbatch_size = 2")));

@@ -1,4 +1,5 @@
 // The part of LayerStage that computes: forward, recompute, backward and its parts.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -176,6 +177,8 @@ void LayerStage::AddTo(Tensor* sum, Tensor share) const {
 
 void LayerStage::BackwardLayer(int place, StagePass pass, LayerContext ctx, MicroBatch* mb,
                                std::vector<Tensor>* gradients) {
+  const bool splits = plan_.splits[place];
+  if (pass == StagePass::kBackwardWeight && !splits) return;
   const BatchView view = DataOf(place, options_.data, ctx);
   ctx.batch = &view;
   std::vector<Tensor> inputs = InputsOf(place, *mb), shares;
@@ -184,7 +187,8 @@ void LayerStage::BackwardLayer(int place, StagePass pass, LayerContext ctx, Micr
     shares = layers_[place]->BackwardInput(ctx, inputs,
                                            std::move((*gradients)[plan_.output(place)]), stash);
   }
-  if (pass != StagePass::kBackwardInput) layers_[place]->BackwardWeight(ctx, inputs, stash);
+  if (pass != StagePass::kBackwardInput || !splits)
+    layers_[place]->BackwardWeight(ctx, inputs, stash);
   inputs.clear();
   for (size_t k = 0; k < shares.size(); ++k) {
     if (plan_.gives[place][k]) AddTo(&(*gradients)[plan_.inputs[place][k]], std::move(shares[k]));
@@ -206,7 +210,8 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Backward(const Action& a,
   const LayerContext ctx = ContextOfPass(mb->step, a);
   std::vector<LayerStash>* sequences = SequencesOf(a);
   Bind(a.version);
-  if (a.kind == ActionKind::kBackward) PrepareGradients();
+  const bool all_split = std::count(plan_.splits.begin(), plan_.splits.end(), false) == 0;
+  if (a.kind == ActionKind::kBackward || !all_split) PrepareGradients();
   std::vector<Tensor> gradients(plan_.values.size());
   for (int edge = static_cast<int>(plan_.out_values.size()) - 1; edge >= 0; --edge) {
     if (!takes_gradient_[edge]) continue;

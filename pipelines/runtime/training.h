@@ -82,6 +82,9 @@ struct TrainingOptions {
   // ModelPartition::block_of_layer: backwards rebuild activations a block at a time. Empty: none.
   std::vector<int> block_of_layer;
   RebuiltPart rebuilt;
+  // Where the schedule splits backwards, the head's weight part runs with its input part
+  // (HeadLayers). Not with gradients that leave a device after its W: sharded ones, travelling ones.
+  bool whole_head = false;
   // Each stage also waits for the one before it, whether it takes something from it or not, as
   // sequential pipelines have it.
   bool sequential = false;

@@ -105,6 +105,7 @@ absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
                            PartitionOf(graph, parts.schedule.num_stages(), options, learning));
   partition.block_of_layer = options.block_of_layer;
   RebuildPart(options.rebuilt, parts.schedule.num_devices(), &partition);
+  if (options.whole_head) partition.unsplit = HeadLayers(graph);
   absl::optional<LocalStages> stages;
   if (local) {
     PIPELAB_ASSIGN_OR_RETURN(stages, LocalStagesOf({graph, {}}, partition, *learning.heads));

@@ -136,6 +136,9 @@ void ChangeOne(Draws* draws, StepConfig* c) {
     c->dispatch = Dispatch::kRows;
     c->exchanges = Exchanges::kWaited;
   }
+  // No key that a search varies, but where gradients are sharded.
+  c->split_head =
+      HasOption(c->scheme, kSplitBackward) && c->copies() > 1 && ShardsGradients(c->sharding);
 }
 
 }  // namespace pipelab

@@ -45,10 +45,13 @@ struct SearchMethod {
   bool overlap_pipeline = true, overlap_data = true, whole_messages = false;
   std::vector<bool> overlap_tensor = {false};  // StepConfig::overlap_tensor, with `sequence`
   std::vector<bool> steady_overlap = {false};  // StepConfig::steady_overlap
-  std::string layout;                          // StepConfig::layout, of all grids; empty: the cut
-  StateNumbers state;                          // StepConfig::state
-  uint32_t execution = 0;                      // StepConfig::execution
-  bool pipeline = true;                        // false: no pipeline, one stage
+  // StepConfig::split_head and published_order of the schemes that have them. Heads are also split
+  // where gradients are sharded, since they must be.
+  bool split_head = false, published_order = false;
+  std::string layout;      // StepConfig::layout, of all grids; empty: the cut
+  StateNumbers state;      // StepConfig::state
+  uint32_t execution = 0;  // StepConfig::execution
+  bool pipeline = true;    // false: no pipeline, one stage
   // VariantLimits::full_groups; of `virtual_stages`, groups of P (Narayanan et al. 2021, section 2.2).
   bool full_groups = false;
 };
@@ -114,6 +117,9 @@ struct SearchRequest {
   // One result, the fastest, for all configurations that differ in V, b, shards, exchanges and
   // steady_overlap alone. Those that differ in V and b alone are its `ways`.
   bool by_layout = false;
+  // So many of the fastest are looked at again with blocks moved between their stages
+  // (moved_blocks.h); what is faster is a result of its own.
+  int moved_rows = 0;
   bool simulate_all = false;  // without bounds, the same result: for tests
   // Asked between configurations: true ends the search with the best so far.
   std::function<bool()> stop;

@@ -49,8 +49,9 @@ constexpr std::array<absl::string_view, 8> kOfMethod = {
 
 // Which level of the tree chooses a key; the first has the rest, which all its children share.
 SearchNode::Level LevelOf(absl::string_view key) {
-  constexpr std::array<absl::string_view, 6> kOfSchedule = {
-      "concatenation", "vocabulary_barriers", "exchanges", "recompute", "rebuilt", "cut"};
+  constexpr std::array<absl::string_view, 8> kOfSchedule = {
+      "concatenation", "vocabulary_barriers", "exchanges", "recompute", "rebuilt",
+      "cut",           "split_head",          "published"};
   if (absl::c_linear_search(kSizes, key) || absl::c_linear_search(kOfSchedule, key)) {
     return SearchNode::Level::kSchedule;
   }
@@ -268,6 +269,9 @@ absl::Status SearchSpace::Schedules(StepConfig c, Children* schedules) {
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<StepConfig> variants,
                              VariantsOf(c, schedules->first(search_)));
     for (StepConfig variant : variants) {
+      variant.published_order = search_.fixed.has("published")
+                                    ? search_.fixed.values.published_order
+                                    : method_.published_order && HasOption(scheme, kPassTimes);
       const int64_t stages = int64_t{c.pipeline} * std::max(variant.virtual_stages, 1);
       if (stages > model_.model->num_groups() || stages * c.micro_batches * 2 > kMostActions) {
         continue;
@@ -277,12 +281,31 @@ absl::Status SearchSpace::Schedules(StepConfig c, Children* schedules) {
         if (!CheckHiddenExchanges(variant).ok()) continue;
         for (const CutRule cut : CutsOf(variant, stages)) {
           variant.cut = cut;
-          PIPELAB_RETURN_IF_ERROR(Recomputes(variant, schedules));
+          for (const bool split_head : SplitHeadsOf(variant)) {
+            variant.split_head = split_head;
+            PIPELAB_RETURN_IF_ERROR(Recomputes(variant, schedules));
+          }
         }
       }
     }
   }
   return absl::OkStatus();
+}
+
+bool SearchSpace::ShardingSplitsHead(const StepConfig& c) const {
+  return HasOption(c.scheme, kSplitBackward) && !HasOption(c.scheme, kBeyondBounds) &&
+         !c.divides_vocabulary() && !method_.split_head && !search_.fixed.has("split_head");
+}
+
+std::vector<bool> SearchSpace::SplitHeadsOf(const StepConfig& c) const {
+  if (search_.fixed.has("split_head")) return {search_.fixed.values.split_head};
+  if (!ShardingSplitsHead(c)) return {method_.split_head && HasOption(c.scheme, kSplitBackward)};
+  std::vector<bool> split;
+  for (const Sharding sharding : method_.shardings) {
+    const bool must = c.copies() > 1 && ShardsGradients(sharding);
+    if (!absl::c_linear_search(split, must)) split.push_back(must);
+  }
+  return split;
 }
 
 // Between blocks, by rules that choose by themselves.
@@ -412,6 +435,9 @@ absl::Status SearchSpace::Shardings(StepConfig c, Children* leaves) {
     const bool shards = sharding != Sharding::kReplicated;
     if (c.copies() == 1 && shards && method_.shardings.size() > 1) {
       continue;  // nothing to shard: the same as replicated
+    }
+    if (ShardingSplitsHead(c) && c.split_head != (c.copies() > 1 && ShardsGradients(sharding))) {
+      continue;
     }
     c.sharding = sharding;
     std::vector<int64_t> sets = {0};

@@ -76,6 +76,9 @@ class SearchSpace {
   absl::Status Recomputes(StepConfig c, Children* schedules);
   absl::Status Shardings(StepConfig c, Children* leaves);
   absl::Status AddLeaves(StepConfig c, Children* leaves);
+  // Whether the sharding says if the head of a split backward is split.
+  bool ShardingSplitsHead(const StepConfig& c) const;
+  std::vector<bool> SplitHeadsOf(const StepConfig& c) const;
   std::vector<CutRule> CutsOf(const StepConfig& c, int64_t stages) const;
   absl::StatusOr<std::vector<StepConfig>> VariantsOf(const StepConfig& c, bool first);
   std::vector<StepConfig> WithVocabularyParts(int default_virtual_stages, const StepConfig& c,

@@ -54,6 +54,7 @@ void Make(uint64_t seed, Request* r) {
     c.experts.experts = draws.Of<int>({4, 6, 8});
     c.experts.chosen = 2;
   }
+  c.further_tokens = draws.Below(4) == 0 ? 1 : 0;
   const ClusterSpec cluster = *LoadCluster(
       "--cluster", draws.Of<std::string>({"dgx1-v100", "dgx-a100", "dgx-h100", "p100-pcie"}));
   r->on = ModelOnCluster::Of(*BuildGpt(c), cluster, NarrowestType(cluster.device));

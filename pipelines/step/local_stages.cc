@@ -60,6 +60,7 @@ absl::StatusOr<absl::optional<LocalStages>> LocalStagesOf(const GroupedModel& mo
   LocalStages stages;
   PIPELAB_ASSIGN_OR_RETURN(stages.partition, MakePartition(local.graph, local.stage_of_layer));
   stages.partition.block_of_layer = Moved(partition.block_of_layer, local.layer_of);
+  if (!partition.unsplit.empty()) stages.partition.unsplit = HeadLayers(local.graph);
   stages.model.graph = std::move(local.graph);
   stages.model.group_of_layer = Moved(model.group_of_layer, local.layer_of);
   std::vector<int>& groups = stages.model.group_of_layer;

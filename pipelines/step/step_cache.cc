@@ -54,7 +54,7 @@ std::string ScheduleKey(const StepConfig& c, bool timed) {
                   RecomputeName(c.recompute), "/", c.modules, "/", c.rebuilt_blocks, "/",
                   c.rebuilt_every, "/", c.rebuilt_together, "/", c.whole_messages, "/",
                   RankOrderName(c.ranks), "/", DispatchName(c.dispatch), "/",
-                  ExchangesName(c.exchanges), "/", c.overlap_tensor);
+                  ExchangesName(c.exchanges), "/", c.overlap_tensor, "/", c.split_head);
   return key;
 }
 
@@ -318,6 +318,16 @@ absl::StatusOr<const std::vector<int>*> StepCache::UnitsByKey(const StepConfig& 
   return found->second;
 }
 
+// Of a schedule without I nothing depends on it. Where weights travel, gradients leave after W.
+absl::StatusOr<bool> StepCache::LeavesHeadWhole(const StepConfig& c) {
+  if (c.split_head || divided_ != nullptr) return false;
+  if (!c.has_schedule_file() && !HasSchedule(c.scheme)) {
+    return HasOption(c.scheme, kSplitBackward) && !HasOption(c.scheme, kBeyondBounds);
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, ScheduleOf(c));
+  return !schedule->weights_travel;
+}
+
 absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int stages) {
   const GroupedModel& model = *model_.model;
   std::vector<int> stage_of_layer;
@@ -330,10 +340,11 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
   }
   PIPELAB_ASSIGN_OR_RETURN(const StageLearning learning, LearningOf(c));
   const absl::optional<LocalHead>& heads = learning.heads;
+  PIPELAB_ASSIGN_OR_RETURN(const bool whole_head, LeavesHeadWhole(c));
   // Every few-th block of a device: so they depend on which stages it has.
   const int devices = c.rebuilt_every == 1 ? 0 : c.pipeline;
-  const auto key =
-      std::make_tuple(stage_of_layer, std::get<Recompute>(SizeOf(c)), c.rebuilt(), devices, heads);
+  const auto key = std::make_tuple(stage_of_layer, std::get<Recompute>(SizeOf(c)), c.rebuilt(),
+                                   devices, heads, whole_head);
   auto found = cuts_.find(key);
   if (found == cuts_.end()) {
     Cut cut;
@@ -348,6 +359,7 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
       cut.partition.block_of_layer = RebuiltBlocksOf(model_);
       RebuildPart(c.rebuilt(), c.pipeline, &cut.partition);
     }
+    if (whole_head) cut.partition.unsplit = HeadLayers(model.graph);
     if (heads.has_value()) {
       PIPELAB_ASSIGN_OR_RETURN(const StepModel* computed, ModelOf(c));
       PIPELAB_ASSIGN_OR_RETURN(cut.local, LocalStagesOf(*computed->model, cut.partition, *heads));

@@ -144,6 +144,8 @@ class StepCache {
 
   // Heads are of stages that learn locally, where the model has none of its own.
   absl::StatusOr<StageLearning> LearningOf(const StepConfig& config);
+  // Whether a split backward runs the head's weight part with its input part.
+  absl::StatusOr<bool> LeavesHeadWhole(const StepConfig& config);
   absl::StatusOr<std::vector<int>> CutOrLayout(const StepConfig& config, int stages,
                                                const StageLearning& learning);
   absl::StatusOr<const std::vector<int>*> UnitsByKey(const StepConfig& config, int stages);
@@ -184,9 +186,11 @@ class StepCache {
                       const std::vector<int>*>
       units_;
   absl::node_hash_set<std::vector<int>> known_units_;
-  // By the stage of each layer, what backwards rebuild, of how many devices, and heads.
-  std::map<std::tuple<std::vector<int>, Recompute, RebuiltPart, int, absl::optional<LocalHead>>,
-           Cut>
+  // By the stage of each layer, what backwards rebuild, of how many devices, local heads, and
+  // whether the head is whole.
+  std::map<
+      std::tuple<std::vector<int>, Recompute, RebuiltPart, int, absl::optional<LocalHead>, bool>,
+      Cut>
       cuts_;
   // By size, the cut (they stay where they are), tokens of slices.
   absl::node_hash_map<std::tuple<SizeKey, const Cut*, std::vector<int64_t>>, CostTable> costs_;

@@ -44,6 +44,8 @@
 //                   before their turn (Mario, PPoPP 2025; recompute_gaps.h) (0)
 //   published       of schemes that make their order for the passes' times: the order for equal ones,
 //                   as released code has it
+//   split_head      of schedules that split backwards: the head is split, too. By default its weight
+//                   part runs with its input part, in I; with sharded gradients it must be split
 //   sequence        sequence parallelism within tensor-parallel groups
 //   batch_norm      synchronised or own: what data-parallel copies normalise by
 //   local_heads     of stages that learn locally: linear (default) or convolution
@@ -146,7 +148,7 @@ struct StepConfig {
   Recompute recompute = Recompute::kNone;
   std::string modules;
   int rebuilt_blocks = 0, rebuilt_every = 1, rebuilt_together = 1, early_recompute = 0;
-  bool published_order = false;
+  bool published_order = false, split_head = false;
   bool sequence_parallel = false, whole_experts = false;
   ContextExchange context_exchange = ContextExchange::kGather;
   Dispatch dispatch = Dispatch::kRows;

@@ -53,7 +53,7 @@ TEST(StepConfig, TextAndJsonReadBackToTheSameValue) {
   StepConfig file;
   file.scheme = "/tmp/a:b/mine.csv";
   StepConfig steady, divided, rebuilt, published;
-  published.published_order = true;
+  published.published_order = published.split_head = true;
   rebuilt.recompute = Recompute::kBlocks;
   rebuilt.rebuilt_every = 3;
   rebuilt.rebuilt_together = 2;

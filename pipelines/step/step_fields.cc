@@ -131,6 +131,7 @@ std::vector<StepField> MakeFields() {
       IntegerField("rebuilt_together", "rebuilt_together", &StepConfig::rebuilt_together, 1),
       IntegerField("early_recompute", "early_recompute", &StepConfig::early_recompute, 0),
       SwitchField("published", &StepConfig::published_order, true, false),
+      SwitchField("split_head", &StepConfig::split_head, true, false),
       SwitchField("sequence", &StepConfig::sequence_parallel, true, false),
       NamedField<BatchNormCopies>("batch_norm", &StepConfig::batch_norm, BatchNormName,
                                   FindBatchNorm),

@@ -145,6 +145,7 @@ TEST_F(GroupedStepTest, TwoCopiesStandForAll) {
           StepConfig c = Config(scheme, 4, data, 8);
           c.sharding = sharding;
           c.overlap_data = c.overlap_pipeline = overlap;
+          c.split_head = c.scheme == "zb_h1" && ShardsGradients(sharding);
           SCOPED_TRACE(c.ToString());
           PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction two, PredictStep(grid_, c));
           PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction every, PredictStep(all, c));
@@ -174,6 +175,39 @@ TEST_F(GroupedStepTest, PublishedOrdersAreThoseForEqualTimes) {
   EXPECT_THAT(PredictStep(grid_, c), StatusIs(absl::StatusCode::kInvalidArgument,
                                               "published: 1f1b has one order whatever passes "
                                               "take; leave it out"));
+}
+
+// The last device keeps the gradients of the scores until W where the head is split, and they are
+// its largest tensors. A backward takes as long as before.
+TEST_F(GroupedStepTest, TheHeadIsSplitWhereAsked) {
+  for (const char* scheme : {"zb_h1", "zb_h2", "zbv", "v_half", "dualpipev", "gis"}) {
+    StepConfig c = Config(scheme, 4, 1, 12);
+    SCOPED_TRACE(c.ToString());
+    const StepPrediction whole = Evaluate(c);
+    c.split_head = true;
+    const StepPrediction split = Evaluate(c);
+    EXPECT_LE(whole.largest_device, split.largest_device);
+    const std::vector<StageCost>&of_whole = whole.step.costs.stages,
+          &of_split = split.step.costs.stages;
+    for (size_t s = 0; s < of_whole.size(); ++s) {
+      EXPECT_EQ(of_whole[s].backward_input + of_whole[s].backward_weight,
+                of_split[s].backward_input + of_split[s].backward_weight);
+      const bool last = s + 1 == of_whole.size();
+      EXPECT_EQ(of_whole[s].backward_weight < of_split[s].backward_weight, last);
+      EXPECT_EQ(of_whole[s].memory.kept_for_weight < of_split[s].memory.kept_for_weight, last);
+    }
+  }
+  StepConfig c = Config("1f1b", 4, 2, 12);
+  c.split_head = true;
+  EXPECT_THAT(PredictStep(grid_, c),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "split_head: 1f1b does not split backwards; leave it out"));
+  c = Config("zb_h1", 4, 2, 12);
+  c.sharding = Sharding::kFully;
+  EXPECT_THAT(PredictStep(grid_, c),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("sharding=fully: gradients come together for weight "
+                                          "parts alone")));
 }
 
 TEST_F(GroupedStepTest, ShardingSavesMemoryAndOverlapTime) {
