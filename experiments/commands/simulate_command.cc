@@ -62,6 +62,12 @@ struct Arrivals {
   StreamFigures figures;
 };
 
+// A unit of time has so many decimals at least; what is no number is refused later.
+int DecimalsOfArrivals() {
+  const auto period = ParseDecimals("--arrivals", absl::GetFlag(FLAGS_arrivals), 1, "");
+  return period.ok() ? (*period)[0].decimals : 0;
+}
+
 absl::StatusOr<absl::optional<Arrivals>> ArrivalsFromFlags(const SimulatedRun& run) {
   const std::string text = absl::GetFlag(FLAGS_arrivals);
   PIPELAB_ASSIGN_OR_RETURN(const WhenFull when_full, WhenFullFromFlag());
@@ -217,7 +223,7 @@ absl::StatusOr<std::string> SimulatedJson(const NamedRun& named) {
 }
 
 absl::Status SimulateCommand(const Words& words) {
-  PIPELAB_ASSIGN_OR_RETURN(const NamedRun simulated, ReadNamedRun(words, /*least_decimals=*/0));
+  PIPELAB_ASSIGN_OR_RETURN(const NamedRun simulated, ReadNamedRun(words, DecimalsOfArrivals()));
   const SimulatedRun& run = simulated.run;
   const RunFigures figures = FiguresOf(run);
   PIPELAB_ASSIGN_OR_RETURN(const absl::optional<Arrivals> arrivals, ArrivalsFromFlags(run));

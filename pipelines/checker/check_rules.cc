@@ -119,7 +119,9 @@ class Rules {
     if (processors > p_.processors) {
       return PlanError("the stages have ", processors, " processors, the machine ", p_.processors);
     }
-    if (plan_.objective == PlanObjective::kStageTime && copies > p_.micro_batches) {
+    // Piper divides a batch among all copies. A chain of single devices needs no such share.
+    const bool divides = copies > static_cast<int64_t>(plan_.stages.size());
+    if (plan_.objective == PlanObjective::kStageTime && divides && copies > p_.micro_batches) {
       return PlanError("the stages have ", copies, " copies in all, but a batch only ",
                        p_.micro_batches, " micro-batches");
     }

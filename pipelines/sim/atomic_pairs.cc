@@ -84,6 +84,13 @@ class PairFinder {
   std::vector<std::vector<char>> pairs_;
 };
 
+// Whether it is the order's action at the position, so that the next one is another's.
+bool IsOfOrder(const Instruction& i, const std::vector<Action>& order, size_t position) {
+  const bool action = i.op == OpCode::kCompute || i.op == OpCode::kStep ||
+                      i.op == OpCode::kOffload || i.op == OpCode::kReload;
+  return action && position < order.size() && i.action == order[position];
+}
+
 }  // namespace
 
 std::vector<std::vector<char>> FindPairs(const Schedule& schedule) {
@@ -98,7 +105,7 @@ std::vector<std::vector<char>> FindMergedPasses(const Program& program) {
     std::vector<char>& passes = merged.emplace_back(list.size());
     size_t position = 0;  // in the order
     for (size_t at = 0; at < list.size(); ++at) {
-      if (list[at].op != OpCode::kCompute) continue;
+      if (!IsOfOrder(list[at], program.schedule.order[d], position)) continue;
       passes[at] = pairs[d][position] != 0 || (position > 0 && pairs[d][position - 1] != 0);
       ++position;
     }
@@ -112,9 +119,7 @@ void PairForwardBackward(Program* program) {
     std::vector<Instruction> before, compute, after, list;
     size_t position = 0;  // in the order
     for (const Instruction& i : program->instructions[d]) {
-      const std::vector<Action>& order = program->schedule.order[d];
-      const bool of_order = position < order.size() && i.action == order[position] &&
-                            (i.op == OpCode::kCompute || i.op == OpCode::kStep);
+      const bool of_order = IsOfOrder(i, program->schedule.order[d], position);
       const bool begins = of_order && pairs[d][position] != 0;
       position += of_order ? 1 : 0;
       if (begins) {

@@ -55,6 +55,17 @@ TEST(AtomicPairs, TheSameMicroBatchAndPartsDoNotPair) {
   EXPECT_EQ(FindPairs(fused)[0], (std::vector<char>{0, 1, 0, 0}));
 }
 
+// What goes to the host and back stands between passes, and passes behind it still pair.
+TEST(AtomicPairs, CopiesToTheHostDoNotEndThem) {
+  const std::string last = "1F1 1B1 1F0 1B0";
+  const auto paired = [&](const std::string& first) {
+    Program program = *Lower(ChainOf(2, {first, last}), NoStep());
+    PairForwardBackward(&program);
+    return Times(program);
+  };
+  EXPECT_EQ(paired("0F1 0O1 0L1 0F0 0B1 0O0 0L0 0B0"), paired("0F1 0F0 0B1 0B0"));
+}
+
 // GPipe: 0B0 needs 1B0, which comes after 1F1, which needs 0F1.
 TEST(AtomicPairs, WhatCannotRunTogetherFallsApart) {
   const Schedule s = ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1F1 1B0 1B1"});
