@@ -1,7 +1,9 @@
 // The running swarm as threads, with faults at chosen messages: the bits of the losses and of the
 // final state are those of the undisturbed run.
+#include <atomic>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -110,6 +112,35 @@ TEST(SwarmRunTest, ManyFaultsOfManySeeds) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     const Ran ran = RunSwarm(options, RandomFaults(seed, "swarm/test"));
     ExpectSame(ran, absl::StrCat("seed ", seed));
+  }
+}
+
+// Two of the peers are cut off from all others, both ways, for so many messages, and come back.
+TEST(SwarmRunTest, PartitionsHeal) {
+  const CoordinatorOptions options = OptionsOf(TestJob(kStages, kSteps));
+  const auto cut_off = [](const std::string& name) { return name == "peer1" || name == "peer4"; };
+  for (const int64_t length : {10, 60, 300}) {
+    auto messages = std::make_shared<std::atomic<int64_t>>(0);
+    const Ran ran = RunSwarm(options, [=](const TestCall& call) {
+      const int64_t number = (*messages)++;
+      const bool parted = number >= 80 && number < 80 + length;
+      return parted && cut_off(call.from) != cut_off(call.to) ? TestFault::kLoseRequest
+                                                              : TestFault::kNone;
+    });
+    ExpectSame(ran, absl::StrCat("cut off for ", length, " messages"));
+  }
+}
+
+// What one peer sends to other peers and the trainer is lost while all reach it, or the other way.
+TEST(SwarmRunTest, LossInOneDirection) {
+  const CoordinatorOptions options = OptionsOf(TestJob(kStages, kSteps));
+  for (const bool outwards : {false, true}) {
+    const Ran ran = RunSwarm(options, [=](const TestCall& call) {
+      const bool lost = outwards ? call.from == "peer2" && call.to != "coordinator"
+                                 : call.to == "peer2" && call.from != "coordinator";
+      return lost && call.number >= 10 ? TestFault::kLoseRequest : TestFault::kNone;
+    });
+    ExpectSame(ran, outwards ? "from peer2" : "to peer2");
   }
 }
 
