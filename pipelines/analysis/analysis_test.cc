@@ -1,5 +1,6 @@
 #include "pipelines/analysis/analysis.h"
 
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -109,6 +110,36 @@ TEST(AnalyzeTest, PartsAddUpToTheStep) {
   EXPECT_EQ(a.overall.wall.Total().value(), 2 * 95);
 }
 
+// Instruction n takes 2^n ns, so a sum says which it is of.
+TEST(AnalyzeTest, EachInstructionHasItsPart) {
+  constexpr int kOps = static_cast<int>(kLastOpCode) + 1;
+  std::vector<Span> spans;
+  for (int op = 0; op < kOps; ++op) {
+    const int64_t begin = (int64_t{1} << op) - 1;
+    spans.push_back(MakeSpan(static_cast<OpCode>(op), ActionKind::kForward, begin, 2 * begin + 1));
+  }
+  const auto sum = [](const std::vector<OpCode>& ops) {
+    int64_t time = 0;
+    for (const OpCode op : ops) time += int64_t{1} << static_cast<int>(op);
+    return Nanoseconds(time);
+  };
+  Trace t;
+  t.devices.push_back(Device(spans));
+  t.makespan = Nanoseconds((int64_t{1} << kOps) - 1);  // to the end of the last span
+  PIPELAB_ASSERT_OK_AND_ASSIGN(TraceAnalysis a, Analyze(t));
+  const Breakdown& wall = a.devices[0].wall;
+  EXPECT_EQ(wall.compute, sum({OpCode::kCompute}));
+  EXPECT_EQ(wall.communication, sum({OpCode::kOffload, OpCode::kReload, OpCode::kSend,
+                                     OpCode::kReceive, OpCode::kSynchronise}));
+  EXPECT_EQ(wall.waiting, sum({OpCode::kWait, OpCode::kHostWait, OpCode::kFill}));
+  EXPECT_EQ(wall.reduction,
+            sum({OpCode::kReduce, OpCode::kReduceWait, OpCode::kGather, OpCode::kGatherWait,
+                 OpCode::kNorm, OpCode::kNormWait, OpCode::kRelease}));
+  EXPECT_EQ(wall.optimizer, sum({OpCode::kStep}));
+  EXPECT_EQ(wall.dispatch + wall.ends, Nanoseconds(0));
+  EXPECT_EQ(wall.Total(), a.step_time);
+}
+
 TEST(AnalyzeTest, ProcessorTimeIsApartFromWallTime) {
   Trace t = TwoDevices();
   t.devices[0].spans[0].cpu_ns = 4;  // the core was taken away for 6 of 10 ns
@@ -137,12 +168,22 @@ TEST(AnalyzeTest, TotalsAreSumsAndPeaksAreMaxima) {
   t.devices[0].bytes_sent = Bytes(8);
   t.devices[1].bytes_sent = Bytes(9);
   t.devices[0].messages_sent = t.devices[1].messages_sent = 1;
+  t.devices[0].collective_bytes = Bytes(3);
+  t.devices[1].collective_bytes = Bytes(4);
+  t.devices[0].spans[1] = t.devices[0].spans[0];  // a second forward, of no time
+  t.devices[0].spans[1].begin_ns = t.devices[0].spans[1].end_ns;
+  t.devices[0].spans[1].instruction = 1;
   PIPELAB_ASSERT_OK_AND_ASSIGN(TraceAnalysis a, Analyze(t));
   EXPECT_EQ(a.overall.peak_activation.value(), 100);
   EXPECT_EQ(a.overall.peak_state.value(), 6);
   EXPECT_EQ(a.overall.bytes_sent.value(), 17);
   EXPECT_EQ(a.overall.messages_sent, 2);
-  EXPECT_EQ(a.overall.actions, 4);
+  EXPECT_EQ(a.overall.actions, 5);
+  EXPECT_EQ(a.devices[0].collective_bytes.value(), 3);
+  EXPECT_EQ(a.overall.collective_bytes.value(), 7);
+  EXPECT_EQ(a.devices[0].peak_in_flight, 2);
+  EXPECT_EQ(a.devices[1].peak_in_flight, 1);
+  EXPECT_EQ(a.overall.peak_in_flight, 2);
   EXPECT_EQ(a.devices[1].bytes_sent.value(), 9);
 }
 
@@ -191,6 +232,18 @@ TEST(AnalyzeTest, RefusesWhatIsNoTrace) {
   Trace negative = TwoDevices();
   negative.devices[0].spans[1].cpu_ns = -1;
   EXPECT_THAT(Analyze(negative), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("span 1")));
+  Trace library = TwoDevices();
+  library.devices[0].spans[1].library_ns = -1;
+  EXPECT_THAT(Analyze(library), StatusIs(absl::StatusCode::kInvalidArgument,
+                                         HasSubstr("span 1 (10 to 12 ns) has a negative")));
+  Trace unknown = TwoDevices();
+  unknown.devices[1].spans[1].op = static_cast<OpCode>(static_cast<int>(kLastOpCode) + 1);
+  EXPECT_THAT(Analyze(unknown),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("device 1, span 1 (20 to 30 ns) has an unknown instruction")));
+  Trace tight = TwoDevices();
+  tight.makespan = Nanoseconds(90);
+  EXPECT_THAT(Analyze(tight), IsOk());
   Trace shorter = TwoDevices();
   shorter.makespan = Nanoseconds(89);
   EXPECT_THAT(Analyze(shorter),
@@ -213,6 +266,32 @@ TEST(InFlightTest, CountsForwardsUntilTheirWeightGradient) {
   EXPECT_EQ(seen, expected);
 }
 
+// What is at the host is not held: from the end of the wait for its offload to the begin of its
+// reload. Without backwards a forward holds its memory while it runs.
+TEST(InFlightTest, LeavesOutWhatIsAtTheHostAndForwardsAlone) {
+  const auto points = [](const DeviceTrace& d) {
+    std::vector<std::pair<int64_t, int>> seen;
+    for (const InFlightPoint& p : InFlight(d)) seen.emplace_back(p.time_ns, p.count);
+    return seen;
+  };
+  using Points = std::vector<std::pair<int64_t, int>>;
+  EXPECT_EQ(points(Device({
+                Compute(ActionKind::kForward, 0, 10),
+                MakeSpan(OpCode::kOffload, ActionKind::kOffload, 10, 11),
+                MakeSpan(OpCode::kHostWait, ActionKind::kOffload, 11, 20),
+                MakeSpan(OpCode::kReload, ActionKind::kReload, 30, 31),
+                MakeSpan(OpCode::kHostWait, ActionKind::kReload, 31, 40),
+                Compute(ActionKind::kBackward, 40, 60),
+            })),
+            (Points{{0, 1}, {20, 0}, {30, 1}, {60, 0}}));
+  EXPECT_EQ(points(Device({
+                Compute(ActionKind::kForward, 0, 10),
+                Compute(ActionKind::kForward, 10, 20),
+                MakeSpan(OpCode::kStep, ActionKind::kStep, 20, 30),
+            })),
+            (Points{{0, 1}, {10, 0}, {10, 1}, {20, 0}}));
+}
+
 TEST(MatchMessagesTest, FindsBothEnds) {
   const Trace t = TwoDevices();
   PIPELAB_ASSERT_OK_AND_ASSIGN(std::vector<MessageTiming> m, MatchMessages(TwoDeviceProgram(t), t));
@@ -229,6 +308,38 @@ TEST(MatchMessagesTest, FindsBothEnds) {
   EXPECT_EQ(m[1].consumer, 4);
 }
 
+// A message that one end alone has seen is left out; what several waits bring goes to one pass.
+TEST(MatchMessagesTest, LeavesOutWhatHasOneEnd) {
+  Trace t = TwoDevices();
+  t.devices[1].spans[1] = MakeSpan(OpCode::kWait, ActionKind::kForward, 20, 30, 2);
+  t.devices[1].spans[1].instruction = 1;
+  Program p = TwoDeviceProgram(t);
+  p.messages.resize(4);
+  for (const int id : {2, 3}) p.messages[id].to_device = 1;
+  t.devices[0].spans.erase(t.devices[0].spans.begin() + 3);  // the wait for message 1
+  PIPELAB_ASSERT_OK_AND_ASSIGN(std::vector<MessageTiming> m, MatchMessages(p, t));
+  ASSERT_EQ(m.size(), 1u);
+  EXPECT_EQ(m[0].message, 0);
+  EXPECT_EQ(m[0].consumer, 2);
+}
+
+// Weights that travel are sent before the first pass, and may come after the last.
+TEST(MatchMessagesTest, NeedsNoPassAtEitherEnd) {
+  Trace t;
+  t.devices.push_back(Device({MakeSpan(OpCode::kSend, ActionKind::kForward, 0, 2, 0),
+                              Compute(ActionKind::kForward, 2, 10)}));
+  t.devices.push_back(Device({Compute(ActionKind::kForward, 0, 5),
+                              MakeSpan(OpCode::kWait, ActionKind::kForward, 5, 9, 0)}));
+  Program p = TwoDeviceProgram(t);
+  p.messages.pop_back();
+  PIPELAB_ASSERT_OK_AND_ASSIGN(std::vector<MessageTiming> m, MatchMessages(p, t));
+  ASSERT_EQ(m.size(), 1u);
+  EXPECT_EQ(m[0].send, 0);
+  EXPECT_EQ(m[0].producer, -1);
+  EXPECT_EQ(m[0].wait, 1);
+  EXPECT_EQ(m[0].consumer, -1);
+}
+
 TEST(MatchMessagesTest, RefusesATraceOfAnotherProgram) {
   const Trace t = TwoDevices();
   Program other = TwoDeviceProgram(t);
@@ -239,6 +350,29 @@ TEST(MatchMessagesTest, RefusesATraceOfAnotherProgram) {
   shorter.instructions[0].pop_back();
   EXPECT_THAT(MatchMessages(shorter, t),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the program lacks")));
+  Trace none = t;
+  none.devices[0].spans[0].instruction = -1;
+  EXPECT_THAT(MatchMessages(TwoDeviceProgram(t), none),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the program lacks")));
+  Program other_op = TwoDeviceProgram(t);
+  other_op.instructions[1][1].op = OpCode::kStep;
+  EXPECT_THAT(MatchMessages(other_op, t), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                   HasSubstr("device 1 ran instruction 1")));
+  for (const size_t at : {1, 2, 3}) {  // a send, a receive and a wait
+    for (const int32_t id : {-1, 2}) {
+      Trace lost = t;
+      lost.devices[0].spans[at].arg = id;
+      Program unknown = TwoDeviceProgram(t);
+      unknown.instructions[0][at].arg = id;
+      EXPECT_THAT(MatchMessages(unknown, lost),
+                  StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not its own")));
+    }
+    Program crossed = TwoDeviceProgram(t);
+    Message& m = crossed.messages[at == 1 ? 0 : 1];
+    std::swap(m.from_device, m.to_device);
+    EXPECT_THAT(MatchMessages(crossed, t),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not its own")));
+  }
   Program fewer = TwoDeviceProgram(t);
   fewer.instructions.pop_back();
   EXPECT_THAT(MatchMessages(fewer, t),

@@ -1,5 +1,8 @@
 #include "pipelines/analysis/arrivals.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -145,6 +148,55 @@ TEST(Arrivals, LatenciesOfATrace) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(program, costs));
   const Nanoseconds forward = costs.stages[0].forward;
   EXPECT_EQ(SampleLatencies(trace), std::vector<Nanoseconds>(6, Nanoseconds(4 * forward.value())));
+}
+
+Trace ForwardsOf(const std::vector<std::pair<int64_t, int64_t>>& times) {
+  Trace trace;
+  trace.devices.emplace_back();
+  for (const auto& [begin, end] : times) {
+    Span& s = trace.devices[0].spans.emplace_back();
+    s.op = OpCode::kCompute;
+    s.action.micro_batch = static_cast<int32_t>(trace.devices[0].spans.size()) - 1;
+    s.begin_ns = begin;
+    s.end_ns = end;
+  }
+  return trace;
+}
+
+// Of the second half of six micro-batches, which begin every 10 ns and take 5, 7 and 9.
+TEST(Arrivals, RulesAreOfTheMiddleLatency) {
+  const auto rules =
+      SteadyRules(ForwardsOf({{0, 1}, {3, 4}, {9, 10}, {20, 25}, {30, 37}, {40, 49}}));
+  ASSERT_TRUE(rules.has_value());
+  EXPECT_EQ(rules->tick, Nanoseconds(10));
+  EXPECT_EQ(rules->latency, Nanoseconds(7));
+  EXPECT_EQ(SampleLatencies(ForwardsOf({{0, 0}})), std::vector<Nanoseconds>(1, Nanoseconds(0)));
+}
+
+// The k-th of n in order, k being a share of n and rounded up.
+TEST(Arrivals, SharesOfTimes) {
+  const auto shares = [](int64_t n) {
+    std::vector<Nanoseconds> times;
+    for (int64_t i = n; i > 0; --i) times.emplace_back(i);
+    return SharesOf(times);
+  };
+  EXPECT_EQ(shares(0).longest, Nanoseconds(0));
+  for (const auto& [n, median, p99] :
+       {std::make_tuple(1, 1, 1), {2, 1, 2}, {3, 2, 3}, {100, 50, 99}, {101, 51, 100}}) {
+    EXPECT_EQ(shares(n).median, Nanoseconds(median)) << n;
+    EXPECT_EQ(shares(n).p99, Nanoseconds(p99)) << n;
+    EXPECT_EQ(shares(n).longest, Nanoseconds(n)) << n;
+  }
+}
+
+// In order, and as many a second as they should be, within three standard deviations.
+TEST(Arrivals, RandomArrivalsHaveTheirRate) {
+  constexpr int64_t kCount = 10000;
+  const std::vector<Nanoseconds> arrivals = RandomArrivals(kCount, /*per_second=*/1e6, /*seed=*/5);
+  ASSERT_EQ(static_cast<int64_t>(arrivals.size()), kCount);
+  EXPECT_TRUE(std::is_sorted(arrivals.begin(), arrivals.end()));
+  EXPECT_GE(arrivals.front(), Nanoseconds(0));
+  EXPECT_NEAR(static_cast<double>(arrivals.back().value()), 1e3 * kCount, 1e3 * 3 * 100);
 }
 
 TEST(Arrivals, ABurstFillsThePlaces) {

@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "pipelines/ir/device_lists.h"
 #include "pipelines/ir/test_schedules.h"
 #include "pipelines/ir/text.h"
 #include "pipelines/ir/validate.h"
@@ -119,6 +120,16 @@ TEST(Csv, ErrorsInWhatPyTorchLowersSayWhere) {
   EXPECT_EQ(CsvError("0UNSHARD,0RECV_F0"), "the CSV has no action");
   EXPECT_EQ(CsvError("0F0,0O0,0L0,0B0"),
             "line 1, column 5: 0O0: a cell has a stage, F, B, I, W or R, and a micro-batch");
+}
+
+// The first stage of micro-batch 2 is missing. Its second is on device 0, as micro-batch 1's is, so
+// it is of that replica, and not of micro-batch 0's.
+TEST(DeviceLists, GuessesTheDeviceOfWhatIsMissing) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Schedule s,
+      ScheduleFromDeviceLists({Actions("0F0 1F1 1F2 1B1 1B2 0B0"), Actions("0F1 1F0 1B0 0B1")},
+                              "the lists"));
+  EXPECT_EQ(s.placement.replica_of_micro_batch, (std::vector<int>{0, 1, 1}));
 }
 
 }  // namespace

@@ -55,6 +55,7 @@ TEST(ScheduleJson, RoundTripsEverything) {
   schedules.back().name = " odd \n name\t\"\\ ";
   schedules.push_back(ChainOf(2, {"0F0 0F1", "1F0 1F1"}));
   schedules.back().forward_only = true;
+  for (Schedule& s : OtherSchedules()) schedules.push_back(std::move(s));
   for (const Schedule& s : schedules) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule read, ScheduleFromJson(ToJson(s), "x"));
     EXPECT_EQ(ToText(read), ToText(s));

@@ -34,6 +34,10 @@ Schedule RandomOrder(const RandomShape& shape, uint64_t seed);
 // size, two replicas, slices, gradients that are late or none.
 std::vector<RandomShape> Shapes();
 
+// Valid schedules of what no shape has: a decoding, workers that prepare, passes of replay, merged
+// passes, and weights that travel round rings of devices and of groups.
+std::vector<Schedule> OtherSchedules();
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_PIPELINES_IR_TEST_SCHEDULES_H_

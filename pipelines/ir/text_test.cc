@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -61,6 +62,7 @@ TEST(Text, RoundTripsEverything) {
   schedules.back().name = "";
   schedules.push_back(ChainOf(2, {"0F0 0F1", "1F0 1F1"}));
   schedules.back().forward_only = true;
+  for (Schedule& s : OtherSchedules()) schedules.push_back(std::move(s));
   for (const Schedule& s : schedules) {
     const std::string text = ToText(s);
     PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule parsed, ParseSchedule(text));
@@ -74,6 +76,16 @@ TEST(Text, RoundTripsEverything) {
     EXPECT_EQ(parsed.placement.num_devices, s.placement.num_devices);
     EXPECT_EQ(parsed.placement.groups, s.placement.groups);
     EXPECT_EQ(parsed.placement.replica_of_micro_batch, s.placement.replica_of_micro_batch);
+    EXPECT_EQ(parsed.carried, s.carried);
+    EXPECT_EQ(parsed.prepares, s.prepares);
+    EXPECT_EQ(parsed.replay, s.replay);
+    EXPECT_EQ(parsed.merges_passes, s.merges_passes);
+    EXPECT_EQ(parsed.weights_travel, s.weights_travel);
+    EXPECT_EQ(parsed.weight_group, s.weight_group);
+    for (size_t e = 0; e < s.stages.edges.size(); ++e) {
+      EXPECT_EQ(parsed.stages.edges[e].lag, s.stages.edges[e].lag);
+      EXPECT_EQ(parsed.stages.edges[e].carries, s.stages.edges[e].carries);
+    }
     EXPECT_EQ(parsed.stages.in_edges, s.stages.in_edges);
     EXPECT_EQ(parsed.stages.out_edges, s.stages.out_edges);
   }
@@ -125,6 +137,8 @@ TEST(Text, ErrorsNameLineAndColumn) {
             "line 7, column 14: too large: at most 1 here (a device for each stage)");
   EXPECT_EQ(TextError(TextWith("0: 0 1", "0: 0")),
             "line 7, column 13: replica 0 places 1 stages of 2");
+  EXPECT_EQ(TextError(TextWith("replica 0: 0 1\n", "")),
+            "line 7, column 1: expected 'replica 0:', found 'r'");
   EXPECT_EQ(TextError(TextWith("0*2", "0*1")),
             "line 8, column 27: 1 micro-batches have a replica, of 2");
   EXPECT_EQ(TextError(TextWith("device 1", "device 7")),

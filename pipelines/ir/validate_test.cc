@@ -2,8 +2,10 @@
 #include "pipelines/ir/validate.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/ir/brute_force.h"
@@ -122,6 +124,224 @@ TEST(Validate, NamesWhatIsOutOfRangeOrMisplaced) {
   EXPECT_THAT(Verdict(s), HasSubstr("do not fit its edges"));
 }
 
+TEST(Validate, RefusesShapesBeyondTheirBounds) {
+  constexpr int kMost = 32767;  // of an int16_t
+  Schedule s = Good();
+  s.stages = StageGraph::FromEdges(0, {});
+  EXPECT_EQ(Verdict(s), "a schedule has 1 to 32767 stages, not 0");
+  s.stages = StageGraph::FromEdges(kMost + 1, {});
+  EXPECT_EQ(Verdict(s), "a schedule has 1 to 32767 stages, not 32768");
+  s.stages = StageGraph::FromEdges(kMost, {});
+  EXPECT_EQ(Verdict(s), "replica 0 places 2 stages of 32767");
+  for (const auto& [from, to] : {std::make_pair(-1, 1), {2, 1}, {0, -1}, {0, 2}}) {
+    s = Good();
+    s.stages.edges = {{from, to}};
+    EXPECT_EQ(Verdict(s), absl::StrCat("edge ", from, "-", to, " leaves the 2 stages"));
+  }
+  for (const int devices : {0, kMost + 1}) {
+    s = Good();
+    s.placement.num_devices = devices;
+    EXPECT_EQ(Verdict(s), absl::StrCat("a schedule has 1 to 32767 devices, not ", devices));
+  }
+  s.placement.num_devices = kMost;
+  EXPECT_EQ(Verdict(s), "the order has 2 device lists for 32767 devices");
+  for (const int replicas : {0, 257}) {
+    s = Good();
+    s.placement.groups.resize(replicas);
+    EXPECT_EQ(Verdict(s), absl::StrCat("a schedule has 1 to 256 replicas, not ", replicas));
+  }
+  s.placement.groups.assign(256, {{0}, {1}});
+  EXPECT_EQ(Verdict(s), "");
+  s = Good();
+  s.placement.groups[0][0] = {-1};
+  EXPECT_EQ(Verdict(s), "replica 0, stage 0: device -1 does not exist; there are 2 devices");
+  s.placement.groups[0][0] = {2};
+  EXPECT_EQ(Verdict(s), "replica 0, stage 0: device 2 does not exist; there are 2 devices");
+  s = Good();
+  s.num_micro_batches = 0;
+  EXPECT_EQ(Verdict(s), "a schedule has at least 1 micro-batch, not 0");
+  s.num_micro_batches = 3;
+  EXPECT_EQ(Verdict(s), "2 micro-batches have a replica, of 3");
+  s = Good();
+  for (const int replica : {-1, 1}) {
+    s.placement.replica_of_micro_batch[1] = replica;
+    EXPECT_EQ(Verdict(s),
+              absl::StrCat("micro-batch 1: replica ", replica, " does not exist; there are 1"));
+  }
+  for (const int slices : {0, kMost + 1}) {
+    s = Good();
+    s.num_slices = slices;
+    EXPECT_EQ(Verdict(s), absl::StrCat("a micro-batch has 1 to 32767 slices, not ", slices));
+  }
+  s.num_slices = kMost;
+  EXPECT_THAT(Verdict(s), HasSubstr("and 32767 slices need at least"));
+}
+
+// Of as many micro-batches as a step has none is taken.
+TEST(Validate, LateGradientsAreOfOneDeviceAndOneSize) {
+  const auto late = [](int lag) {
+    Schedule s = Good();
+    s.stages = StageGraph::FromEdges(2, {{0, 1, lag}});
+    return s;
+  };
+  for (const int lag : {StageGraph::kNoGradient, 0, 1, 2}) EXPECT_EQ(Verdict(late(lag)), "");
+  for (const int lag : {-2, 3}) {
+    EXPECT_EQ(Verdict(late(lag)),
+              absl::StrCat("edge 0-1: a gradient that is ", lag,
+                           " micro-batches late; it must be 1 to 2, the micro-batches of a step"));
+  }
+  Schedule s = late(1);
+  s.micro_batches_of_stage = {2, 1};
+  EXPECT_EQ(Verdict(s),
+            "edge 0-1: its stages run 2 and 1 micro-batches; late gradients need equal numbers");
+  const std::string alone = "edge 0-1: late gradients need stages of one device and one replica";
+  s = late(1);
+  s.placement.groups[0][0] = {0, 1};
+  EXPECT_EQ(Verdict(s), alone);
+  s = late(1);
+  s.placement.groups[0][1] = {0, 1};
+  EXPECT_EQ(Verdict(s), alone);
+  s = late(1);
+  s.placement.groups.push_back({{1}, {0}});
+  EXPECT_EQ(Verdict(s), alone);
+}
+
+// Three passes of a decoding: the second takes what the first made.
+Schedule Carried() {
+  Schedule s = ChainOf(3, {"0F0 0F1 0F2", "1F0 1F1 1F2"});
+  StageGraph::Edge back{1, 0};
+  back.carries = true;
+  s.stages = StageGraph::FromEdges(2, {{0, 1}, back});
+  s.forward_only = true;
+  s.carried = {-1, 0, -1};
+  return s;
+}
+
+TEST(Validate, ChecksWhatIsCarried) {
+  EXPECT_EQ(Verdict(Carried()), "");
+  Schedule s = Carried();
+  s.stages = StageGraph::Chain(2);
+  EXPECT_EQ(Verdict(s), "micro-batches take what is carried, and no edge carries");
+  const std::string alone =
+      "edge 1-0 carries: it is for forwards alone, of whole micro-batches of one size";
+  s = Carried();
+  s.forward_only = false;
+  EXPECT_EQ(Verdict(s), alone);
+  s = Carried();
+  s.micro_batches_of_stage = {3, 3};
+  EXPECT_EQ(Verdict(s), alone);
+  s = Carried();
+  s.num_slices = 2;
+  EXPECT_EQ(Verdict(s), "a schedule of forwards alone has whole micro-batches, not 2 slices");
+  s = Carried();
+  s.placement.groups[0][1] = {0, 1};
+  EXPECT_EQ(Verdict(s), "edges carry between stages of as many devices");
+  s.placement.groups[0][0] = {0, 1};
+  EXPECT_EQ(Verdict(s), "edges carry between stages of one device");
+  s = Carried();
+  s.placement.groups.push_back({{1}, {0}});
+  EXPECT_EQ(Verdict(s), "edges carry within one replica");
+  s = Carried();
+  s.carried.pop_back();
+  EXPECT_EQ(Verdict(s), "2 micro-batches say what is carried to them, of 3");
+  for (const int source : {-2, 1, 2}) {
+    s = Carried();
+    s.carried[1] = source;
+    EXPECT_EQ(Verdict(s), absl::StrCat("micro-batch 1 takes what micro-batch ", source,
+                                       " made; it must be an earlier one"));
+  }
+  s = Carried();
+  s.carried[2] = 0;
+  EXPECT_EQ(Verdict(s), "two micro-batches take what 0 made");
+  s.carried[2] = 1;
+  EXPECT_EQ(Verdict(s), "");
+}
+
+// Stage 0 prepares what stage 1 trains on, in two workers.
+Schedule Prepared() {
+  Schedule s = ChainOf(2, {"0F0", "0F1", "1F0 1B0 1F1 1B1"});
+  s.stages = StageGraph::FromEdges(2, {{0, 1, StageGraph::kNoGradient}});
+  s.placement.groups = {{{0}, {2}}, {{1}, {2}}};
+  s.placement.replica_of_micro_batch = {0, 1};
+  s.prepares = {1, 0};
+  return s;
+}
+
+TEST(Validate, ChecksWhatPrepares) {
+  EXPECT_EQ(Verdict(Prepared()), "");
+  Schedule s = Prepared();
+  s.prepares = {1};
+  EXPECT_EQ(Verdict(s), "1 stages say whether they prepare, of 2");
+  const std::string training =
+      "stages that prepare are for training, with whole micro-batches of one size";
+  s = Prepared();
+  s.forward_only = true;
+  EXPECT_EQ(Verdict(s), training);
+  s = Prepared();
+  s.replay = 1;
+  EXPECT_EQ(Verdict(s), training);
+  s = Prepared();
+  s.num_slices = 2;
+  EXPECT_EQ(Verdict(s), training);
+  s = Prepared();
+  s.micro_batches_of_stage = {2, 2};
+  EXPECT_EQ(Verdict(s), training);
+  s = Prepared();
+  s.prepares = {0, 1};
+  EXPECT_EQ(Verdict(s),
+            "edge 0-1: a stage that prepares takes outputs of a trained one of an earlier "
+            "micro-batch alone");
+  s = Prepared();
+  s.stages = StageGraph::Chain(2);
+  EXPECT_EQ(Verdict(s), "edge 0-1 of a stage that prepares must bring no gradient");
+  s = Prepared();
+  s.placement.groups[1][1] = {1};
+  EXPECT_EQ(Verdict(s),
+            "stage 1 is trained for all replicas and must have the same devices in each");
+  s = Prepared();
+  s.order[0] = Actions("0F0 0B0");
+  EXPECT_EQ(Verdict(s), "device 0, position 1: 0B0: a stage that prepares has F only");
+}
+
+TEST(Validate, ChecksReplay) {
+  const auto replay = [](int window) {
+    Schedule s = Good();
+    s.stages = StageGraph::FromEdges(2, {{0, 1, StageGraph::kNoGradient}});
+    s.replay = window;
+    return s;
+  };
+  for (const int window : {1, 2}) EXPECT_EQ(Verdict(replay(window)), "");
+  for (const int window : {-1, 3}) {
+    EXPECT_EQ(Verdict(replay(window)),
+              absl::StrCat("a replay of the last ", window,
+                           " outputs; it must be 1 to 2, the micro-batches of a step"));
+  }
+  const std::string training = "replay is for training with whole micro-batches and one replica";
+  Schedule s = replay(1);
+  s.num_slices = 2;
+  EXPECT_EQ(Verdict(s), training);
+  s = replay(1);
+  s.forward_only = true;
+  EXPECT_EQ(Verdict(s), training);
+  s = replay(1);
+  s.placement.groups.push_back({{1}, {0}});
+  EXPECT_EQ(Verdict(s), training);
+  s = replay(1);
+  s.placement.groups[0][1] = {0, 1};
+  EXPECT_EQ(Verdict(s), "replay needs stages of one device");
+  s = replay(1);
+  s.stages = StageGraph::Chain(2);
+  EXPECT_EQ(Verdict(s), "replay: edge 0-1 must bring no gradient");
+  s = replay(1);
+  s.placement.groups[0][1] = {0};
+  EXPECT_EQ(Verdict(s), "replay: stages 0 and 1 must be on two devices");
+  constexpr int kNone = StageGraph::kNoGradient;
+  s = ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1", "2F0 2B0 2F1 2B1"});
+  s.stages = StageGraph::FromEdges(3, {{0, 2, kNone}, {1, 2, kNone}});
+  s.replay = 1;
+  EXPECT_EQ(Verdict(s), "replay: stage 2 reads stages 0 and 1, whose samples would differ");
+}
+
 // Stage 1 runs one micro-batch for two of stage 0.
 Schedule Uneven(const std::vector<std::string>& lines) {
   Schedule s = ChainOf(2, lines);
@@ -185,6 +405,17 @@ TEST(Validate, ChecksWeightVersions) {
             "device 0, position 2: 0S@2: the next version of stage 0 is 1");
   EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0B0 1S@1", "1F0 1B0"})),
             "device 0, position 2: 1S@1: the device does not hold stage 1");
+  // A step is of a stage, and of no micro-batch or slice.
+  Schedule s = ChainOf(1, {"0F0 0B0 0S@1"});
+  EXPECT_EQ(Verdict(s), "");
+  EXPECT_TRUE(BruteForceValid(s));
+  s.order[0][2].micro_batch = 1;
+  EXPECT_NE(Verdict(s), "");
+  EXPECT_FALSE(BruteForceValid(s));
+  s.order[0][2].micro_batch = 0;
+  s.order[0][2].slice = 1;
+  EXPECT_NE(Verdict(s), "");
+  EXPECT_FALSE(BruteForceValid(s));
 }
 
 TEST(Validate, GroupMembersHoldTheSameActions) {
@@ -197,6 +428,7 @@ TEST(Validate, GroupMembersHoldTheSameActions) {
   EXPECT_EQ(Verdict(s),
             "device 1, position 1: 0I0: devices 0+1 share stage 0 and must split its backwards "
             "alike, and device 0 does not split this one");
+  EXPECT_FALSE(BruteForceValid(s));
   s.order[1] = Actions("0F0 0B0");
   EXPECT_THAT(Validate(s), IsOk());
 }
@@ -242,6 +474,18 @@ TEST(Validate, AgreesWithBruteForceOnMutations) {
       ASSERT_EQ(status.ok(), valid) << status;
       ++(valid ? accepted : refused);
     }
+  }
+  // And steps with versions: one device's, and PipeDream on two.
+  const Schedule stepped[] = {ChainOf(2, {"0F0 0B0 0S@1 0F1@1 0B1@1 0S@2"}),
+                              ChainOf(3, {"0F0 0F1 0B0 0S@1 0F2@1 0B1 0S@2 0B2@1 0S@3",
+                                          "1F0 1B0 1S@1 1F1@1 1B1@1 1S@2 1F2@2 1B2@2 1S@3"})};
+  for (int trial = 0; trial < 2000; ++trial) {
+    Schedule s = stepped[trial % 2];
+    if (!Mutate(rng, &n, &s)) continue;
+    const bool valid = BruteForceValid(s);
+    const absl::Status status = Validate(s);
+    ASSERT_EQ(status.ok(), valid) << status;
+    ++(valid ? accepted : refused);
   }
   EXPECT_GT(accepted, 300);  // both verdicts are exercised
   EXPECT_GT(refused, 300);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -277,6 +278,12 @@ TEST(Graph, Refuses) {
   EXPECT_EQ(Refusal("graph", params),
             "graph --devices=2: device 0 of a stage's group does not exist, or holds "
             "another stage too");
+  for (const int device : {-1, 2}) {
+    params.devices_of_stage = {{0}, {device}};
+    EXPECT_EQ(Refusal("graph", params),
+              "graph --devices=2: device " + std::to_string(device) +
+                  " of a stage's group does not exist, or holds another stage too");
+  }
   const auto counts = [](int micro_batches, std::vector<int32_t> of_stage) {
     SchemeParams p{3, micro_batches};
     p.micro_batches_of_stage = std::move(of_stage);

@@ -1,6 +1,7 @@
 // Schemes that make their order for the times of passes (SchemeParams::times), by the simulator.
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "gtest/gtest.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
+#include "pipelines/schedules/guided_order.h"
+#include "pipelines/schedules/guided_run.h"
 #include "pipelines/schedules/scheme_testing.h"
 #include "pipelines/schedules/zero_bubble.h"
 #include "pipelines/sim/simulate.h"
@@ -54,6 +57,125 @@ PassTimes UnevenTimes(int stages, int last) {
   }
   times.hop = {Nanoseconds(1)};
   return times;
+}
+
+// What RunGuided does with a chain's guide, without looking ahead, moment by moment: a device that
+// is free begins the guide's next pass if its input is there and memory permits, else the oldest W,
+// unless what the pass waits for is known to come too long before that ends.
+std::vector<std::vector<Action>> StepByStep(const Schedule& guide, const PassLengths& lengths,
+                                            int activations, int patience_quarters) {
+  struct Device {
+    size_t next = 0, next_weight = 0;
+    int held = 0, live = 0;
+    int64_t free = 0;
+    std::vector<Action> weights;
+  };
+  const int last = guide.num_devices() - 1;
+  std::map<std::pair<int, int>, int64_t> inputs, gradients;  // of a stage's micro-batch: arrivals
+  for (int m = 0; m < guide.num_micro_batches; ++m) inputs[{0, m}] = 0;
+  std::vector<Device> devices(guide.num_devices());
+  std::vector<std::vector<Action>> order(devices.size());
+  size_t left = size_t{3} * devices.size() * guide.num_micro_batches;
+  for (int64_t now = 0; left > 0; ++now) {
+    for (int d = 0; d <= last; ++d) {
+      Device& device = devices[d];
+      if (device.free > now) continue;
+      const bool more = device.next < guide.order[d].size();
+      const Action pass = more ? guide.order[d][device.next] : Action();
+      const bool forward = pass.kind == ActionKind::kForward;
+      const auto& arrivals = forward ? inputs : gradients;
+      const auto arrival = arrivals.find({pass.stage, pass.micro_batch});
+      const bool known =
+          more && arrival != arrivals.end() && !(forward && device.live == activations);
+      bool weight = known && forward && device.held == activations;
+      if (!known || arrival->second > now) {
+        if (device.next_weight == device.weights.size()) continue;
+        const int64_t length = lengths.backward_weight[d];
+        if (known && 4 * (now + length - arrival->second) > patience_quarters * length) continue;
+        weight = true;
+      }
+      --left;
+      order[d].push_back(weight ? device.weights[device.next_weight] : pass);
+      if (weight) {
+        ++device.next_weight;
+        --device.held;
+        device.free = now + lengths.backward_weight[d];
+        continue;
+      }
+      ++device.next;
+      device.free = now + (forward ? lengths.forward : lengths.backward_input)[d];
+      device.live += forward ? 1 : -1;
+      if (forward) {
+        ++device.held;
+        if (d < last) inputs[{d + 1, pass.micro_batch}] = device.free + lengths.hop[d];
+        if (d == last) gradients[{d, pass.micro_batch}] = device.free;
+      } else {
+        device.weights.push_back(pass);
+        device.weights.back().kind = ActionKind::kBackwardWeight;
+        if (d > 0) gradients[{d - 1, pass.micro_batch}] = device.free + lengths.hop[d - 1];
+      }
+    }
+  }
+  return order;
+}
+
+// Passes of 1 to 9, hops of 0 to 5.
+PassLengths RandomLengths(int stages, const CounterRng& rng, uint64_t* n) {
+  PassLengths lengths = PassLengths::Unit(stages);
+  for (int s = 0; s < stages; ++s) {
+    for (std::vector<int64_t>* length :
+         {&lengths.forward, &lengths.backward_input, &lengths.backward_weight}) {
+      (*length)[s] = 1 + static_cast<int64_t>(rng.Below((*n)++, 9));
+    }
+    lengths.hop[s] = static_cast<int64_t>(rng.Below((*n)++, 6));
+  }
+  return lengths;
+}
+
+TEST(RunGuided, DoesWhatAGuideSays) {
+  const CounterRng rng(11, "guided");
+  uint64_t n = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    const int p = 2 + trial % 3, patience = trial % 5;
+    const Schedule guide = WithoutWeights(MakeOrDie("zb_h1", {p, 2 * p + 1}));
+    const PassLengths lengths = RandomLengths(p, rng, &n);
+    const int activations = HeldFromForwardToInput(guide) + static_cast<int>(rng.Below(n++, 3));
+    GuidedRule rule;
+    rule.patience_quarters = patience;
+    Schedule made = guide;
+    RunGuided(lengths, {activations}, rule, &made);
+    EXPECT_EQ(made.order, StepByStep(guide, lengths, activations, patience)) << trial;
+  }
+}
+
+// A run says with how much patience it would have been the same, and it is.
+TEST(RunGuided, KnowsWhichPatienceMakesNoDifference) {
+  const CounterRng rng(12, "patience");
+  uint64_t n = 0;
+  int different = 0;
+  for (int trial = 0; trial < 100; ++trial) {
+    const int p = 2 + trial % 3;
+    const Schedule schedule = WithoutWeights(MakeOrDie("zb_h1", {p, 2 * p + 1}));
+    const PassLengths lengths = RandomLengths(p, rng, &n);
+    const Guide guide(schedule, lengths);
+    std::vector<GuidedOrder> made;
+    for (int patience = 0; patience <= 4; ++patience) {
+      GuidedRule rule;
+      rule.patience_quarters = patience;
+      made.push_back(RunGuide(guide, {HeldFromForwardToInput(schedule)}, rule, kUnknown));
+      EXPECT_TRUE(made.back().patience.Has(patience));
+    }
+    for (int patience = 0; patience <= 4; ++patience) {
+      for (const GuidedOrder& other : made) {
+        const bool same = other.order == made[patience].order;
+        different += same ? 0 : 1;
+        if (other.patience.Has(patience)) {
+          EXPECT_TRUE(same) << trial << " " << patience;
+        }
+      }
+    }
+  }
+  EXPECT_GT(different, 100);
 }
 
 // Times that differ: zb2p is as short as any order can be, and zb_h2, with the same memory, is

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "pipelines/schedules/scheme_testing.h"
+#include "pipelines/schedules/v_guides.h"
 
 namespace pipelab {
 namespace {
@@ -87,6 +90,54 @@ TEST(VSchedules, NowhereLongerThanTheAuthorsOrders) {
     }
   }
   EXPECT_GE(shorter, 20);
+}
+
+// A block walked slot by slot, every six slots: F go down the devices and up again at once, and after
+// a pause I do the same.
+std::vector<std::vector<Action>> RepeatedBlock(int devices, int micro_batches, int down_step,
+                                               int pause) {
+  std::vector<std::vector<std::pair<int, Action>>> slots(devices);
+  for (int m = 0; m < micro_batches; ++m) {
+    int slot = 6 * m;
+    const auto run = [&](ActionKind kind, int stage, int d) {
+      Action a;
+      a.kind = kind;
+      a.stage = static_cast<int16_t>(stage);
+      a.micro_batch = m;
+      slots[d].emplace_back(slot, a);
+    };
+    for (const ActionKind kind : {ActionKind::kForward, ActionKind::kBackwardInput}) {
+      const bool forward = kind == ActionKind::kForward;
+      for (int d = 0; d < devices; ++d, slot += down_step) {
+        run(kind, forward ? d : 2 * devices - 1 - d, d);
+      }
+      // F turn in one slot, and I in as many as a step down takes.
+      if (forward) slot += 1 - down_step;
+      for (int d = devices - 1; d >= 0; --d, ++slot) {
+        run(kind, forward ? 2 * devices - 1 - d : d, d);
+      }
+      slot += pause;
+    }
+  }
+  std::vector<std::vector<Action>> order(devices);
+  for (int d = 0; d < devices; ++d) {
+    std::stable_sort(slots[d].begin(), slots[d].end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [slot, action] : slots[d]) order[d].push_back(action);
+  }
+  return order;
+}
+
+// Micro-batches every six slots; V-Half's, then V-Min's with pauses of 0, 2 and 4.
+TEST(VSchedules, GuidesRepeatTheirBlocks) {
+  for (int p = 1; p <= 9; ++p) {
+    const std::vector<Schedule> guides = VGuides({p, 2 * p + 3, 2});
+    ASSERT_EQ(guides.size(), size_t{4});
+    EXPECT_EQ(guides[0].order, RepeatedBlock(p, 2 * p + 3, 2, p % 2 == 0 ? 3 : 0)) << p;
+    for (int i = 1; i <= 3; ++i) {
+      EXPECT_EQ(guides[i].order, RepeatedBlock(p, 2 * p + 3, 1, 2 * (i - 1))) << p << " " << i;
+    }
+  }
 }
 
 // ... nor than any scheme of the catalogue that holds no more, of activations and of weights. A

@@ -17,9 +17,9 @@ LoweringOptions NoStep() {
   return options;
 }
 
-// "0F0[0,1] ..." of the compute actions, a line a device; F = I = W = 1.
-std::string Times(const Program& program) {
-  const auto trace = Simulate(program, CostTable::Unit(program.schedule, /*unit=*/Nanoseconds(1)));
+// "0F0[0,1] ..." of the compute actions, a line a device.
+std::string Times(const Program& program, const CostTable& costs) {
+  const auto trace = Simulate(program, costs);
   if (!trace.ok()) return std::string(trace.status().message());
   std::string text;
   for (const DeviceTrace& d : trace->devices) {
@@ -31,6 +31,11 @@ std::string Times(const Program& program) {
     text += "\n";
   }
   return text;
+}
+
+// With F = I = W = 1.
+std::string Times(const Program& program) {
+  return Times(program, CostTable::Unit(program.schedule, /*unit=*/Nanoseconds(1)));
 }
 
 // Device 0's second forward waits with the backward that follows it, and device 1 gets 0F1 late.
@@ -76,6 +81,22 @@ TEST(AtomicPairs, WhatCannotRunTogetherFallsApart) {
   EXPECT_EQ(Times(program),
             "0F0[0,1] 0F1[1,2] 0B0[5,7] 0B1[7,9] \n"
             "1F0[1,2] 1F1[2,3] 1B0[3,5] 1B1[5,7] \n");
+}
+
+// 0F1 and 0B0 are one pass on device 0, in which each takes 30 less; device 1 has none.
+TEST(AtomicPairs, MergedPassesSaveTime) {
+  Schedule s = ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"});
+  CostTable costs = CostTable::Unit(s, Nanoseconds(100));
+  for (StageCost& stage : costs.stages) stage.merged_saving = Nanoseconds(30);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Program program, Lower(s, NoStep()));
+  EXPECT_EQ(Times(program, costs),
+            "0F0[0,100] 0F1[100,200] 0B0[400,600] 0B1[700,900] \n"
+            "1F0[100,200] 1B0[200,400] 1F1[400,500] 1B1[500,700] \n");
+  s.merges_passes = true;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(program, Lower(s, NoStep()));
+  EXPECT_EQ(Times(program, costs),
+            "0F0[0,100] 0F1[100,170] 0B0[400,570] 0B1[700,900] \n"
+            "1F0[100,200] 1B0[200,400] 1F1[400,500] 1B1[500,700] \n");
 }
 
 // Nothing is lost or doubled, and every schedule still runs to its end.

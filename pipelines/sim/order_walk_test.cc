@@ -262,6 +262,90 @@ TEST(WalkOrder, RefusesStagesWithoutGradients) {
   EXPECT_FALSE(CanWalkOrder(MakeSchedule("local", sizes).value()));
 }
 
+// It knows no slices, no micro-batches of several sizes, no inference and no groups.
+TEST(WalkOrder, RefusesWhatItDoesNotKnow) {
+  const Schedule chain = ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1F1 1B0 1B1"});
+  EXPECT_TRUE(CanWalkOrder(chain));
+  Schedule s = chain;
+  s.num_slices = 2;
+  EXPECT_FALSE(CanWalkOrder(s));
+  s = chain;
+  s.micro_batches_of_stage = {2, 1};
+  EXPECT_FALSE(CanWalkOrder(s));
+  s = chain;
+  s.forward_only = true;
+  EXPECT_FALSE(CanWalkOrder(s));
+  s = chain;
+  s.placement.groups[0][1] = {0, 1};
+  EXPECT_FALSE(CanWalkOrder(s));
+  s = chain;
+  s.stages = StageGraph::FromEdges(2, {{0, 1, 1}});  // the gradient is late
+  EXPECT_FALSE(CanWalkOrder(s));
+}
+
+// F 100 and 150, B 200, a message 20 ns, a gap 10 ns.
+OrderWalk HandWalk(const std::string& last, bool overlap, bool steady_overlap, MessageCalls calls) {
+  Program order;
+  order.schedule = ChainOf(2, {"0F0 0F1 0B0 0B1", last});
+  order.calls = calls;
+  CostTable costs = CostTable::Unit(order.schedule, Nanoseconds(100));
+  costs.stages[1].forward = Nanoseconds(150);
+  costs.overlap = overlap;
+  costs.steady_overlap = steady_overlap;
+  costs.launch_gap = Nanoseconds(10);
+  return WalkOrder(order, costs, [](int, int) {
+    return PathCost{Nanoseconds(20), BytesPerSecond(0)};
+  });
+}
+
+// Beside compute: 1F 120-270-420, 1B -620-820, 0B 640-840-1040. In its way: device 0 ends its sends
+// at 120 and 240; device 1 posts the second receive when its first forward is over, 270, and has it
+// at 290; its backwards end at 640 and, after a send, at 860.
+TEST(WalkOrder, MessagesHoldUpTheirDevices) {
+  const std::string last = "1F0 1F1 1B0 1B1";
+  const OrderWalk beside = HandWalk(last, true, false, MessageCalls::kNone);
+  EXPECT_EQ(beside.devices[0].end, Nanoseconds(1040));
+  EXPECT_EQ(beside.devices[1].end, Nanoseconds(820));
+  const OrderWalk walk = HandWalk(last, false, false, MessageCalls::kNone);
+  EXPECT_EQ(walk.devices[1].last_gradient, Nanoseconds(860));
+  EXPECT_EQ(walk.devices[1].end, Nanoseconds(860 + 20));
+  EXPECT_EQ(walk.devices[0].end, Nanoseconds(1080));
+}
+
+// From a device's first backward to its last forward messages are beside compute: device 1 goes on
+// at 470 with 1F1, which is there; its last send is in the way again, from 820 on. Without a steady
+// phase it sends until 490, and posts the receive there.
+TEST(WalkOrder, MessagesHoldUpTheirDevicesOutsideTheSteadyPhase) {
+  const std::string last = "1F0 1B0 1F1 1B1";
+  const OrderWalk steady = HandWalk(last, true, true, MessageCalls::kNone);
+  EXPECT_EQ(steady.devices[1].end, Nanoseconds(840));
+  EXPECT_EQ(steady.devices[0].end, Nanoseconds(1040));
+  const OrderWalk never = HandWalk(last, false, false, MessageCalls::kNone);
+  EXPECT_EQ(never.devices[1].end, Nanoseconds(860));
+  EXPECT_EQ(never.devices[0].end, Nanoseconds(1060));
+}
+
+// A call ends 10 ns after the later of its sends and receives. Device 0 sends 0F0 before 0F1: 130;
+// 1F0 begins at 130. 1B0 ends at 480, its gradient and 0F1 are there at 500: both devices go on at
+// 510. 1B1 ends at 860, and the last call at 890.
+TEST(WalkOrder, CallsEndWithAGap) {
+  const OrderWalk walk = HandWalk("1F0 1B0 1F1 1B1", true, false, MessageCalls::kOneNeighbour);
+  EXPECT_EQ(walk.devices[1].last_gradient, Nanoseconds(860));
+  EXPECT_EQ(walk.devices[1].end, Nanoseconds(890));
+  EXPECT_EQ(walk.devices[0].end, Nanoseconds(890 + 200));
+}
+
+// With both neighbours there is a call between two passes but for a forward and its backward, and
+// one at the end. 0F0 goes before 0F1, at 130; 1F0 begins at 130, 1F1 at 310 and 1B0 at 460,
+// without a call; 1B1 begins at 690, and the last call ends at 920. 0B0 begins at 680, as its
+// gradient comes; 0B1 after that of 1B1 and a call, 920 to 1120.
+TEST(WalkOrder, CallsWithBothNeighboursAreBetweenPasses) {
+  const OrderWalk walk = HandWalk("1F0 1F1 1B0 1B1", true, false, MessageCalls::kBothNeighbours);
+  EXPECT_EQ(walk.devices[1].end, Nanoseconds(920));
+  EXPECT_EQ(walk.devices[0].last_gradient, Nanoseconds(1120));
+  EXPECT_EQ(walk.devices[0].end, Nanoseconds(1130));
+}
+
 TEST(WalkOrder, BeginsWhenItIsTold) {
   Program order;
   order.schedule = ChainOf(1, {"0F0 0B0", "1F0 1B0"});

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -107,6 +108,30 @@ TEST(Simulate, WalksMemoryOfSlices) {
   const std::vector<std::string> split = {"0F0 0F0.1 0B0.1 0B0", "1F0 1F0.1 1I0.1 1I0 1W0 1W0.1"};
   EXPECT_EQ(peak(split, 0, &StageMemory::backward_input_peak), 300 + 100 + 40);
   EXPECT_EQ(peak(split, 1, &StageMemory::backward_weight_peak), 0);
+}
+
+// Two passes of a decoding: 0F1 takes the 500 bytes that 1F0 made, and nobody what 1F1 makes.
+// Device 0 has them beside nothing, then an output of 2000; device 1 an input and what it makes.
+TEST(Simulate, WalksMemoryOfWhatIsCarried) {
+  Schedule s = ChainOf(2, {"0F0 0F1", "1F0 1F1"});
+  StageGraph::Edge back{1, 0};
+  back.carries = true;
+  s.stages = StageGraph::FromEdges(2, {{0, 1}, back});
+  s.forward_only = true;
+  s.carried = {-1, 0};
+  const Program p = LowerPlain(s);
+  CostTable costs = HandCosts(s);
+  costs.of_passes = true;
+  costs.slices = {{costs.stages, {Bytes(1000), Bytes(500)}},
+                  {costs.stages, {Bytes(2000), Bytes(700)}}};
+  const auto peaks = [&] {
+    const Trace trace = Simulate(p, costs).value();
+    return std::make_pair(trace.devices[0].peak_activation.value(),
+                          trace.devices[1].peak_activation.value());
+  };
+  EXPECT_EQ(peaks(), std::make_pair(int64_t{2000}, int64_t{2000}));
+  costs.slices[0].edge_bytes[1] = Bytes(1500);
+  EXPECT_EQ(peaks(), std::make_pair(int64_t{2000}, int64_t{1000 + 1500}));
 }
 
 TEST(Simulate, ChargesALocalHandOverOnce) {

@@ -2,6 +2,7 @@
 #include "pipelines/sim/simulate.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -76,6 +77,34 @@ wait[0,50] 1F0[50,150] 1B0[150,350] step[350,360]
   EXPECT_EQ(trace.devices[2].messages_sent, 2);
 }
 
+// Each slice of a pass sums its group's statistics: over a ring of two an all-reduce of 40 bytes is
+// 40 ns beside F = 25 and 10 bytes with an all-gather of 20 are 20 ns beside B = 50.
+TEST(Simulate, GroupsSumStatisticsWithinPasses) {
+  Schedule s = ChainOf(1, {"0F0 0F0.1 0B0.1 0B0", "0F0 0F0.1 0B0.1 0B0"});
+  s.stages = StageGraph::Chain(1);
+  s.placement.groups = {{{0, 1}}};
+  s.num_slices = 2;
+  const Program p = LowerPlain(s);
+  CostTable costs = HandCosts(p.schedule);
+  costs.bandwidth = BytesPerSecond(1e9);  // a byte a nanosecond
+  costs.stages[0].statistics.forward = {{Collective::kAllReduce, Bytes(40)}};
+  costs.stages[0].statistics.backward_input = {{Collective::kAllReduce, Bytes(10)},
+                                               {Collective::kAllGather, Bytes(20)}};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
+  EXPECT_EQ(Timeline(trace), R"(
+0F0[0,65] 0F0.1[65,130] 0B0.1[130,200] 0B0[200,270] step[270,280] 
+0F0[0,65] 0F0.1[65,130] 0B0.1[130,200] 0B0[200,270] step[270,280] 
+)");
+  for (const DeviceTrace& d : trace.devices) EXPECT_EQ(d.collective_bytes, Bytes(2 * (40 + 20)));
+  // Inference has running statistics.
+  s.order = {Actions("0F0"), Actions("0F0")};
+  s.num_slices = 1;
+  s.forward_only = true;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace inference, Simulate(LowerPlain(s), costs));
+  EXPECT_EQ(inference.makespan, Nanoseconds(50));
+  EXPECT_EQ(inference.devices[0].collective_bytes, Bytes(0));
+}
+
 TEST(Simulate, AReductionWaitsForItsLastMember) {
   Schedule s = ChainOf(2, {"0F0 0B0", "0F1 0B1"});
   s.stages = StageGraph::Chain(1);
@@ -140,6 +169,43 @@ wait[0,30] 1F0[30,60] wait[60,100] 1F0.1[100,170] 1B0.1[170,280] 1B0[280,340] st
   }
 }
 
+// Forwards of the first stage wait for their samples: micro-batch 1's are there at 170.
+TEST(Simulate, ForwardsWaitForTheirSamples) {
+  const Program p = LowerPlain(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}));
+  CostTable costs = HandCosts(p.schedule);
+  costs.releases = {Nanoseconds(30), Nanoseconds(170)};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
+  EXPECT_EQ(Timeline(trace), R"(
+0F0[30,130] 0F1[170,270] wait[270,430] 0B0[430,630] wait[630,730] 0B1[730,930] step[930,940] 
+wait[0,130] 1F0[130,230] 1B0[230,430] 1F1[430,530] 1B1[530,730] step[730,740] 
+)");
+  const auto error = [&](std::vector<Nanoseconds> releases) {
+    costs.releases = std::move(releases);
+    return std::string(Simulate(p, costs).status().message());
+  };
+  constexpr int64_t kMost = int64_t{1} << 61;
+  EXPECT_EQ(error({Nanoseconds(0), Nanoseconds(kMost)}), "");
+  EXPECT_THAT(error({Nanoseconds(0)}), HasSubstr("arrivals of 1 micro-batches"));
+  EXPECT_THAT(error({Nanoseconds(0), Nanoseconds(-1)}), HasSubstr("arrives at -1 ns"));
+  EXPECT_THAT(error({Nanoseconds(kMost + 1), Nanoseconds(0)}), HasSubstr("from 0 to 2^61"));
+}
+
+// As many smallest micro-batches as the stage's has must be there.
+TEST(Simulate, LargerMicroBatchesWaitForAllTheirSamples) {
+  Schedule s = ChainOf(4, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3"});
+  s.stages = StageGraph::FromEdges(2, {});
+  s.micro_batches_of_stage = {2, 4};
+  const Program p = LowerPlain(s);
+  CostTable costs = HandCosts(p.schedule);
+  costs.releases = {Nanoseconds(10), Nanoseconds(20), Nanoseconds(30), Nanoseconds(400)};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
+  std::vector<int64_t> begins;
+  for (const Span& span : trace.devices[0].spans) {
+    if (span.action.kind == ActionKind::kForward) begins.push_back(span.begin_ns);
+  }
+  EXPECT_EQ(begins, (std::vector<int64_t>{20, 400}));
+}
+
 TEST(Simulate, IsDeterministic) {
   const Program p = LowerPlain(RandomOrder(Shapes().back(), 5));
   const CostTable costs = HandCosts(p.schedule);
@@ -193,6 +259,17 @@ TEST(Simulate, RefusesATableThatDoesNotFit) {
   costs.instruction_time.resize(2);
   EXPECT_THAT(Simulate(p, costs),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 instruction times")));
+  costs.instruction_time.clear();
+  costs.hop_latency = Nanoseconds(-1);
+  EXPECT_THAT(Simulate(p, costs), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           HasSubstr("a negative bandwidth or latency")));
+  costs.hop_latency = Nanoseconds(0);
+  for (BytesPerSecond* bandwidth : {&costs.bandwidth, &costs.host_bandwidth}) {
+    *bandwidth = BytesPerSecond(-1);
+    EXPECT_THAT(Simulate(p, costs), StatusIs(absl::StatusCode::kInvalidArgument,
+                                             HasSubstr("a negative bandwidth or latency")));
+    *bandwidth = BytesPerSecond(0);
+  }
   costs = SliceTable(p.schedule);
   EXPECT_THAT(Simulate(p, costs),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2 slices, the schedule 1")));

@@ -1,0 +1,399 @@
+// The checkers must be able to fail: each fault of a program that is right has its message.
+#include "pipelines/ir/program_checker.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipelines/ir/collective_checker.h"
+#include "pipelines/ir/hop_checker.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/test_schedules.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(ProgramChecker, FindsFaults) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program good,
+                               Lower(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}), {}));
+  ASSERT_EQ(CheckProgram(good), "");
+  Program p = good;
+  std::swap(p.instructions[0][3], p.instructions[0][4]);  // waits for 1B0 before it sends 0F1
+  EXPECT_THAT(CheckProgram(p), HasSubstr("device 0 is stuck at 3: receive 1B0"));
+  p = good;  // receives of a pair in another order than its sends
+  std::swap(p.instructions[1][0].arg, p.instructions[1][3].arg);
+  EXPECT_THAT(CheckProgram(p), HasSubstr("order"));
+  p = good;
+  p.instructions[1].erase(p.instructions[1].begin() + 1);  // no wait for 0F0
+  EXPECT_THAT(CheckProgram(p), HasSubstr("1F0"));
+}
+
+using List = std::vector<Instruction>;
+
+// Of a program whose device 0 has another list.
+std::string Edited(const Program& good, const std::function<void(List&)>& edit) {
+  Program p = good;
+  edit(p.instructions[0]);
+  return CheckProgram(p);
+}
+
+std::function<void(List&)> Without(int at) {
+  return [=](List& l) { l.erase(l.begin() + at); };
+}
+std::function<void(List&)> Swapped(int a, int b) {
+  return [=](List& l) { std::swap(l[a], l[b]); };
+}
+std::function<void(List&)> Twice(int at) {
+  return [=](List& l) { l.insert(l.begin() + at, Instruction(l[at])); };
+}
+std::function<void(List&)> Moved(int from, int to) {
+  return [=](List& l) {
+    const Instruction i = l[from];
+    l.erase(l.begin() + from);
+    l.insert(l.begin() + to, i);
+  };
+}
+
+TEST(ProgramChecker, FindsFaultsOfMessages) {
+  // 0F0 send 0F1 send receive wait 0B0 receive wait 0B1 step
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program good,
+                               Lower(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}), {}));
+  EXPECT_EQ(Edited(good, [](List& l) { std::swap(l[1].arg, l[4].arg); }),
+            "message on a wrong device");
+  EXPECT_EQ(Edited(good, Without(1)), "a pair receives in another order than it sends");
+  EXPECT_EQ(Edited(good, Without(5)),
+            "message 2 for 0B0 is not sent, posted and waited for exactly once");
+  EXPECT_EQ(Edited(good, Twice(5)),
+            "message 2 for 0B0 is not sent, posted and waited for exactly once");
+  EXPECT_EQ(Edited(good, Without(9)), "device 0 does not compute the schedule's list");
+  EXPECT_EQ(Edited(good, Swapped(0, 2)), "device 0 does not compute the schedule's list");
+  EXPECT_EQ(Edited(good, Moved(6, 4)), "device 0: 0B0 runs without all rows of edge 0");
+  EXPECT_EQ(Edited(good, [](List& l) { l[0].replica = 1; }), "wrong replica");
+  Program p = good;
+  p.messages[0].to_device = 0;
+  EXPECT_EQ(CheckProgram(p), "a message to itself");
+  const auto in_order = [](const std::vector<Action>& order) {
+    Program p = Lower(ChainOf(1, {"0F0 0I0 0W0"}), {}).value();
+    p.schedule.order[0] = order;
+    for (int i = 0; i < 3; ++i) p.instructions[0][i].action = order[i];
+    return CheckProgram(p);
+  };
+  EXPECT_EQ(in_order(Actions("0F0 0I0 0W0")), "");
+  EXPECT_EQ(in_order(Actions("0I0 0F0 0W0")), "0I0 without its forward");
+  EXPECT_EQ(in_order(Actions("0F0 0W0 0I0")), "0W0 without its input part");
+}
+
+TEST(ProgramChecker, FindsFaultsOfRows) {
+  Schedule s = ChainOf(1, {"0F0 0B0", "0F0 0B0", "1F0 1B0"});
+  s.stages = StageGraph::Chain(2);
+  s.placement.groups = {{{0, 1}, {2}}};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program good, Lower(s, {}));
+  ASSERT_EQ(CheckProgram(good), "");
+  const auto second =
+      std::find_if(good.messages.begin(), good.messages.end(),
+                   [](const Message& m) { return m.from_device == 1 && m.row_begin == 1; });
+  ASSERT_NE(second, good.messages.end());
+  Program p = good;
+  Message& m = p.messages[second - good.messages.begin()];
+  m.row_begin = 0;
+  m.row_end = 1;
+  EXPECT_EQ(CheckProgram(p), "1F0 gets rows twice");
+  m.row_begin = 2;
+  m.row_end = 3;
+  m.row_parts = 3;
+  EXPECT_EQ(CheckProgram(p), "1F0 gets a part of a unit");
+}
+
+TEST(ProgramChecker, FindsFaultsOfCopiesToTheHost) {
+  // 0F0 O0 0F1 wait O1 wait L1 wait 0I1 L0 0W1 wait 0I0 0W0 step
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program good,
+                               Lower(ChainOf(2, {"0F0 0O0 0F1 0O1 0L1 0I1 0L0 0W1 0I0 0W0"}), {}));
+  ASSERT_EQ(CheckProgram(good), "");
+  EXPECT_EQ(Edited(good, Swapped(3, 4)), "device 0: offload 1 begins before offload 0 is over");
+  EXPECT_EQ(Edited(good, Without(11)), "device 0 does not wait for all copies to the host");
+  EXPECT_EQ(Edited(good, Twice(11)), "device 0: host_wait 3 waits for no copy");
+  EXPECT_EQ(Edited(good, [](List& l) { l[3].action = l[4].action; }),
+            "device 0: host_wait 0 waits for no copy");
+  EXPECT_EQ(Edited(good, [](List& l) { l[1].op = OpCode::kReload; }),
+            "device 0: reload 0 is of another kind than 0O0");
+  EXPECT_EQ(Edited(good,
+                   [](List& l) {
+                     for (int at : {6, 7}) l[at].arg = 3;
+                     for (int at : {9, 11}) l[at].arg = 2;
+                   }),
+            "device 0: reload 3 is out of order");
+  EXPECT_EQ(Edited(good, Swapped(11, 12)), "0I0 runs while its activations are at the host");
+  EXPECT_EQ(Edited(good, Swapped(0, 1)), "0O0 without its forward");
+}
+
+TEST(ProgramChecker, FindsFaultsOfFills) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Program good, Lower(ChainOf(1, {"0F0 0B0"}), {}));
+  good.fills.resize(2);
+  good.fills[1].time = good.fills[1].work = Nanoseconds(5);
+  for (const int32_t fill : {0, 1}) {
+    Instruction i;
+    i.op = OpCode::kFill;
+    i.arg = fill;
+    good.instructions[0].insert(good.instructions[0].begin() + fill, i);
+  }
+  ASSERT_EQ(CheckProgram(good), "");
+  EXPECT_EQ(Edited(good, [](List& l) { l[0].arg = 2; }), "device 0 has fill 2 of 2");
+  EXPECT_EQ(Edited(good, [](List& l) { l[0].arg = -1; }), "device 0 has fill -1 of 2");
+  EXPECT_EQ(Edited(good, [](List& l) { l[0].arg = 1; }), "fill 1 is there twice");
+  EXPECT_EQ(Edited(good, Without(1)), "fill 1 is on no device");
+  Program p = good;
+  p.fills[1].work = Nanoseconds(6);
+  EXPECT_EQ(CheckProgram(p), "fill 1 plans 6 ns and may take 5");
+  p = good;
+  p.fills[0].bytes = Bytes(-1);
+  EXPECT_EQ(CheckProgram(p), "fill 0 has less than no room");
+  p = good;
+  p.fills[0].time = Nanoseconds(-1);
+  EXPECT_EQ(CheckProgram(p), "fill 0 has less than no room");
+}
+
+// What one device does wrong, without running the others.
+std::string Collectives(const Program& good, const std::function<void(List&)>& edit) {
+  Program p = good;
+  edit(p.instructions[0]);
+  return CheckCollectives(p);
+}
+
+TEST(CollectiveChecker, FindsFaultsOfSharedWeights) {
+  Schedule s = ChainOf(1, {"0F0 0B0"});
+  s.placement.groups = {{{0, 1, 2, 3}}};
+  s.placement.num_devices = 4;
+  s.order.resize(4, s.order[0]);
+  LoweringOptions options;
+  options.sharding = Sharding::kFully;
+  options.shards = 2;
+  options.norm_values = 1;
+  // gather wait 0F0 0B0 release reduce wait reduce wait norm wait step
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program good, Lower(s, options));
+  ASSERT_EQ(CheckCollectives(good), "");
+  // The sum between sets takes what the set has summed, and all of it.
+  EXPECT_EQ(Collectives(good, Moved(7, 5)),
+            "device 0: sums parts of stage 0 before its last run is in them");
+  EXPECT_EQ(Collectives(good, Swapped(6, 7)),
+            "device 0: sums parts of stage 0 before its last run is in them");
+  EXPECT_EQ(Collectives(good, Without(8)), "device 0: takes the norm before the sum of stage 0");
+  EXPECT_EQ(Collectives(good, Moved(7, 9)), "device 0: awaits reduction 2 before it begins");
+  EXPECT_EQ(Collectives(good, [](List& l) { l.insert(l.begin() + 10, l[7]); }),
+            "device 0: sums gradients whose norm is taken already");
+  EXPECT_EQ(Collectives(good, Swapped(0, 1)), "device 0: awaits gather 0 before it begins");
+  EXPECT_EQ(Collectives(good, Without(1)), "device 0: 0F0 without its stage's weights");
+  EXPECT_EQ(Collectives(good, Moved(4, 3)), "device 0: 0B0 without its stage's weights");
+  EXPECT_EQ(Collectives(good, [](List& l) { l.insert(l.begin() + 2, l[0]); }),
+            "device 0: gathers stage 0, which is there");
+  EXPECT_EQ(Collectives(good, Twice(4)), "device 0: releases stage 0, which is not there");
+  EXPECT_EQ(Collectives(good, [](List& l) { l[4].arg = 1; }),
+            "device 0: releases stage 0, which is not there");
+  EXPECT_EQ(Collectives(good, Without(4)),
+            "device 0: steps stage 0 while its weights are put together");
+  options.norm_values = 0;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program plain, Lower(s, options));
+  EXPECT_EQ(Collectives(plain, Swapped(8, 9)), "device 0: steps stage 0 before its sum is there");
+  options.step = false;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program no_step, Lower(s, options));
+  EXPECT_EQ(Collectives(no_step, Without(4)), "device 0: stage 0's weights are never released");
+}
+
+TEST(CollectiveChecker, FindsFaultsOfGradientsAndSteps) {
+  Schedule s = ChainOf(1, {"0F0 0B0", "0F0 0B0"});
+  s.stages = StageGraph::Chain(1);
+  s.placement.groups = {{{0, 1}}};
+  // 0F0 0B0 reduce wait step
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program good, Lower(s, {}));
+  ASSERT_EQ(CheckCollectives(good), "");
+  EXPECT_EQ(Collectives(good, Swapped(1, 2)),
+            "device 0: 0B0 adds to gradients that are summed already");
+  EXPECT_EQ(Collectives(good, Swapped(3, 4)), "device 0: steps stage 0 before its sum is there");
+  EXPECT_EQ(Collectives(good, Moved(4, 2)), "device 0: steps stage 0 before its sum is there");
+  EXPECT_EQ(Collectives(good, Without(3)), "device 0: steps stage 0 before its sum is there");
+  EXPECT_EQ(Collectives(good, [](List& l) { l.erase(l.begin() + 3, l.end()); }),
+            "device 0: reduction 0 begins 1 times and is awaited 0 times");
+  Program p = good;
+  p.reductions[0].scatter = true;
+  EXPECT_EQ(CheckCollectives(p), "device 0: scatters whole gradients");
+  // Only the optimizer's parts: the new values are put together after the step.
+  LoweringOptions options;
+  options.sharding = Sharding::kOptimizer;
+  // 0F0 0B0 reduce wait step gather wait
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program parts, Lower(s, options));
+  ASSERT_EQ(CheckCollectives(parts), "");
+  EXPECT_EQ(Collectives(parts, Swapped(4, 5)), "device 0: gathers stage 0 before its step");
+  EXPECT_EQ(Collectives(parts, [](List& l) { l.resize(5); }),
+            "device 0: gather 0 begins 0 times and is awaited 0 times");
+  // Of a tie the two stages' gradients are one.
+  options = LoweringOptions();
+  options.ties = {{"embedding", {0, 1}}};
+  // 0F0 send receive wait 0B0 reduce wait step
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program tied,
+                               Lower(ChainOf(1, {"0F0 0B0", "1F0 1B0"}), options));
+  ASSERT_EQ(CheckCollectives(tied), "");
+  EXPECT_EQ(Collectives(tied, Moved(5, 4)),
+            "device 0: 0B0 adds to embedding, which is summed already");
+  EXPECT_EQ(Collectives(tied, Swapped(6, 7)),
+            "device 0: steps stage 0 before the sum of embedding");
+}
+
+// Two copies of a stage whose sums leave one out, or take two stages together.
+TEST(CollectiveChecker, FindsFaultsOfMembers) {
+  Schedule s = ChainOf(1, {"0F0 0B0", "0F0 0B0", "0F0 0B0"});
+  s.stages = StageGraph::Chain(1);
+  s.placement.groups = {{{0, 1, 2}}};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program good, Lower(s, {}));
+  ASSERT_EQ(CheckCollectives(good), "");
+  Program p = good;
+  p.reductions[0].members.pop_back();
+  p.reductions.push_back({"", {{2, 0, 0}}});
+  for (const int at : {2, 3}) p.instructions[2][at].arg = 1;
+  EXPECT_EQ(CheckCollectives(p), "stage 0 is not summed over all copies that share it");
+  p = good;
+  p.reductions[0].members.push_back({0, 0, 1});
+  EXPECT_EQ(CheckCollectives(p), "a sum of several stages");
+  LoweringOptions options;
+  options.norm_values = 1;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(p, Lower(s, options));
+  ASSERT_EQ(CheckCollectives(p), "");
+  p.norm->members.push_back({0, 0, 0});
+  EXPECT_EQ(CheckCollectives(p), "the norm is not summed over all copies");
+  options.sharding = Sharding::kFully;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(p, Lower(s, options));
+  ASSERT_EQ(CheckCollectives(p), "");
+  p.devices_per_member = 2;  // the norm has the parts of half of the devices
+  EXPECT_EQ(CheckCollectives(p), "the norm has not each part of stage 0 once");
+  options = LoweringOptions();
+  options.norm_values = 1;
+  options.ties = {{"embedding", {0, 1}}};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(p, Lower(ChainOf(1, {"0F0 0B0", "1F0 1B0"}), options));
+  ASSERT_EQ(CheckCollectives(p), "");
+  p.reductions[0].members[0].replica = 1;  // a copy that there is not
+  EXPECT_EQ(CheckCollectives(p), "the norm has embedding 0 times");
+}
+
+// A ring of two: stage 0's weights go from device 0, their owner, to device 1, and the sum of their
+// gradients comes back.
+TEST(HopChecker, FindsFaults) {
+  Program p;
+  p.schedule = ChainOf(2, {"0F0 1F0 1B0 0B0", "0F1 1F1 1B1 0B1"});
+  p.schedule.placement.groups = {{{0}, {0}}, {{1}, {1}}};
+  p.schedule.placement.replica_of_micro_batch = {0, 1};
+  p.schedule.weights_travel = true;
+  p.sharding = Sharding::kFully;
+  Message weights, gradients;
+  weights.hop_of_stage = gradients.hop_of_stage = 0;
+  weights.to_device = gradients.from_device = 1;
+  gradients.gradient = true;
+  p.messages = {weights, gradients};
+  using Steps = std::vector<std::pair<int, Instruction>>;
+  const auto op = [](int device, OpCode op, int32_t message) {
+    Instruction i;
+    i.op = op;
+    i.arg = message;
+    return std::make_pair(device, i);
+  };
+  const auto compute = [](int device, const std::string& action) {
+    Instruction i;
+    i.action = Actions(action)[0];
+    i.op = i.action.kind == ActionKind::kStep ? OpCode::kStep : OpCode::kCompute;
+    return std::make_pair(device, i);
+  };
+  const auto run = [&](const Steps& steps) {
+    HopChecker hops(p);
+    for (const auto& [device, instruction] : steps) {
+      std::string error = hops.Run(device, instruction);
+      if (!error.empty()) return error;
+    }
+    return std::string();
+  };
+  const Steps good = {op(0, OpCode::kSend, 0), op(1, OpCode::kWait, 0),
+                      compute(1, "0F1"),       compute(1, "0B1"),
+                      compute(0, "0F0"),       compute(0, "0B0"),
+                      op(1, OpCode::kSend, 1), op(1, OpCode::kRelease, 0),
+                      op(0, OpCode::kWait, 1), compute(1, "0S"),
+                      compute(0, "0S")};
+  EXPECT_EQ(run(good), "");
+  const auto without = [&](size_t at) {
+    Steps steps = good;
+    steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(at));
+    return run(steps);
+  };
+  const auto twice = [&](size_t at) {
+    Steps steps = good;
+    steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(at),
+                 std::make_pair(good[at].first, good[at].second));
+    return run(steps);
+  };
+  const std::string early = " before its gradients are there, or keeps what it does not own";
+  EXPECT_EQ(without(1), "device 1: 0F1 without its stage's weights");
+  EXPECT_EQ(twice(1), "device 1, hop 0 of stage 0: brings weights that are there");
+  EXPECT_EQ(without(3), "device 1, hop 1 of stage 0: sends no gradients");
+  EXPECT_EQ(without(5), "device 0 steps stage 0" + early);
+  EXPECT_EQ(twice(5), "device 0 steps stage 0" + early);
+  EXPECT_EQ(without(6), "device 1 steps stage 0" + early);
+  EXPECT_EQ(twice(6), "device 1, hop 1 of stage 0: sends no gradients");
+  EXPECT_EQ(without(7), "device 1 steps stage 0" + early);
+  EXPECT_EQ(twice(7), "device 1, hop 0 of stage 0: releases what is not there");
+  EXPECT_EQ(without(8), "device 0 steps stage 0" + early);
+  EXPECT_EQ(run({op(1, OpCode::kSend, 0)}),
+            "device 1, hop 0 of stage 0: sends weights that are not there");
+  // Weight gradients of a split backward count as those of a whole one; its input part has none.
+  Steps split = good;
+  split[5] = compute(0, "0W0");
+  EXPECT_EQ(run(split), "");
+  split[5] = compute(0, "0I0");
+  EXPECT_EQ(run(split), "device 0 steps stage 0" + early);
+  p.schedule.weights_travel = false;
+  EXPECT_EQ(without(1), "");
+}
+
+TEST(ProgramChecker, FindsFaultsOfTheNorm) {
+  LoweringOptions options;
+  options.norm_values = 5;
+  options.ties = {{"embedding", {0, 1}}};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program good,
+                               Lower(ChainOf(1, {"0F0 0B0", "1F0 1B0"}), options));
+  ASSERT_EQ(CheckProgram(good), "");
+  // Device 0's list ends in reduce, reduce_wait, norm, norm_wait, step.
+  const size_t n = good.instructions[0].size();
+  ASSERT_EQ(good.instructions[0][n - 3].op, OpCode::kNorm);
+  const auto edited = [&](auto edit) {
+    Program p = good;
+    edit(p.instructions[0]);
+    return CheckProgram(p);
+  };
+  EXPECT_THAT(edited([&](List& l) { l.erase(l.begin() + n - 3, l.begin() + n - 1); }),
+              HasSubstr("steps before the norm is there"));
+  EXPECT_THAT(edited([&](List& l) { l.erase(l.begin() + n - 2); }),
+              HasSubstr("steps before the norm is there"));
+  EXPECT_THAT(edited([&](List& l) { l.erase(l.begin() + n - 3); }),
+              HasSubstr("awaits the norm before it begins"));
+  EXPECT_THAT(edited([&](List& l) {
+                l.insert(l.begin() + n - 2, {l[n - 3], l[n - 2]});
+              }),
+              HasSubstr("norm 0 begins 2 times"));
+  EXPECT_THAT(edited([&](List& l) { std::swap(l[n - 4], l[n - 3]); }),
+              HasSubstr("takes the norm before the sum of embedding"));
+  EXPECT_THAT(edited([&](List& l) { std::swap(l[n - 2], l[n - 1]); }),
+              HasSubstr("steps before the norm is there"));
+  Program p = good;  // a copy that nobody sums
+  p.norm->members.pop_back();
+  EXPECT_THAT(CheckProgram(p), HasSubstr("norm 0 begins 1 times"));
+  options.ties.clear();
+  PIPELAB_ASSERT_OK_AND_ASSIGN(p, Lower(ChainOf(1, {"0F0 0B0"}), options));
+  std::swap(p.instructions[0][1], p.instructions[0][2]);
+  EXPECT_THAT(CheckProgram(p), HasSubstr("0B0 adds to gradients whose norm is taken already"));
+}
+
+}  // namespace
+}  // namespace pipelab
