@@ -1,10 +1,9 @@
 #include "experiments/report/chrome_trace.h"
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "experiments/report/memory_table.h"
 #include "experiments/report/table.h"
 #include "nlohmann/json.hpp"
@@ -25,8 +24,25 @@ std::string Quoted(absl::string_view text) {
 std::string Micros(int64_t ns) {
   const char* sign = ns < 0 ? "-" : "";
   const uint64_t n = ns < 0 ? -static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
-  return absl::StrFormat("%s%d.%03d", sign, n / 1000, n % 1000);
+  return absl::StrCat(sign, n / 1000, ".", absl::Dec(n % 1000, absl::kZeroPad3));
 }
+
+// Events as they are written. Traces have millions, so they are one text from the start.
+class Events {
+ public:
+  explicit Events(std::string head) : text_(std::move(head)) {}
+
+  template <typename... Parts>
+  void Add(const Parts&... parts) {
+    absl::StrAppend(&text_, between_, parts...);
+    between_ = ",\n";
+  }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+  const char* between_ = "";
+};
 
 bool IsHostCopy(OpCode op) { return op == OpCode::kOffload || op == OpCode::kReload; }
 
@@ -99,22 +115,20 @@ std::string Metadata(int device, int tid, absl::string_view what, absl::string_v
 }
 
 // Viewers tie the ends of a flow to the slices that are open at their times.
-void AddFlow(const Trace& trace, const MessageTiming& m, std::vector<std::string>& events) {
+void AddFlow(const Trace& trace, const MessageTiming& m, Events& events) {
   if (m.producer < 0 || m.consumer < 0) return;
   const Span& from = trace.devices[m.from_device].spans[m.producer];
   const Span& to = trace.devices[m.to_device].spans[m.consumer];
   const auto end = [&](char ph, int device, int64_t ns, absl::string_view rest) {
-    events.push_back(absl::StrCat("{\"ph\":\"", std::string(1, ph), "\",\"pid\":", device,
-                                  ",\"tid\":", kComputeStream, ",\"ts\":", Micros(ns),
-                                  ",\"id\":", m.message, ",\"cat\":\"message\",\"name\":\"",
-                                  m.gradient ? "gradient" : "activation", "\"", rest, "}"));
+    events.Add("{\"ph\":\"", std::string(1, ph), "\",\"pid\":", device, ",\"tid\":", kComputeStream,
+               ",\"ts\":", Micros(ns), ",\"id\":", m.message, ",\"cat\":\"message\",\"name\":\"",
+               m.gradient ? "gradient" : "activation", "\"", rest, "}");
   };
   end('s', m.from_device, from.end_ns > from.begin_ns ? from.end_ns - 1 : from.begin_ns, "");
   end('f', m.to_device, to.begin_ns, ",\"bp\":\"e\"");
 }
 
-void AddMemory(const Program& program, const CostTable& costs, const Trace& trace,
-               std::vector<std::string>& events) {
+void AddMemory(const Program& program, const CostTable& costs, const Trace& trace, Events& events) {
   const std::vector<std::vector<MemoryPoint>> levels = MemoryLevels(program, costs, trace);
   for (size_t d = 0; d < levels.size(); ++d) {
     for (const MemoryPoint& p : levels[d]) {
@@ -123,9 +137,8 @@ void AddMemory(const Program& program, const CostTable& costs, const Trace& trac
         absl::StrAppend(&parts, parts.empty() ? "" : ",", Quoted(c.metric), ":",
                         c.of(p.parts).value());
       }
-      events.push_back(absl::StrCat("{\"ph\":\"C\",\"pid\":", d,
-                                    ",\"tid\":0,\"ts\":", Micros(p.time_ns),
-                                    ",\"name\":\"memory [bytes]\",\"args\":{", parts, "}}"));
+      events.Add("{\"ph\":\"C\",\"pid\":", d, ",\"tid\":0,\"ts\":", Micros(p.time_ns),
+                 ",\"name\":\"memory [bytes]\",\"args\":{", parts, "}}");
     }
   }
 }
@@ -136,31 +149,32 @@ absl::StatusOr<std::string> ChromeTrace(absl::string_view scheme, const Program&
                                         const Trace& trace, const CostTable* costs) {
   PIPELAB_ASSIGN_OR_RETURN(TraceAnalysis analysis, Analyze(trace));  // refuses spans that overlap
   PIPELAB_ASSIGN_OR_RETURN(std::vector<MessageTiming> messages, MatchMessages(program, trace));
-  std::vector<std::string> events;
+  Events events(
+      absl::StrCat("{\"displayTimeUnit\":\"ms\",\n\"otherData\":{\"scheme\":", Quoted(scheme),
+                   ",\"origin\":\"", OriginName(OriginOf(trace)), "\",\"step_us\":\"",
+                   Micros(analysis.step_time.value()), "\"},\n\"traceEvents\":[\n"));
   for (int d = 0; d < static_cast<int>(trace.devices.size()); ++d) {
-    events.push_back(Metadata(d, kComputeStream, "process_name", absl::StrCat("device ", d)));
-    events.push_back(Metadata(d, kComputeStream, "thread_name", "compute"));
-    events.push_back(Metadata(d, kCommunicationStream, "thread_name", "communication"));
+    events.Add(Metadata(d, kComputeStream, "process_name", absl::StrCat("device ", d)));
+    events.Add(Metadata(d, kComputeStream, "thread_name", "compute"));
+    events.Add(Metadata(d, kCommunicationStream, "thread_name", "communication"));
     for (const Span& s : trace.devices[d].spans) {
       // A copy is where it runs, and not where it is asked for.
-      if (!IsHostCopy(s.op)) events.push_back(Slice(program, d, s));
+      if (!IsHostCopy(s.op)) events.Add(Slice(program, d, s));
     }
     if (const std::vector<Span>& copies = trace.devices[d].host_copies; !copies.empty()) {
-      events.push_back(Metadata(d, kHostStream, "thread_name", "host copies"));
-      for (const Span& s : copies) events.push_back(Slice(program, d, s));
+      events.Add(Metadata(d, kHostStream, "thread_name", "host copies"));
+      for (const Span& s : copies) events.Add(Slice(program, d, s));
     }
     for (const InFlightPoint& p : InFlight(trace.devices[d])) {
-      events.push_back(
-          absl::StrCat("{\"ph\":\"C\",\"pid\":", d, ",\"tid\":0,\"ts\":", Micros(p.time_ns),
-                       ",\"name\":\"in flight\",\"args\":{\"forwards\":", p.count, "}}"));
+      events.Add("{\"ph\":\"C\",\"pid\":", d, ",\"tid\":0,\"ts\":", Micros(p.time_ns),
+                 ",\"name\":\"in flight\",\"args\":{\"forwards\":", p.count, "}}");
     }
   }
   for (const MessageTiming& m : messages) AddFlow(trace, m, events);
   if (costs != nullptr) AddMemory(program, *costs, trace, events);
-  return absl::StrCat("{\"displayTimeUnit\":\"ms\",\n\"otherData\":{\"scheme\":", Quoted(scheme),
-                      ",\"origin\":\"", OriginName(OriginOf(trace)), "\",\"step_us\":\"",
-                      Micros(analysis.step_time.value()), "\"},\n\"traceEvents\":[\n",
-                      absl::StrJoin(events, ",\n"), "\n]}\n");
+  std::string text = events.Take();
+  text += "\n]}\n";
+  return text;
 }
 
 }  // namespace pipelab

@@ -40,11 +40,11 @@ absl::StatusOr<TimelineDrawing> TimelineDrawing::Make(const Program& program, co
                                                       double width, int64_t ns_per_unit,
                                                       int most_boxes) {
   PIPELAB_ASSIGN_OR_RETURN(TraceAnalysis analysis, Analyze(trace));
-  PIPELAB_ASSIGN_OR_RETURN(std::vector<MessageTiming> messages, MatchMessages(program, trace));
   if (analysis.overall.actions > most_boxes) {
     return absl::ResourceExhaustedError(absl::StrCat(
         analysis.overall.actions, " actions are too many to draw; the limit is ", most_boxes));
   }
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<MessageTiming> messages, MatchMessages(program, trace));
   return TimelineDrawing(program, trace, std::move(analysis), std::move(messages), width,
                          ns_per_unit);
 }

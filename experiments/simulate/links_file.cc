@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -17,7 +19,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kLongest = 1e9;  // units of time
+constexpr double kLongest = 1e9;                 // units of time
+constexpr int64_t kMostUses = int64_t{1} << 24;  // of links by pairs of devices, in all paths
 
 class LinksReader {
  public:
@@ -113,6 +116,7 @@ class LinksReader {
       for (int d = 0; d < num_devices_; ++d) devices.push_back(d);
       return devices;
     }
+    std::set<int> known;
     const json list = value.is_array() ? value : json::array({value});
     for (const json& d : list) {
       if (!d.is_number_integer()) {
@@ -123,6 +127,9 @@ class LinksReader {
         return Error(field, "there is no device ", d.dump(), "; the schedule has ", num_devices_);
       }
       devices.push_back(static_cast<int>(device));
+      if (!known.insert(devices.back()).second) {
+        return Error(field, "device ", devices.back(), " is there twice");
+      }
     }
     return devices;
   }
@@ -136,16 +143,22 @@ class LinksReader {
       return Error(absl::StrCat(place, ".links"), "must be a list of links' names");
     }
     std::vector<LinkUse> path;
+    std::set<int> on_path;
     for (size_t i = 0; i < names->size(); ++i) {
       const std::string field = absl::StrCat(place, ".links[", i, "]");
       const json& name = (*names)[i];
       const auto id =
           name.is_string() ? id_of_name_.find(name.get<std::string>()) : id_of_name_.end();
       if (id == id_of_name_.end()) return Error(field, "no link is called ", name.dump());
-      if (std::find(path.begin(), path.end(), LinkUse(id->second)) != path.end()) {
+      if (!on_path.insert(id->second).second) {
         return Error(field, name.dump(), " is on the path twice");
       }
       path.emplace_back(id->second);
+    }
+    uses_ += static_cast<int64_t>(from.size() * to.size() * std::max<size_t>(path.size(), 1));
+    if (uses_ > kMostUses) {
+      return Error(place, "the paths up to this one have ", uses_,
+                   " links between pairs of devices; at most ", kMostUses);
     }
     for (int a : from) {
       for (int b : to) {
@@ -160,6 +173,7 @@ class LinksReader {
   const double nanoseconds_per_unit_;
   Network network_;
   std::map<std::string, int> id_of_name_;
+  int64_t uses_ = 0;  // of kMostUses
 };
 
 }  // namespace

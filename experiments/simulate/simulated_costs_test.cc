@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "experiments/simulate/decimal.h"
 #include "experiments/simulate/links_file.h"
 #include "experiments/simulate/simulated_run.h"
@@ -186,6 +188,22 @@ TEST(LinksFile, ErrorsNameTheField) {
             "--links=a: field 'paths[0].links[1]': no link is called \"x\"");
   EXPECT_EQ(error(With("\"up\", \"spine\"]", "\"up\", \"up\"]")),
             "--links=a: field 'paths[0].links[1]': \"up\" is on the path twice");
+  EXPECT_EQ(error(With("\"from\": 3", "\"from\": [3, 2, 3]")),
+            "--links=a: field 'paths[1].from': device 3 is there twice");
+}
+
+TEST(LinksFile, LinksBetweenPairsOfDevicesHaveALimit) {
+  std::vector<std::string> links, names;
+  for (int i = 0; i <= 64; ++i) {
+    names.push_back(absl::StrCat("\"", i, "\""));
+    links.push_back(absl::StrCat(R"({"name": )", names.back(), "}"));
+  }
+  const std::string text = absl::StrCat(R"({"links": [)", absl::StrJoin(links, ","),
+                                        R"(], "paths": [{"from": "all", "to": "all", "links": [)",
+                                        absl::StrJoin(names, ","), "]}]}");
+  EXPECT_EQ(ParseLinks(text, "--links=a", 512, Link(), 1).status().message(),
+            "--links=a: field 'paths[0]': the paths up to this one have 17039360 links between "
+            "pairs of devices; at most 16777216");
 }
 
 // Activations and gradients on one bus, which takes longer than the compute: it is busy with all 16

@@ -30,7 +30,8 @@ absl::Status TooLarge(absl::string_view what, int64_t limit) {
 // "exactly the limit" from "more". A small file that claims to be huge costs no more than it holds.
 void Grow(std::string& out, int64_t limit) {
   const size_t doubled = std::max(kFirstPiece, out.size() * 2);
-  out.resize(std::min<size_t>(doubled, static_cast<size_t>(limit) + 1));
+  // Just below it, the last byte would cost a copy of all.
+  out.resize(doubled < static_cast<size_t>(limit) ? doubled : static_cast<size_t>(limit) + 1);
 }
 
 absl::StatusOr<std::string> Inflate(absl::string_view bytes, int64_t limit, absl::string_view what,

@@ -14,6 +14,7 @@
 namespace pipelab {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -102,6 +103,18 @@ TEST(DecodePng, PixelsAndErrors) {
   EXPECT_THAT(DecodePng(whole, "p", 400), IsOk());
   EXPECT_THAT(DecodePng(whole, "p", 399),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("20 x 20 pixels")));
+}
+
+// They may unpack to a thousand times as many bytes as the picture has.
+TEST(DecodePng, CompressedBytesHaveALimit) {
+  std::string png = PlainPng(9, 8, 7, 255, 20, 20);
+  const size_t last = png.size() - 12;  // IEND
+  png.insert(last, Big(80000, 4) + "IDAT" + std::string(80004, '\0'));
+  EXPECT_THAT(
+      DecodePng(png, "p"),
+      StatusIs(absl::StatusCode::kDataLoss,
+               AllOf(StartsWith("p: 80"), HasSubstr(" bytes of compressed pixels; a picture "
+                                                    "of 20 x 20 pixels has at most 72736"))));
 }
 
 TEST(ScaleOnWhite, MeansOfAreas) {

@@ -18,7 +18,7 @@ constexpr int kMostDimensions = 8;
 
 absl::StatusOr<IdxArray> ParseIdx(absl::string_view contents, absl::string_view file,
                                   int64_t limit) {
-  PIPELAB_ASSIGN_OR_RETURN(const std::string bytes, Decompress(contents, limit, file));
+  PIPELAB_ASSIGN_OR_RETURN(std::string bytes, Decompress(contents, limit, file));
   const FileByteReader reader(bytes, file, ByteOrder::kBig);
   PIPELAB_ASSIGN_OR_RETURN(const uint32_t magic, reader.U32(0));
   const int type = static_cast<int>(magic >> 8 & 0xFF), count = static_cast<int>(magic & 0xFF);
@@ -49,7 +49,8 @@ absl::StatusOr<IdxArray> ParseIdx(absl::string_view contents, absl::string_view 
     return reader.Error(start, absl::StrFormat("%d numbers follow; the dimensions say %d",
                                                reader.size() - start, size));
   }
-  array.bytes = bytes.substr(start);
+  bytes.erase(0, start);
+  array.bytes = std::move(bytes);
   return array;
 }
 

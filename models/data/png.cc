@@ -9,6 +9,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "models/data/byte_reader.h"
 
 namespace pipelab {
 namespace {
@@ -17,6 +18,18 @@ namespace {
 double Overlap(double begin, double end, int64_t i) {
   return std::max(
       0.0, std::min(end, static_cast<double>(i + 1)) - std::max(begin, static_cast<double>(i)));
+}
+
+// libpng unpacks all of them, also those behind the picture's end.
+int64_t CompressedBytes(absl::string_view png) {
+  const FileByteReader file(png, "", ByteOrder::kBig);
+  int64_t sum = 0;
+  for (int64_t at = 8; at + 8 <= file.size();) {  // behind the signature: length, name, data, sum
+    const int64_t length = *file.U32(at);
+    if (png.substr(at + 4, 4) == "IDAT") sum += length;
+    at += 12 + length;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -35,6 +48,13 @@ absl::StatusOr<PngImage> DecodePng(absl::string_view bytes, absl::string_view wh
   if (picture.width > limit / std::max<int64_t>(picture.height, 1)) {
     return absl::OutOfRangeError(absl::StrFormat("%s: %d x %d pixels; at most %d are allowed", what,
                                                  picture.width, picture.height, limit));
+  }
+  // A pixel has 8 bytes at most, and a row one more; packing may lengthen them a little.
+  const int64_t most = (1 << 16) + 2 * 9 * picture.width * picture.height;
+  if (const int64_t packed = CompressedBytes(bytes); packed > most) {
+    return absl::DataLossError(absl::StrFormat(
+        "%s: %d bytes of compressed pixels; a picture of %d x %d pixels has at most %d", what,
+        packed, picture.width, picture.height, most));
   }
   image.format = PNG_FORMAT_RGBA;
   picture.rgba.resize(PNG_IMAGE_SIZE(image));

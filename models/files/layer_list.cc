@@ -142,11 +142,12 @@ class GraphMaker {
           return Error("layer ", Quoted(i), ": inputs: unknown input \"", name,
                        "\": no layer has this name");
         }
-        if (std::count(inputs.begin(), inputs.end(), it->second) > 0) {
+        std::vector<int>& consumers = consumers_[it->second];
+        if (!consumers.empty() && consumers.back() == i) {
           return Error("layer ", Quoted(i), ": inputs: \"", name, "\" is there twice");
         }
         inputs.push_back(it->second);
-        consumers_[it->second].push_back(i);
+        consumers.push_back(i);
       }
     }
     return absl::OkStatus();

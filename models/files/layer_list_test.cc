@@ -202,6 +202,11 @@ TEST(LayerList, ErrorsNameTheLayerAndTheReason) {
         l.layers[2].inputs = {"b", "b"};
       },
       "layer \"c\": inputs: \"b\" is there twice");
+  MakeGraphRefuses(
+      [](LayerList& l) {
+        l.layers[2].inputs = {"a", "b", "a"};
+      },
+      "layer \"c\": inputs: \"a\" is there twice");
   MakeGraphRefuses([](LayerList& l) { l.layers[2].name = "a"; },
                    "layers[2]: the name \"a\" is there twice");
   MakeGraphRefuses([](LayerList& l) { l.layers[2].name = ""; }, "layers[2]: the name is empty");

@@ -86,15 +86,14 @@ class PiperReader {
       }
       PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> variants, tmpcs.Objects(key));
       if (variants.empty()) return tmpcs.Error(key, "there are no variants");
+      std::set<std::string> ids;
       for (const JsonObject& variant : variants) {
         PIPELAB_ASSIGN_OR_RETURN(PiperVariant read, ReadVariant(variant, index));
-        std::vector<PiperVariant>& known = problem_.nodes[index].variants[degree];
-        for (const PiperVariant& other : known) {
-          if (other.id != read.id) continue;
+        if (!ids.insert(read.id).second) {
           return variant.Error("id", "\"", read.id,
                                "\": another variant of the degree has this id");
         }
-        known.push_back(std::move(read));
+        problem_.nodes[index].variants[degree].push_back(std::move(read));
       }
     }
     if (problem_.nodes[index].variants.empty())
@@ -119,14 +118,13 @@ class PiperReader {
   absl::StatusOr<std::map<int, double>> ReadSync(const JsonObject& variant, absl::string_view key,
                                                  const std::vector<int>& neighbours) const {
     PIPELAB_ASSIGN_OR_RETURN(const JsonObject object, variant.Object(key));
+    const std::set<int> known(neighbours.begin(), neighbours.end());
     std::map<int, double> sync;
     for (const std::string& id : object.Keys()) {
       int64_t number = -1;
       const int index =
           absl::SimpleAtoi(id, &number) && absl::StrCat(number) == id ? ids_.IndexOf(number) : -1;
-      if (index < 0 || std::count(neighbours.begin(), neighbours.end(), index) == 0) {
-        return object.Error(id, "the node has no such edge");
-      }
+      if (known.count(index) == 0) return object.Error(id, "the node has no such edge");
       PIPELAB_ASSIGN_OR_RETURN(sync[index], PlausibleNumber(object, id));
     }
     for (int index : neighbours) {

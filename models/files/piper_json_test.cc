@@ -133,6 +133,9 @@ TEST(PiperJson, ErrorsNameFileKeyAndReason) {
                "nodes[2].id: 1: another node has this id");
   PiperRefuses([](json& j) { j["nodes"][0]["TMPCs"]["1"].push_back(Variant(j)); },
                "nodes[0].TMPCs.1[2].id: \"vanilla\": another variant of the degree has this id");
+  PiperRefuses(
+      [](json& j) { j["nodes"][0]["TMPCs"]["1"].push_back(j["nodes"][0]["TMPCs"]["1"][1]); },
+      "nodes[0].TMPCs.1[2].id: \"activation recomp\": another variant of the degree has this id");
   PiperRefuses([](json& j) { j["nodes"][0]["TMPCs"] = json::object(); },
                "nodes[0].TMPCs: there are no variants");
   PiperRefuses([](json& j) { j["nodes"][0]["TMPCs"]["1"] = json::array(); },
@@ -152,6 +155,8 @@ TEST(PiperJson, EdgesMustFit) {
                "nodes[0].TMPCs.1[0].syncTimeFw.1: missing");
   PiperRefuses([](json& j) { Variant(j)["syncTimeBw"]["5"] = 0; },
                "nodes[0].TMPCs.1[0].syncTimeBw.5: the node has no such edge");
+  PiperRefuses([](json& j) { Variant(j)["syncTimeBw"]["9"] = 0; },
+               "nodes[0].TMPCs.1[0].syncTimeBw.9: the node has no such edge");
   PiperRefuses([](json& j) { Variant(j)["syncTimeBw"]["07"] = 0; },
                "nodes[0].TMPCs.1[0].syncTimeBw.07: the node has no such edge");
   PiperRefuses([](json& j) { j["edges"][0]["sourceId"] = 2; },

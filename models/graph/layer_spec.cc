@@ -1,6 +1,5 @@
 #include "models/graph/layer_spec.h"
 
-#include <algorithm>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -59,13 +58,14 @@ absl::Status CheckInputs(const ModelGraph& graph, int index) {
     return Error(layer, absl::StrCat("has ", layer.inputs.size(), " inputs, but the shapes of ",
                                      layer.input_shapes.size()));
   }
+  std::set<int> taken;
   for (size_t k = 0; k < layer.inputs.size(); ++k) {
     const int input = layer.inputs[k];
     if (input < 0 || input >= index) {
       return Error(layer, absl::StrCat("is number ", index, " and takes input ", input,
                                        ": inputs are earlier layers"));
     }
-    if (std::count(layer.inputs.begin(), layer.inputs.end(), input) > 1) {
+    if (!taken.insert(input).second) {
       return Error(layer, absl::StrCat("takes input \"", graph.layers[input].name, "\" twice"));
     }
     const std::vector<int64_t>& shape = graph.layers[input].output_shape;
@@ -92,8 +92,10 @@ absl::Status CheckGradients(const ModelGraph& graph) {
   for (size_t i = 0; i < graph.layers.size(); ++i) {
     const LayerSpec& layer = graph.layers[i];
     detaches |= !layer.detached.empty();
+    std::set<int> taken;
+    if (!layer.detached.empty()) taken.insert(layer.inputs.begin(), layer.inputs.end());
     for (int input : layer.detached) {
-      if (std::count(layer.inputs.begin(), layer.inputs.end(), input) > 0) continue;
+      if (taken.count(input) > 0) continue;
       return Error(layer,
                    absl::StrCat("is detached from layer ", input, ", which it does not take"));
     }
@@ -173,8 +175,9 @@ std::vector<std::vector<int>> Consumers(const ModelGraph& graph) {
 std::vector<std::vector<int>> GradientSources(const ModelGraph& graph) {
   std::vector<std::vector<int>> sources(graph.layers.size());
   for (size_t i = 0; i < graph.layers.size(); ++i) {
+    const std::set<int> detached(graph.layers[i].detached.begin(), graph.layers[i].detached.end());
     for (int input : graph.layers[i].inputs) {
-      if (!IsDetached(graph.layers[i], input)) sources[input].push_back(static_cast<int>(i));
+      if (detached.count(input) == 0) sources[input].push_back(static_cast<int>(i));
     }
   }
   return sources;

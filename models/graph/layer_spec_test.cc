@@ -92,6 +92,9 @@ TEST(Validate, NamesEdgesThatDoNotFit) {
   g.layers[2].inputs = {1, 1};
   ExpectError(g, "\"c\"", "\"b\" twice");
   g = MakeGraph();
+  g.layers[2].detached = {0, 2};
+  ExpectError(g, "\"c\"", "is detached from layer 2, which it does not take");
+  g = MakeGraph();
   g.layers[2].input_shapes.pop_back();
   ExpectError(g, "\"c\"", "2 inputs, but the shapes of 1");
   g = MakeGraph();

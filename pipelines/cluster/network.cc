@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -18,6 +19,7 @@ int AddLink(Network* network, Link link, const std::string& name) {
 
 // What is wrong with them; empty: nothing.
 std::string FaultOf(const Network& network, const std::vector<LinkUse>& uses) {
+  absl::InlinedVector<int, 8> links;
   for (const LinkUse& use : uses) {
     if (use.link < 0 || use.link >= static_cast<int>(network.links.size())) {
       return absl::StrCat(" has an unknown link: ", use.link);
@@ -26,11 +28,11 @@ std::string FaultOf(const Network& network, const std::vector<LinkUse>& uses) {
       return absl::StrCat(" uses link ", use.link, " (", network.links[use.link].name,
                           ") with a load that is not above 0: ", use.load);
     }
-    const auto same = [&](const LinkUse& other) { return other.link == use.link; };
-    if (std::count_if(uses.begin(), uses.end(), same) == 1) continue;
-    return absl::StrCat(" takes a link twice: ", use.link);
+    links.push_back(use.link);
   }
-  return "";
+  std::sort(links.begin(), links.end());
+  const auto twice = std::adjacent_find(links.begin(), links.end());
+  return twice == links.end() ? "" : absl::StrCat(" takes a link twice: ", *twice);
 }
 
 std::string FaultOf(const Network& network, const std::vector<int>& devices,

@@ -35,7 +35,8 @@ absl::Status CheckCosts(absl::Span<const double> costs, int num_stages) {
 }
 
 // Minimises what `join` makes of the stages' costs, one after the other from 0. It must not fall
-// as its first argument grows.
+// as either argument grows. A stage that begins later costs less, so the last begin of a range and
+// the least before any of its begins bound what the range has, which passes over most ranges.
 template <typename Join>
 absl::StatusOr<std::vector<int>> Minimise(absl::Span<const double> layer_costs, int num_stages,
                                           absl::Span<const StageEnd> ends, Join join) {
@@ -43,25 +44,42 @@ absl::StatusOr<std::vector<int>> Minimise(absl::Span<const double> layer_costs, 
   const int layers = static_cast<int>(layer_costs.size());
   std::vector<double> sum(layers + 1, 0);
   for (int i = 0; i < layers; ++i) sum[i + 1] = sum[i] + layer_costs[i];
-  // best[k][n]: the least of the first n layers in k stages; begin[k][n]: where its last stage
-  // begins.
+  // best[n]: the least of the first n layers in k stages; before[n]: in k - 1; begin[k][n]: where
+  // the last of k stages begins.
   const double infinity = std::numeric_limits<double>::infinity();
-  std::vector<std::vector<double>> best(num_stages + 1, std::vector<double>(layers + 1, infinity));
+  std::vector<double> best(layers + 1, infinity), before, least_from(layers + 1);
   std::vector<std::vector<int>> begin(num_stages + 1, std::vector<int>(layers + 1, 0));
-  best[0][0] = 0;
+  best[0] = 0;
   for (int k = 1; k <= num_stages; ++k) {
+    before = std::exchange(best, std::vector<double>(layers + 1, infinity));
+    least_from[layers] = before[layers];
+    for (int b = layers; b-- > 0;) least_from[b] = std::min(before[b], least_from[b + 1]);
     for (int n = k; n <= layers; ++n) {
       const StageEnd end = ends.empty() || n == layers ? StageEnd() : ends[n - 1];
-      for (int b = std::max(k - 1, end.earliest); b < n; ++b) {
-        const double joined = join(best[k - 1][b], sum[n] - sum[b] + end.cost);
-        if (joined < best[k][n]) {
-          best[k][n] = joined;
-          begin[k][n] = b;
+      const auto stage = [&](int b) { return sum[n] - sum[b] + end.cost; };
+      const int earliest = std::max(k - 1, end.earliest);
+      if (earliest >= n) continue;
+      const int guess = std::max(earliest, begin[k][n - 1]);
+      const double enough = join(before[guess], stage(guess));
+      // Takes the first of the best in [first, last].
+      const auto search = [&](const auto& self, int first, int last) -> void {
+        const double bound = join(least_from[first], stage(last));
+        if (bound > enough || bound >= best[n]) return;
+        if (first < last) {
+          const int middle = first + (last - first) / 2;
+          self(self, first, middle);
+          self(self, middle + 1, last);
+          return;
         }
-      }
+        const double joined = join(before[first], stage(first));
+        if (joined >= best[n]) return;
+        best[n] = joined;
+        begin[k][n] = first;
+      };
+      search(search, earliest, n - 1);
     }
   }
-  if (best[num_stages][layers] == infinity) {
+  if (best[layers] == infinity) {
     return absl::NotFoundError(absl::StrCat("no cuts into ", num_stages, " stages are allowed"));
   }
   std::vector<int> first(num_stages);

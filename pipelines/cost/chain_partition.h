@@ -20,11 +20,12 @@ namespace pipelab {
 
 // What is special about a stage that ends with a layer and is not the last.
 struct StageEnd {
-  double cost = 0;   // of what the stage has more: a head
+  double cost = 0;   // of what the stage has more, a head; not negative
   int earliest = 0;  // the first layer that it may begin with; behind this one: no stage ends here
 };
 
-// Minimises the largest stage's cost; exact (dynamic program over prefixes, O(stages * layers^2)).
+// Minimises the largest stage's cost; exact (dynamic program over prefixes, mostly
+// O(stages * layers * log(layers)); only chains made for it take O(stages * layers^2)).
 // Of several best partitions it takes the one whose later stages begin first, the same on every
 // machine. Costs are of any unit, finite and not negative. InvalidArgument when there are more
 // stages than layers. `ends`: of each layer; empty: none is special. NotFound where they allow no

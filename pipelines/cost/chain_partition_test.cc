@@ -1,6 +1,7 @@
 #include "pipelines/cost/chain_partition.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <numeric>
@@ -185,6 +186,61 @@ TEST(PartitionChain, OfEndsEqualsBruteForce) {
     }
   }
   EXPECT_GT(refused, 100);
+}
+
+// The same of equally good ones as the plain program over all begins.
+std::vector<int> PlainByVariance(const std::vector<double>& costs, int stages,
+                                 const std::vector<StageEnd>& ends) {
+  const int n = static_cast<int>(costs.size());
+  std::vector<double> sum(n + 1, 0);
+  for (int i = 0; i < n; ++i) sum[i + 1] = sum[i] + costs[i];
+  std::vector<std::vector<double>> best(stages + 1, std::vector<double>(n + 1, HUGE_VAL));
+  std::vector<std::vector<int>> begin(stages + 1, std::vector<int>(n + 1, 0));
+  best[0][0] = 0;
+  for (int k = 1; k <= stages; ++k) {
+    for (int e = k; e <= n; ++e) {
+      const StageEnd end = e == n ? StageEnd() : ends[e - 1];
+      for (int b = std::max(k - 1, end.earliest); b < e; ++b) {
+        const double stage = sum[e] - sum[b] + end.cost;
+        const double joined = best[k - 1][b] + stage * stage;
+        if (joined >= best[k][e]) continue;
+        best[k][e] = joined;
+        begin[k][e] = b;
+      }
+    }
+  }
+  if (best[stages][n] == HUGE_VAL) return {};
+  std::vector<int> first(stages);
+  for (int k = stages, e = n; k > 0; --k) e = first[k - 1] = begin[k][e];
+  return first;
+}
+
+TEST(PartitionChain, ByVarianceEqualsThePlainProgram) {
+  CounterRng rng(6, "variance");
+  uint64_t draw = 0;
+  for (int round = 0; round < 600; ++round) {
+    const int n = 1 + static_cast<int>(rng.Below(draw++, 70));
+    std::vector<double> costs(n);
+    for (double& c : costs) {
+      c = round % 3 == 0 ? 0.1 : round % 3 == 1 ? rng.Uniform(draw++) : 0.1 * rng.Below(draw++, 3);
+    }
+    if (round % 4 == 0) costs[n / 2] = 1e6;
+    std::vector<StageEnd> ends(n);
+    for (int i = 0; round % 2 == 0 && i < n; ++i) {
+      ends[i].cost = 0.1 * rng.Below(draw++, 4);
+      ends[i].earliest = static_cast<int>(rng.Below(draw++, i + 3));
+    }
+    const int stages = 1 + static_cast<int>(rng.Below(draw++, std::min(n, 12)));
+    ASSERT_EQ(PartitionChainByVariance(costs, stages, ends).value_or(std::vector<int>()),
+              PlainByVariance(costs, stages, ends))
+        << round;
+  }
+}
+
+TEST(PartitionChain, ByVarianceTakesLongChains) {
+  const std::vector<double> costs(40000, 1.0);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> first, PartitionChainByVariance(costs, 4));
+  EXPECT_THAT(first, ElementsAre(0, 10000, 20000, 30000));
 }
 
 TEST(StageSizes, AreWhatLayoutsSay) {

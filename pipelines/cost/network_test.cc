@@ -50,6 +50,10 @@ TEST(Network, RefusesWhatCannotBe) {
               }),
               HasSubstr("device 1 to device 0 takes a link twice: 1"));
   EXPECT_THAT(error([](Network* n) {
+                n->rings[{0, 1}].uses = {0, 1, {0, 2.0}};
+              }),
+              HasSubstr("the ring of devices 0,1 takes a link twice: 0"));
+  EXPECT_THAT(error([](Network* n) {
                 n->RouteOf(1, 0).uses = {{1, -0.5}};
               }),
               HasSubstr("device 1 to device 0 uses link 1 (1 to 0) with a load that is not above"));

@@ -15,16 +15,11 @@ int PlaceIn(const std::vector<int>& layers, int layer) {
   return at == layers.end() || *at != layer ? -1 : static_cast<int>(at - layers.begin());
 }
 
-void AddInputs(const LayerSpec& layer, const ModelPartition& partition,
-               const std::vector<int>& layers, const std::vector<int>& in_edges,
-               StageCostMemo::Key* key) {
+void AddInputs(const LayerSpec& layer, const std::vector<int>& layers,
+               const std::map<int, int>& in_edge_of_layer, StageCostMemo::Key* key) {
   for (const int input : layer.inputs) {
     int from = PlaceIn(layers, input);
-    if (from < 0) {  // an edge brings it: below -1
-      const auto edge = std::find_if(in_edges.begin(), in_edges.end(),
-                                     [&](int e) { return partition.edge_layer[e] == input; });
-      from = -2 - static_cast<int>(edge - in_edges.begin());
-    }
+    if (from < 0) from = -2 - in_edge_of_layer.at(input);  // an edge brings it: below -1
     key->push_back(from);
     if (!layer.detached.empty()) key->push_back(IsDetached(layer, input) ? 1 : 0);
   }
@@ -48,14 +43,17 @@ StageCostMemo::StageCostMemo(const ModelGraph& graph, std::vector<int> alike)
 StageCostMemo::Key StageCostMemo::KeyOf(const ModelGraph& graph, const ModelPartition& partition,
                                         int stage) const {
   const std::vector<int>& layers = partition.layers[stage];
-  const std::vector<int>& in_edges = partition.stages.in_edges[stage];
+  std::map<int, int> in_edge_of_layer;
   Key key;
-  for (const int edge : in_edges) key.push_back(alike_[partition.edge_layer[edge]]);
+  for (const int edge : partition.stages.in_edges[stage]) {
+    in_edge_of_layer.emplace(partition.edge_layer[edge], static_cast<int>(key.size()));
+    key.push_back(alike_[partition.edge_layer[edge]]);
+  }
   key.push_back(kEnd);
   int before = -1;
   for (const int layer : layers) {
     key.push_back(alike_[layer]);
-    AddInputs(graph.layers[layer], partition, layers, in_edges, &key);
+    AddInputs(graph.layers[layer], layers, in_edge_of_layer, &key);
     if (!partition.unsplit.empty()) key.push_back(partition.unsplit[layer] ? 1 : 0);
     if (partition.block_of_layer.empty()) continue;
     const int block = partition.block_of_layer[layer];

@@ -40,6 +40,10 @@ class RowReader {
   absl::StatusOr<std::vector<std::vector<Action>>> Read(CsvSkipped* skipped) {
     std::vector<std::vector<Action>> rows;
     while (!in_.AtEnd()) {
+      if (rows.size() == kMostDeviceLists) {
+        return in_.Error(
+            absl::StrCat("the CSV has more than ", kMostDeviceLists, " rows: each is a device"));
+      }
       std::vector<Action>& row = rows.emplace_back();
       while (true) {
         in_.SkipBlanks();

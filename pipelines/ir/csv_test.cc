@@ -52,6 +52,10 @@ TEST(Csv, ErrorsSayWhere) {
             "line 2, column 1: 0S@1: a cell has a stage, F, B, I, W or R, and a micro-batch");
   EXPECT_EQ(CsvError("0F0,0B0\n0F0"),
             "device 1, position 0: 0F0, but stage 0 of micro-batch 0 is on device 0 too");
+  EXPECT_EQ(CsvError("0F0,0B0" + std::string(32767, '\n')),
+            "");  // the last are idle devices
+  EXPECT_EQ(CsvError("0F0,0B0" + std::string(32768, '\n')),
+            "line 32768, column 1: the CSV has more than 32767 rows: each is a device");
   EXPECT_THAT(CsvError("0F2000000000,0B0"),
               HasSubstr("micro-batches up to 2000000000 need at least"));
   Schedule groups = ChainOf(1, {"0F0 0B0"});

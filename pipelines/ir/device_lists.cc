@@ -1,7 +1,6 @@
 #include "pipelines/ir/device_lists.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -35,7 +34,7 @@ class PlacementFromRows {
                        " and micro-batches up to ", micro_batches_ - 1, " need at least ",
                        stages_ * micro_batches_ * 2));
     }
-    if (rows_.size() > static_cast<size_t>(std::numeric_limits<int16_t>::max())) {
+    if (rows_.size() > kMostDeviceLists) {
       return absl::InvalidArgumentError(absl::StrCat(what_, " has too many rows"));
     }
     device_.assign(stages_ * micro_batches_, -1);

@@ -11,6 +11,7 @@
 #ifndef PIPELAB_PIPELINES_IR_DEVICE_LISTS_H_
 #define PIPELAB_PIPELINES_IR_DEVICE_LISTS_H_
 
+#include <cstddef>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,6 +19,9 @@
 #include "pipelines/ir/schedule.h"
 
 namespace pipelab {
+
+// Devices have 16 bits in programs.
+inline constexpr size_t kMostDeviceLists = 32767;
 
 // `what` begins messages about the whole: "the CSV".
 absl::StatusOr<Schedule> ScheduleFromDeviceLists(std::vector<std::vector<Action>> rows,

@@ -28,6 +28,20 @@ std::vector<int> Order(const std::vector<std::vector<int>>& needs) {
   return order;
 }
 
+// No fewer than these: all nodes above a depth, with any of those there.
+int64_t FewestSets(const std::vector<std::vector<int>>& needs) {
+  std::vector<size_t> depth(needs.size());
+  std::vector<int> width;  // [depth]
+  for (int v : Order(needs)) {
+    for (int u : needs[v]) depth[v] = std::max(depth[v], depth[u] + 1);
+    width.resize(std::max(width.size(), depth[v] + 1));
+    ++width[depth[v]];
+  }
+  int64_t sets = 1;
+  for (int w : width) sets += (int64_t{1} << std::min(w, 31)) - 1;
+  return sets;
+}
+
 }  // namespace
 
 class Downsets::Builder {
@@ -158,6 +172,7 @@ class Downsets::Builder {
 };
 
 absl::optional<Downsets> Downsets::Make(const std::vector<std::vector<int>>& needs, int limit) {
+  if (FewestSets(needs) > limit) return absl::nullopt;  // before n^2 bits are made
   Builder builder(needs);
   if (!builder.Grow(limit)) return absl::nullopt;
   return builder.Take();

@@ -40,6 +40,15 @@ TEST(Downsets, CountsBranches) {
   }
 }
 
+// Without memory for each pair of nodes, which would be 2^33 bytes.
+TEST(Downsets, TooManyNodesAreRefusedAtOnce) {
+  EXPECT_FALSE(Downsets::Make(Needs(1 << 18), 1 << 30).has_value());
+  EXPECT_FALSE(Downsets::Make(Branches(1, 1 << 18), 1 << 18).has_value());
+  EXPECT_FALSE(Downsets::Make(Branches(1 << 18, 1), 1 << 30).has_value());
+  EXPECT_FALSE(Downsets::Make(Branches(1, 8), 10).has_value());
+  EXPECT_TRUE(Downsets::Make(Branches(1, 8), 11).has_value());
+}
+
 // All subsets of random DAGs, one by one.
 TEST(Downsets, AreThoseOfBruteForce) {
   for (int seed = 0; seed < 200; ++seed) {
