@@ -7,9 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "experiments/all/all.h"
+#include "experiments/flags/flags.h"
 #include "experiments/study/study_list.h"
 #include "tools/base/did_you_mean.h"
 #include "tools/base/exhaustion.h"
@@ -57,8 +60,8 @@ int PrintStudies() {
 int Refuse(absl::string_view name) {
   std::vector<absl::string_view> names = {kAllStudies};
   for (const StudyEntry& study : StudyList()) names.emplace_back(study.name);
-  std::fprintf(stderr, "'%s': no study; --help lists them%s\n", std::string(name).c_str(),
-               DidYouMean(name, names).c_str());
+  PrintError(absl::InvalidArgumentError(
+      absl::StrCat("'", name, "': no study; --help lists them", DidYouMean(name, names))));
   return kUsageError;
 }
 

@@ -251,6 +251,8 @@ check "parts of a vocabulary of another model" refused 1 'vocabulary of model "b
   search --model=bert-large --cluster=dgx-a100 --devices=8 --batch=16 --schemes=vocab_1f1b
 check "a scheme of graphs" refused 2 "--schemes=graph: search compares synchronous training in a chain" \
   search --model=gpt-6.6b --cluster=dgx-a100 --devices=8 --batch=16 --schemes=graph
+check "a scheme twice" refused 2 "--schemes=1f1b: named twice" \
+  search --model=gpt-6.6b --cluster=dgx-a100 --devices=8 --batch=16 --schemes=1f1b,zbv,1f1b
 check "parts of tokens that are not looked at" refused 2 "--fixed=C=3: twice it must divide the 1024 tokens" \
   search --model=gpt-6.6b --cluster=dgx-a100 --devices=8 --batch=8 --fixed=C=3
 check "parts of tokens" prints "C=2" \

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,7 +81,12 @@ absl::StatusOr<std::vector<SearchMethod>> MethodsFromFlags(const ModelGraph& mod
   const std::string schemes = absl::GetFlag(FLAGS_schemes);
   if (schemes.empty()) return AllMethods(model);
   const SearchMethod no_pipeline = NoPipelineMethod();
+  std::set<absl::string_view> named;
   for (const absl::string_view scheme : absl::StrSplit(schemes, ',', absl::SkipEmpty())) {
+    if (!named.insert(scheme).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--schemes=", scheme, ": named twice; name each once"));
+    }
     if (scheme == no_pipeline.name) {
       methods.push_back(no_pipeline);
       continue;

@@ -45,9 +45,9 @@ absl::StatusOr<std::string> TokenFromFlag() {
   const bool text_alone =
       std::all_of(token.begin(), token.end(), [](char c) { return c >= ' ' && c <= '~'; });
   if (text_alone && token.size() >= kShortest && token.size() <= kLongest) return token;
-  return absl::InvalidArgumentError(absl::StrCat("--token_file=", absl::GetFlag(FLAGS_token_file),
-                                                 ": must have from ", kShortest, " to ", kLongest,
-                                                 " printable ASCII characters"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("--token_file=", absl::GetFlag(FLAGS_token_file), ": must have from ", kShortest,
+                   " to ", kLongest, " printable ASCII characters"));
 }
 
 }  // namespace pipelab

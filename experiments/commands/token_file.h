@@ -4,8 +4,8 @@
 //   PIPELAB_ASSIGN_OR_RETURN(std::string token, TokenFromFlag());
 //
 // Errors name the option. An error of the file system keeps its code. PermissionDenied: the file
-// belongs to another user, or other users can read or write it. InvalidArgument: the word is too
-// short, or it is not text.
+// belongs to another user, or other users can read or write it. FailedPrecondition: the word is
+// too short, or it is not text.
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_TOKEN_FILE_H_
 #define PIPELAB_EXPERIMENTS_COMMANDS_TOKEN_FILE_H_
 

@@ -39,7 +39,7 @@ TEST(TokenFile, IsMadeAndReadForItsUserAlone) {
         absl::StrCat(good, "\x1b[2J"), absl::StrCat(good, "\n", good),
         absl::StrCat(good, "\xc3\xa4"), std::string(5000, 'x')}) {
     ASSERT_THAT(WriteFileAtomically(file, bad), IsOk());
-    EXPECT_THAT(TokenFromFlag(), StatusIs(absl::StatusCode::kInvalidArgument,
+    EXPECT_THAT(TokenFromFlag(), StatusIs(absl::StatusCode::kFailedPrecondition,
                                           HasSubstr("must have from 16 to 4096 printable ASCII")))
         << bad.size();
   }

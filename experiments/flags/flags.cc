@@ -213,7 +213,7 @@ void PrintError(const absl::Status& status) {
   // An option's value or a file may hold line breaks and what steers a terminal; an error is one
   // line. One without a message has been told on stdout.
   if (status.message().empty()) return;
-  std::fprintf(stderr, "%s\n", Printable(status.message()).c_str());
+  std::fprintf(stderr, "%s\n", WithoutMiddle(Printable(status.message())).c_str());
 }
 
 namespace {

@@ -117,5 +117,13 @@ TEST(Flags, ExitCodes) {
               testing::ExitedWithCode(2), "--test_count=1.5");
 }
 
+TEST(Flags, ErrorsAreShort) {
+  testing::internal::CaptureStderr();
+  PrintError(absl::InvalidArgumentError("--test_name=" + std::string(1 << 20, '\n') + ": empty"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(testing::SizeIs(4102), testing::StartsWith("--test_name=\\n"),
+                    HasSubstr(" ... "), testing::EndsWith("\\n: empty\n")));
+}
+
 }  // namespace
 }  // namespace pipelab

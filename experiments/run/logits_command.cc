@@ -56,19 +56,24 @@ absl::StatusOr<std::vector<int32_t>> Tokens() {
     return absl::InvalidArgumentError("--tokens: missing; ids such as 464,2068, or a file of them");
   }
   std::string text = word;
-  if (word.find_first_not_of("0123456789,") != std::string::npos) {
+  const bool file = word.find_first_not_of("0123456789,") != std::string::npos;
+  if (file) {
     PIPELAB_ASSIGN_OR_RETURN(text, ReadUserFile("--tokens", word));
   }
+  const auto wrong = [&](const auto&... why) {
+    const absl::Status status =
+        absl::InvalidArgumentError(absl::StrCat("--tokens=", word, ": ", why...));
+    return file ? FaultOfFile(status) : status;
+  };
   std::vector<int32_t> ids;
   for (absl::string_view id :
        absl::StrSplit(text, absl::ByAnyChar(", \t\r\n"), absl::SkipEmpty())) {
     ids.push_back(0);
     if (absl::SimpleAtoi(id, &ids.back()) && ids.back() >= 0) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--tokens=", word, ": \"", id.substr(0, 20), "\": must be a token's id"));
+    return wrong("\"", id.substr(0, 20), "\": must be a token's id");
   }
   if (!ids.empty()) return ids;
-  return absl::InvalidArgumentError(absl::StrCat("--tokens=", word, ": has no token"));
+  return wrong("has no token");
 }
 
 // Samples of the tokens, one behind the other; the last ends with the last token, and so may begin

@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "nlohmann/json.hpp"
+#include "tools/base/printable.h"
 
 namespace pipelab {
 namespace {
@@ -147,7 +148,8 @@ HttpHead ReadHttpHead(absl::string_view text, const ServeLimits& limits) {
 }
 
 std::string ErrorJson(absl::string_view reason) {
-  const nlohmann::json error = {{"error", absl::StrReplaceAll(reason, {{"\n", "\\n"}})}};
+  const nlohmann::json error = {
+      {"error", absl::StrReplaceAll(WithoutMiddle(reason), {{"\n", "\\n"}})}};
   return error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

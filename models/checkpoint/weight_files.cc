@@ -144,7 +144,9 @@ absl::StatusOr<WeightFiles> WeightFiles::Open(absl::string_view path) {
   }
   PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(index_file));
   using Index = std::map<std::string, std::string>;
-  PIPELAB_ASSIGN_OR_RETURN(const Index index, ParseShardIndex(text, index_file));
+  const absl::StatusOr<Index> read = ParseShardIndex(text, index_file);
+  if (!read.ok()) return absl::DataLossError(read.status().message());
+  const Index& index = *read;
   std::set<std::string> shards;
   for (const auto& [name, shard] : index) shards.insert(shard);
   for (const std::string& shard : shards) {

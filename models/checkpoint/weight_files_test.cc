@@ -141,15 +141,15 @@ TEST(WeightFiles, FindsTensorsInShards) {
                                                   HasSubstr("model-00003.safetensors: cannot be")));
   write(R"({"weight_map": {"first": "../model.safetensors"}})");
   EXPECT_THAT(WeightFiles::Open(folder),
-              StatusIs(absl::StatusCode::kInvalidArgument,
+              StatusIs(absl::StatusCode::kDataLoss,
                        HasSubstr("weight_map.first: \"../model.safetensors\": must be a "
                                  "safetensors file of the same folder")));
   write(R"({"weight_map": {"first": 3}})");
   EXPECT_THAT(WeightFiles::Open(folder),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("weight_map.first: 3: must")));
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("weight_map.first: 3: must")));
   write(R"({})");
   EXPECT_THAT(WeightFiles::Open(folder),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("weight_map: missing")));
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("weight_map: missing")));
 }
 
 TEST(WeightFiles, SaysWhatIsWrong) {

@@ -182,6 +182,9 @@ absl::Status CheckCluster(const ClusterSpec& cluster) {
     PIPELAB_RETURN_IF_ERROR(CheckPositive("host_link.bandwidth", cluster.host_link->bandwidth));
   }
   if (cluster.levels.empty()) return Error("levels", "must have one");
+  if (cluster.levels.size() > kMostClusterLevels) {
+    return Error("levels", "must be at most ", kMostClusterLevels, ", not ", cluster.levels.size());
+  }
   int64_t devices = 1;
   for (size_t i = 0; i < cluster.levels.size(); ++i) {
     const std::string place = absl::StrCat("levels[", i, "]");

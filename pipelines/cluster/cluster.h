@@ -20,6 +20,7 @@
 #ifndef PIPELAB_PIPELINES_CLUSTER_CLUSTER_H_
 #define PIPELAB_PIPELINES_CLUSTER_CLUSTER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -80,6 +81,9 @@ struct HostLink {
     return BytesPerSecond(bandwidth.value.value() / static_cast<double>(devices));
   }
 };
+
+// Every message is looked for level by level.
+inline constexpr size_t kMostClusterLevels = 16;
 
 struct ClusterSpec {
   std::string name;   // "dgx-a100"

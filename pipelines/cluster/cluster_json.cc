@@ -273,6 +273,9 @@ absl::StatusOr<ClusterSpec> ParseCluster(absl::string_view text, absl::string_vi
   } else {
     faults.Read(file.Objects("levels"), &levels);
   }
+  if (levels.size() > kMostClusterLevels) {
+    return file.Error("levels", "must be at most ", kMostClusterLevels, ", not ", levels.size());
+  }
   for (size_t i = 0; i < levels.size(); ++i) {
     cluster.levels.push_back(ReadLevel(levels[i], static_cast<int>(i), kind, &faults));
   }

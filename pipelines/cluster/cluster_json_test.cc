@@ -190,6 +190,8 @@ TEST(ClusterJson, ErrorsNameFileKeyAndReason) {
         j["host_link"] = {{"bandwidth", "12 GB/s"}, {"devices", 0}};
       },
       "host_link.devices: 0: must be a whole number from 1 to 1024");
+  Refuses([](json& j) { j["levels"] = json(17, j["levels"][0]); },
+          "levels: must be at most 16, not 17");
   Refuses([](json& j) { j["colour"] = "red"; },
           "colour: unknown; known here: name, title, device, levels, "
           "host_link, collectives_at_wait");

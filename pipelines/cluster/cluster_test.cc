@@ -167,6 +167,10 @@ TEST(CheckCluster, NamesThePlace) {
   bad.levels.assign(3, Level("level", 1 << 10, Sharing::kPair, 1));
   EXPECT_THAT(message(bad), HasSubstr("levels[2].size: makes more than"));
   bad = good;
+  bad.levels.assign(17, Level("level", 1, Sharing::kPair, 1));
+  EXPECT_EQ(message(bad), "levels: must be at most 16, not 17");
+  bad.levels.pop_back();
+  EXPECT_EQ(message(bad), "");
   bad.levels.clear();
   EXPECT_EQ(message(bad), "levels: must have one");
 }

@@ -123,7 +123,10 @@ absl::StatusOr<PeerTrace> ReadPeerTrace(absl::string_view option, absl::string_v
   if (!text.ok()) {
     return absl::Status(text.status().code(), absl::StrCat(option, ": ", text.status().message()));
   }
-  return ParsePeerTrace(*text, absl::StrCat(option, "=", path));
+  absl::StatusOr<PeerTrace> trace = ParsePeerTrace(*text, absl::StrCat(option, "=", path));
+  if (trace.ok()) return trace;
+  // The file's fault, not the command line's.
+  return absl::FailedPreconditionError(trace.status().message());
 }
 
 std::string ToCsv(const PeerTrace& trace) {

@@ -57,6 +57,7 @@ struct PeerTraceOptions {
 
 PeerTrace GeneratePeerTrace(const PeerTraceOptions& options);
 
+// FailedPrecondition where the file is wrong.
 absl::StatusOr<PeerTrace> ReadPeerTrace(absl::string_view option, absl::string_view path);
 // `what` names the text in errors.
 absl::StatusOr<PeerTrace> ParsePeerTrace(absl::string_view text, absl::string_view what);

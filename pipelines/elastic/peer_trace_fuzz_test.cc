@@ -2,8 +2,10 @@
 // what generated traces are like.
 #include <string>
 
+#include "absl/status/status.h"
 #include "gtest/gtest.h"
 #include "pipelines/elastic/peer_trace.h"
+#include "tools/base/file.h"
 #include "tools/base/fuzz_mutations.h"
 #include "tools/base/units.h"
 
@@ -30,6 +32,10 @@ TEST(PeerTrace, Errors) {
         ParsePeerTrace("peer,speed,join,leave\n" + rows, "--trace=f").status().message());
   };
   EXPECT_EQ(error(""), "--trace=f: has no stays");
+  const std::string file = testing::TempDir() + "/trace.csv";
+  ASSERT_TRUE(WriteFileAtomically(file, "peer,speed,join,leave\n").ok());
+  EXPECT_EQ(ReadPeerTrace("--trace", file).status(),
+            absl::FailedPreconditionError("--trace=" + file + ": has no stays"));
   EXPECT_EQ(error("-1,1,0 s,\n"),
             "--trace=f: row 1: peer \"-1\": must be a whole number from 0 to 999999");
   EXPECT_EQ(error("0,nan,0 s,\n"),

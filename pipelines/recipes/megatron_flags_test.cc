@@ -299,6 +299,12 @@ TEST(ReadMegatronFlags, ListsWhatItDoesNotKnow) {
                           "--optimizer-cpu-offload: the optimizer's values stay on the device"));
   EXPECT_THAT(r.passed_over,  // the harmless values, too
               ElementsAre("--cpu-offloading-num-layers", "--lr", "--main-grads-dtype"));
+  std::string many;
+  for (int i = 10; i < 43; ++i) absl::StrAppend(&many, " --lrs", i);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe first, ReadWithFlags("--num-layer 2" + many));
+  ASSERT_EQ(first.unknown.size(), 34);
+  EXPECT_EQ(first.unknown[32], "--lrs42: unknown");  // and the nearest of the first ones alone
+  EXPECT_EQ(first.unknown[33], "--num-layer 2: unknown");
   // Where the recipe cannot be read, that may be why.
   EXPECT_EQ(
       std::string(ReadMegatronFlags("--num-layer 32 --hidden-size 64", "f", 8).status().message()),

@@ -56,10 +56,10 @@ std::vector<absl::string_view> MakeKnownNames() {
   return known;
 }
 
-std::string Unknown(absl::string_view name, absl::string_view value) {
+std::string Unknown(absl::string_view name, absl::string_view value, bool asks) {
   static const auto* known = new std::vector<absl::string_view>(MakeKnownNames());
   return absl::StrCat("--", name, value.empty() ? "" : " ", value, ": unknown",
-                      DidYouMean(name, *known, "--"));
+                      asks ? DidYouMean(name, *known, "--") : "");
 }
 
 // Without its dashes; torchrun takes both, and so do options without influence.
@@ -123,7 +123,7 @@ absl::Status MegatronOptions::Sort() {
     } else if (without != nullptr || refused != nullptr || IsPassedOver(name)) {
       passed_over_.push_back(option);
     } else {
-      unknown_.push_back(Unknown(name, value));
+      unknown_.push_back(Unknown(name, value, unknown_.size() < kMostAskedFor));
     }
   }
   return absl::OkStatus();

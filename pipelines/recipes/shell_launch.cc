@@ -52,8 +52,9 @@ class LaunchFinder {
   LaunchFinder(const ShellCommand& command, const RoleOf& role_of)
       : words_(command.words), line_(command.line), role_of_(role_of) {}
 
-  absl::optional<ShellLaunch> Find() const {
+  absl::optional<ShellLaunch> Find() {
     if (words_.empty() || Has(kNoLaunchers, BaseName(words_[0]))) return absl::nullopt;
+    CountOptions();
     bool python = false;
     for (size_t i = 0; i < words_.size(); ++i) {
       const absl::string_view word = words_[i];
@@ -66,8 +67,8 @@ class LaunchFinder {
       if ((file || module) && IsProgram(i)) return LaunchOf(i);
       // A program without such a name stands before its options.
       const absl::string_view name = OptionName(word);
-      if (i > 0 && !name.empty() && role_of_(name) == OptionRole::kCounts && !IsLaunchers(name) &&
-          Count(i, OptionRole::kCounts) >= kFewestOptions) {
+      if (i > 0 && !name.empty() && !IsLaunchers(name) && counting_[i] > counting_[i + 1] &&
+          counting_[i] >= kFewestOptions) {
         return LaunchOf(i - 1);
       }
     }
@@ -80,19 +81,22 @@ class LaunchFinder {
     return name == "--nproc-per-node" || name == "--nnodes";
   }
 
-  int Count(size_t from, OptionRole least) const {
-    return static_cast<int>(std::count_if(words_.begin() + static_cast<ptrdiff_t>(from),
-                                          words_.end(), [&](absl::string_view word) {
-                                            const absl::string_view name = OptionName(word);
-                                            return !name.empty() && role_of_(name) >= least;
-                                          }));
+  void CountOptions() {
+    counting_.assign(words_.size() + 1, 0);
+    known_ = counting_;
+    for (size_t i = words_.size(); i-- > 0;) {
+      const absl::string_view name = OptionName(words_[i]);
+      const OptionRole role = name.empty() ? OptionRole::kUnknown : role_of_(name);
+      counting_[i] = counting_[i + 1] + (role == OptionRole::kCounts ? 1 : 0);
+      known_[i] = known_[i + 1] + (role == OptionRole::kUnknown ? 0 : 1);
+    }
   }
 
   bool IsProgram(size_t at) const {
-    if (Count(at + 1, OptionRole::kCounts) >= kFewestOptions) return true;
+    if (counting_[at + 1] >= kFewestOptions) return true;
     if (!IsTrainingName(words_[at])) return false;
     const bool unknown = at + 1 < words_.size() && !IsKnown(words_[at + 1]);
-    return unknown || Count(at + 1, OptionRole::kWithoutInfluence) > 0;
+    return unknown || known_[at + 1] > 0;
   }
 
   ShellLaunch LaunchOf(size_t program) const {
@@ -115,6 +119,7 @@ class LaunchFinder {
   const std::vector<std::string>& words_;
   const int line_;
   const RoleOf& role_of_;
+  std::vector<int> counting_, known_;  // options from each word on
 };
 
 // A word that may well be several options.
@@ -205,6 +210,14 @@ absl::StatusOr<ShellLaunch> ChooseShellLaunch(const std::vector<ShellLaunch>& la
       "; give one's number", choice.empty() ? " or program" : ""));
 }
 
+std::string FirstFiles(const std::vector<std::string>& files) {
+  constexpr size_t kMost = 8;
+  const size_t more = files.size() - std::min(files.size(), kMost);
+  return absl::StrCat(
+      absl::StrJoin(files.begin(), files.end() - static_cast<ptrdiff_t>(more), ", "),
+      more > 0 ? absl::StrCat(" and ", more, " more") : "");
+}
+
 absl::Status CheckKnown(const std::vector<ShellOption>& options, absl::string_view what,
                         const std::vector<std::string>& other_files, const RoleOf& role_of) {
   std::vector<std::string> faults, values;
@@ -226,7 +239,7 @@ absl::Status CheckKnown(const std::vector<ShellOption>& options, absl::string_vi
   return absl::InvalidArgumentError(absl::StrCat(
       what, ":", first.line, ": ", faults[0], ": ",
       output ? "a command's output, which is not known" : "a variable that the text does not set",
-      other_files.empty() ? "" : absl::StrCat(" (", absl::StrJoin(other_files, ", "), ")"),
+      other_files.empty() ? "" : absl::StrCat(" (", FirstFiles(other_files), ")"),
       faults.size() > 1
           ? absl::StrCat("; so are ", absl::StrJoin(faults.begin() + 1, faults.end(), ", "))
           : "",

@@ -37,6 +37,9 @@ absl::StatusOr<ShellLaunch> ChooseShellLaunch(const std::vector<ShellLaunch>& la
                                               absl::string_view what, const std::string& choice,
                                               const RoleOf& role_of);
 
+// "line 3 runs x.sh, line 4 runs y.sh and 2 more".
+std::string FirstFiles(const std::vector<std::string>& files);
+
 // InvalidArgument names the options that count and whose values are not known.
 absl::Status CheckKnown(const std::vector<ShellOption>& options, absl::string_view what,
                         const std::vector<std::string>& other_files, const RoleOf& role_of);

@@ -239,7 +239,7 @@ class ScriptReader {
     const bool empty =
         first_.commands.empty() && first_.assigned.empty() && first_.other_files.empty();
     if (!options_.empty() || empty) return Checked({});
-    const std::string others_text = absl::StrJoin(first_.other_files, ", ");
+    const std::string others_text = FirstFiles(first_.other_files);
     return absl::InvalidArgumentError(absl::StrCat(
         what_,
         ": no command launches a Python program with options of Megatron-LM, as in torchrun "

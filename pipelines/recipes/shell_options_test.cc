@@ -176,6 +176,10 @@ TEST(ReadShellOptions, TakesTheLaunchAlone) {
   EXPECT_THAT(ReadOptions("ray stop --force\n./run.sh\nbash x.sh"),
               HasSubstr("no command launches a Python program with options of Megatron-LM, as in "
                         "torchrun pretrain_gpt.py --num-layers 32; line 3 runs x.sh"));
+  std::string others;
+  for (int i = 1; i <= 9; ++i) absl::StrAppend(&others, "bash ", i, ".sh\n");
+  EXPECT_THAT(ReadOptions(others), HasSubstr("; line 1 runs 1.sh, line 2 runs 2.sh, "));
+  EXPECT_THAT(ReadOptions(others), HasSubstr("line 8 runs 8.sh and 1 more, which is not read"));
   EXPECT_THAT(
       ReadOptions("torchrun train.py --a 1\n  --b 2"),
       HasSubstr("f:2: --b begins a command; a \\ is missing at the end of the line before"));
@@ -220,6 +224,9 @@ TEST(ReadShellOptions, BoundsWhatAScriptMakes) {
   EXPECT_THAT(ReadBehind(repeated("for i in {1..999}; do ", 9) + repeated("N=1;done;", 9), ""),
               HasSubstr("does too much to be read"));
   EXPECT_THAT(ReadBehind(repeated("x", 1 << 20), ""), HasSubstr("longer than 1 MiB"));
+  // Each word may be a program, and asks for the options behind it.
+  EXPECT_THAT(ReadOptions("python" + repeated(" a.py", 100'000) + " --a 1"),
+              HasSubstr("no command launches a Python program"));
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ absl::Status TorchtitanKeys::Check() {
     if (section != Sections().end()) {
       SortKeysOf(*section, value);
     } else if (std::find(sections.begin(), sections.end(), name) == sections.end()) {
-      unknown_.push_back(absl::StrCat("[", name, "]: unknown", DidYouMean(name, sections)));
+      AddUnknown(absl::StrCat("[", name, "]"), name, sections);
     } else if (name == "experimental" && value.contains("pipeline_parallel_degree")) {
       return Error("experimental.pipeline_parallel_degree",
                    "is in [parallelism] since 2025; nearest: parallelism.pipeline_parallel_degree");
@@ -98,6 +98,12 @@ void TorchtitanKeys::PassOver(absl::string_view section, absl::string_view key,
   passed_over_.push_back(place);
 }
 
+void TorchtitanKeys::AddUnknown(absl::string_view place, absl::string_view name,
+                                const std::vector<absl::string_view>& known) {
+  unknown_.push_back(absl::StrCat(place, ": unknown",
+                                  unknown_.size() < kMostAskedFor ? DidYouMean(name, known) : ""));
+}
+
 void TorchtitanKeys::SortKeysOf(const Section& section, const nlohmann::json& value) {
   for (const auto& [key, of_key] : value.items()) {
     const std::string place = absl::StrCat(section.name, ".", key);
@@ -108,7 +114,7 @@ void TorchtitanKeys::SortKeysOf(const Section& section, const nlohmann::json& va
     }
     std::vector<absl::string_view> known = section.read;
     known.insert(known.end(), section.passed_over.begin(), section.passed_over.end());
-    unknown_.push_back(absl::StrCat(place, ": unknown", DidYouMean(key, known)));
+    AddUnknown(place, key, known);
   }
 }
 

@@ -48,6 +48,8 @@ class TorchtitanKeys {
   struct Section;
   static const std::vector<Section>& Sections();
   void PassOver(absl::string_view section, absl::string_view key, const nlohmann::json& value);
+  void AddUnknown(absl::string_view place, absl::string_view name,
+                  const std::vector<absl::string_view>& known);
   void SortKeysOf(const Section& section, const nlohmann::json& value);
 
   const nlohmann::json& root_;

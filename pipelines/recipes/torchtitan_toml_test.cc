@@ -98,6 +98,10 @@ TEST(ReadTorchtitanToml, ListsWhatItDoesNotKnow) {
                                    HasSubstr("enable_async_tensor_parallel")));
   EXPECT_THAT(r.passed_over,
               testing::UnorderedElementsAre("job.description", "optimizer.lr", "training.steps"));
+  toml.training = "local_batch_size = 1\nstep = 2";
+  for (int i = 10; i < 42; ++i) absl::StrAppend(&toml.training, "\na", i, " = 1");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe first, ReadTomlText(toml));
+  EXPECT_THAT(first.unknown, testing::Contains("training.step: unknown"));  // behind 32 others
 }
 
 TEST(ReadTorchtitanToml, PipelinesAreDividedAsTorchtitanDoes) {

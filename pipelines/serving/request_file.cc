@@ -58,7 +58,10 @@ absl::StatusOr<std::vector<Request>> ReadRequests(absl::string_view option,
   if (!text.ok()) {
     return absl::Status(text.status().code(), absl::StrCat(option, ": ", text.status().message()));
   }
-  return ParseRequests(*text, what);
+  absl::StatusOr<std::vector<Request>> requests = ParseRequests(*text, what);
+  if (requests.ok()) return requests;
+  // The file's fault, not the command line's.
+  return absl::FailedPreconditionError(requests.status().message());
 }
 
 }  // namespace pipelab

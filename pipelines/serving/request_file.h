@@ -18,6 +18,7 @@
 
 namespace pipelab {
 
+// FailedPrecondition where the file is wrong.
 absl::StatusOr<std::vector<Request>> ReadRequests(absl::string_view option, absl::string_view path);
 // `what` names the text in errors.
 absl::StatusOr<std::vector<Request>> ParseRequests(absl::string_view text, absl::string_view what);

@@ -1,9 +1,11 @@
 // 20,000 damaged inputs from one seed: none may crash. And the errors of inputs that are wrong.
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "pipelines/serving/request_file.h"
+#include "tools/base/file.h"
 #include "tools/base/fuzz_mutations.h"
 #include "tools/base/units.h"
 
@@ -34,6 +36,10 @@ TEST(Requests, Errors) {
   EXPECT_EQ(error("2 s,1,1\n1 s,1,1\n"),
             "--requests=f: row 2: arrival \"1 s\": must not be before the row before");
   EXPECT_NE(error("soon,1,1\n").find("--requests=f: row 1: arrival "), std::string::npos);
+  const std::string file = testing::TempDir() + "/requests.csv";
+  ASSERT_TRUE(WriteFileAtomically(file, "arrival,prompt,output\n").ok());
+  EXPECT_EQ(ReadRequests("--requests", file).status(),
+            absl::FailedPreconditionError("--requests=" + file + ": has no requests"));
   EXPECT_NE(ParseRequests("prompt\n1\n", "--requests=f").status().message().find("--requests=f"),
             absl::string_view::npos);
 }

@@ -1,12 +1,24 @@
-// Units and random numbers.
+// Faults, units and random numbers.
 #include <cmath>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "tools/base/faults.h"
 #include "tools/base/rng.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
 namespace {
+
+TEST(Faults, BehindTheFirstOnesAreCounted) {
+  Faults faults;
+  EXPECT_EQ(faults.Of("f").message(), "");
+  for (int i = 1; i <= 8; ++i) faults.Add(absl::InvalidArgumentError(absl::StrCat("f: ", i)));
+  EXPECT_EQ(faults.Of("f").message(), "f: 8 faults: 1; 2; 3; 4; 5; 6; 7; 8");
+  for (int i = 9; i <= 1000; ++i) faults.Add(absl::InvalidArgumentError(absl::StrCat("f: ", i)));
+  EXPECT_EQ(faults.Of("f").message(), "f: 1000 faults: 1; 2; 3; 4; 5; 6; 7; 8; and 992 more");
+}
 
 TEST(Units, PrintWithPrefix) {
   EXPECT_EQ(ToString(Bytes(0)), "0 B");

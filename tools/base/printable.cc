@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace pipelab {
@@ -43,6 +44,16 @@ std::string Printable(absl::string_view text) {
     text.remove_prefix(bytes > 0 ? bytes : 1);
   }
   return out;
+}
+
+std::string WithoutMiddle(absl::string_view text) {
+  constexpr size_t kEnd = 2048;
+  if (text.size() <= 2 * kEnd) return std::string(text);
+  const auto within_character = [&](size_t at) { return (text[at] & 0xc0) == 0x80; };
+  size_t first = kEnd, last = text.size() - kEnd;
+  for (int i = 0; i < 3 && within_character(first); ++i) --first;
+  for (int i = 0; i < 3 && within_character(last); ++i) ++last;
+  return absl::StrCat(text.substr(0, first), " ... ", text.substr(last));
 }
 
 }  // namespace pipelab

@@ -24,5 +24,13 @@ TEST(Printable, KeepsTextAndEscapesWhatSteers) {
   EXPECT_EQ(Printable(Printable("\x1b\n")), Printable("\x1b\n"));
 }
 
+TEST(WithoutMiddle, KeepsBothEndsAndWholeCharacters) {
+  const std::string most(4096, 'x'), end(2048, 'x');
+  EXPECT_EQ(WithoutMiddle(most), most);
+  EXPECT_EQ(WithoutMiddle(most + most + "y"), end + " ... " + end.substr(1) + "y");
+  EXPECT_EQ(WithoutMiddle(end.substr(1) + "中" + most + "中" + end.substr(1)),
+            end.substr(1) + " ... " + end.substr(1));
+}
+
 }  // namespace
 }  // namespace pipelab

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "tools/base/file.h"
 
 namespace pipelab {
@@ -53,8 +54,12 @@ absl::StatusOr<std::string> ReadSecretFile(const std::string& path) {
                         path, info.st_mode & 07777));
   }
   // What was opened, though a link may lead elsewhere by now.
-  return S_ISREG(info.st_mode) ? ReadFile(absl::StrCat("/proc/self/fd/", fd), kMostSecretBytes)
-                               : ReadFile(path, kMostSecretBytes);
+  const std::string opened = absl::StrCat("/proc/self/fd/", fd);
+  absl::StatusOr<std::string> text =
+      ReadFile(S_ISREG(info.st_mode) ? opened : path, kMostSecretBytes);
+  if (text.ok()) return text;
+  return absl::Status(text.status().code(),
+                      absl::StrReplaceAll(text.status().message(), {{opened, path}}));
 }
 
 }  // namespace pipelab

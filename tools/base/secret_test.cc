@@ -35,6 +35,10 @@ TEST(Secret, AFileIsForItsUserAlone) {
   EXPECT_THAT(ReadSecretFile(file + ".none"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(".none: cannot be read")));
   ASSERT_EQ(chmod(file.c_str(), 0600), 0);
+  ASSERT_THAT(WriteFileAtomically(file, std::string(65537, 'x')), IsOk());
+  EXPECT_THAT(ReadSecretFile(file),
+              StatusIs(absl::StatusCode::kOutOfRange,
+                       absl::StrCat(file, ": larger than the 65536 bytes that can be read here")));
   // Root alone gives files away; to others, this one is another user's.
   const bool given = chown(file.c_str(), geteuid() + 1, -1) == 0;
   struct stat info;

@@ -28,6 +28,8 @@ using nlohmann::json;
 
 // toml++ bounds how deep values nest, but each part of a key nests a table, too.
 constexpr int kMostParts = 64;
+// Values take more than a hundred times the memory of their text.
+constexpr size_t kMostText = 1 << 20;
 
 // The first line, from 1, with a key of more parts; 0: none.
 int64_t LineOfLongKey(absl::string_view text) {
@@ -92,6 +94,9 @@ json Value(const toml::node& node) {
 }  // namespace
 
 absl::StatusOr<json> ParseToml(absl::string_view text, absl::string_view what) {
+  if (text.size() > kMostText) {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": is longer than 1 MiB"));
+  }
   if (const int64_t line = LineOfLongKey(text); line > 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, ":", line, ": not TOML: a key of more than ", kMostParts, " parts"));

@@ -4,7 +4,8 @@
 //   root["training"]["seq_len"];          // 8192
 //
 // Dates and times become strings, infinite numbers null. InvalidArgument with line and column:
-// "--toml=run.toml:3:14: not TOML: ...", also for keys of more than 64 parts (a.b.c).
+// "--toml=run.toml:3:14: not TOML: ...", also for keys of more than 64 parts (a.b.c),
+// and for texts of more than 1 MiB.
 #ifndef PIPELAB_TOOLS_BASE_TOML_H_
 #define PIPELAB_TOOLS_BASE_TOML_H_
 
