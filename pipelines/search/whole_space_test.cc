@@ -117,8 +117,8 @@ TEST_P(WholeSpaceTest, NothingNearOrFarIsFaster) {
     ++steps;
     EXPECT_GE(*time, best) << c.ToString() << " beats " << start.ToString();
   }
-  if (found.ok()) {
-    EXPECT_GT(steps, 20);
+  if (found.ok()) {  // where memory is short, few others fit
+    EXPECT_GT(steps, 3);
   }
   const int climbs = NumRequests(kFewRequests) > kFewRequests ? 20 : 5;
   for (int climb = 0; climb < climbs; ++climb) {
