@@ -140,7 +140,7 @@ json Ring(int ranks) {
 }
 
 TEST(ClusterJson, ErrorsOfRings) {
-  const auto rings = [](json rings) {
+  const auto rings = [](const json& rings) {
     return [rings](json& j) { j["levels"][1]["ring"] = rings; };
   };
   Refuses(rings(json::array({Ring(8), Ring(8)})),
