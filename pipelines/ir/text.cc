@@ -62,6 +62,7 @@ class Parser {
     s_.num_slices = static_cast<int>(slices_);
     s_.placement.num_devices = static_cast<int>(devices_);
     PIPELAB_RETURN_IF_ERROR(Flag("forward_only", &s_.forward_only));
+    PIPELAB_RETURN_IF_ERROR(Flag("eager_reductions", &s_.eager_reductions));
     PIPELAB_RETURN_IF_ERROR(Flag("merges_passes", &s_.merges_passes));
     PIPELAB_RETURN_IF_ERROR(Flag("weights_travel", &s_.weights_travel));
     PIPELAB_RETURN_IF_ERROR(WeightGroup());
@@ -282,6 +283,7 @@ std::string ToText(const Schedule& s) {
                                  "\nmicro_batches ", s.num_micro_batches, "\nslices ", s.num_slices,
                                  "\nstages ", s.num_stages(), "\n");
   if (s.forward_only) absl::StrAppend(&out, "forward_only\n");
+  if (s.eager_reductions) absl::StrAppend(&out, "eager_reductions\n");
   if (s.merges_passes) absl::StrAppend(&out, "merges_passes\n");
   if (s.weights_travel) absl::StrAppend(&out, "weights_travel\n");
   if (s.weight_group > 1) absl::StrAppend(&out, "weight_group ", s.weight_group, "\n");

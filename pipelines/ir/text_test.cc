@@ -79,6 +79,7 @@ TEST(Text, RoundTripsEverything) {
     EXPECT_EQ(parsed.carried, s.carried);
     EXPECT_EQ(parsed.prepares, s.prepares);
     EXPECT_EQ(parsed.replay, s.replay);
+    EXPECT_EQ(parsed.eager_reductions, s.eager_reductions);
     EXPECT_EQ(parsed.merges_passes, s.merges_passes);
     EXPECT_EQ(parsed.weights_travel, s.weights_travel);
     EXPECT_EQ(parsed.weight_group, s.weight_group);
