@@ -86,6 +86,7 @@ JSON
   prints 'as predicted to the byte' run 1f1b:P=2,C=2,T=2,M=4 --steps=2 || return 1
   grep -q 'losses: within' stdout && grep -q 'sent to group' stdout || { cat stdout; return 1; }
   prints 'as predicted to the byte' run 1f1b:P=2,D=4,M=2,sharding=fully,shards=2 --steps=2 || return 1
+  prints 'as predicted to the byte' run interleaved_zb1p:P=2,V=2,D=2,M=4,sharding=fully --steps=2 || return 1
   prints 'as predicted to the byte' run 1f1b:P=2,D=4,M=2,sharding=optimizer,shards=2 --model=resnet-small --steps=2 || return 1
   prints 'as predicted to the byte' run breadth_first --devices=1 --micro_batches=2 --data_parallel=4 --sharding=gradients --shards=2 --steps=2 || return 1
 }

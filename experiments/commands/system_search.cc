@@ -220,9 +220,7 @@ absl::StatusOr<SearchResult> SystemSearch::Run(StepCache* cache,
     if (all.stopped) break;
   }
   if (all.best.empty()) return nothing;
-  std::stable_sort(all.best.begin(), all.best.end(), [](const RankedStep& a, const RankedStep& b) {
-    return a.step_time < b.step_time;
-  });
+  SortByTime(&all.best);
   return all;
 }
 

@@ -316,7 +316,7 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
     PIPELAB_RETURN_IF_ERROR(TakeStepOf(*on, config, ScheduleInput(), &study));
     return study;
   }
-  study.whole_head = !config.split_head && !study.schedule.weights_travel;
+  study.whole_head = !config.split_head;
   PIPELAB_RETURN_IF_ERROR(CheckRebuiltBlocks(config));
   if (config.recompute == Recompute::kBlocks) {
     study.rebuilt = config.rebuilt();

@@ -266,7 +266,7 @@ TEST(InFlightTest, CountsForwardsUntilTheirWeightGradient) {
   EXPECT_EQ(seen, expected);
 }
 
-// What is at the host is not held: from the end of the wait for its offload to the begin of its
+// A forward at the host is not held: from the end of the wait for its offload to the begin of its
 // reload. Without backwards a forward holds its memory while it runs.
 TEST(InFlightTest, LeavesOutWhatIsAtTheHostAndForwardsAlone) {
   const auto points = [](const DeviceTrace& d) {

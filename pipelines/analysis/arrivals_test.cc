@@ -163,7 +163,8 @@ Trace ForwardsOf(const std::vector<std::pair<int64_t, int64_t>>& times) {
   return trace;
 }
 
-// Of the second half of six micro-batches, which begin every 10 ns and take 5, 7 and 9.
+// Rules are read from the second half of six micro-batches, which begin every 10 ns and take 5, 7
+// and 9.
 TEST(Arrivals, RulesAreOfTheMiddleLatency) {
   const auto rules =
       SteadyRules(ForwardsOf({{0, 1}, {3, 4}, {9, 10}, {20, 25}, {30, 37}, {40, 49}}));

@@ -39,7 +39,7 @@ TEST(ProgramChecker, FindsFaults) {
 
 using List = std::vector<Instruction>;
 
-// Of a program whose device 0 has another list.
+// The fault of a program whose device 0 has another list.
 std::string Edited(const Program& good, const std::function<void(List&)>& edit) {
   Program p = good;
   edit(p.instructions[0]);
@@ -161,7 +161,7 @@ TEST(ProgramChecker, FindsFaultsOfFills) {
   EXPECT_EQ(CheckProgram(p), "fill 0 has less than no room");
 }
 
-// What one device does wrong, without running the others.
+// The fault of one device in its collectives, without running the others.
 std::string Collectives(const Program& good, const std::function<void(List&)>& edit) {
   Program p = good;
   edit(p.instructions[0]);
@@ -233,7 +233,7 @@ TEST(CollectiveChecker, FindsFaultsOfGradientsAndSteps) {
   EXPECT_EQ(Collectives(parts, Swapped(4, 5)), "device 0: gathers stage 0 before its step");
   EXPECT_EQ(Collectives(parts, [](List& l) { l.resize(5); }),
             "device 0: gather 0 begins 0 times and is awaited 0 times");
-  // Of a tie the two stages' gradients are one.
+  // A tie makes one gradient of the two stages'.
   options = LoweringOptions();
   options.ties = {{"embedding", {0, 1}}};
   // 0F0 send receive wait 0B0 reduce wait step

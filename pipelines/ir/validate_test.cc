@@ -177,7 +177,7 @@ TEST(Validate, RefusesShapesBeyondTheirBounds) {
   EXPECT_THAT(Verdict(s), HasSubstr("and 32767 slices need at least"));
 }
 
-// Of as many micro-batches as a step has none is taken.
+// A lag of as many micro-batches as a step has leaves no gradient to take.
 TEST(Validate, LateGradientsAreOfOneDeviceAndOneSize) {
   const auto late = [](int lag) {
     Schedule s = Good();

@@ -83,7 +83,7 @@ struct TrainingOptions {
   std::vector<int> block_of_layer;
   RebuiltPart rebuilt;
   // Where the schedule splits backwards, the head's weight part runs with its input part
-  // (HeadLayers). Not with gradients that leave a device after its W: sharded ones, travelling ones.
+  // (HeadLayers). It has no effect where gradients leave a device after W: sharded or travelling.
   bool whole_head = false;
   // Each stage also waits for the one before it, whether it takes something from it or not, as
   // sequential pipelines have it.

@@ -105,7 +105,10 @@ absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
                            PartitionOf(graph, parts.schedule.num_stages(), options, learning));
   partition.block_of_layer = options.block_of_layer;
   RebuildPart(options.rebuilt, parts.schedule.num_devices(), &partition);
-  if (options.whole_head) partition.unsplit = HeadLayers(graph);
+  const bool shares = parts.schedule.GroupSize(0) > 1 || options.context_parallel > 1;
+  const bool leave_after_weights =
+      parts.schedule.weights_travel || (shares && ShardsGradients(options.lowering.sharding));
+  if (options.whole_head && !leave_after_weights) partition.unsplit = HeadLayers(graph);
   absl::optional<LocalStages> stages;
   if (local) {
     PIPELAB_ASSIGN_OR_RETURN(stages, LocalStagesOf({graph, {}}, partition, *learning.heads));

@@ -59,7 +59,7 @@ PassTimes UnevenTimes(int stages, int last) {
   return times;
 }
 
-// What RunGuided does with a chain's guide, without looking ahead, moment by moment: a device that
+// RunGuided's order for a chain's guide, without looking ahead, moment by moment: a device that
 // is free begins the guide's next pass if its input is there and memory permits, else the oldest W,
 // unless what the pass waits for is known to come too long before that ends.
 std::vector<std::vector<Action>> StepByStep(const Schedule& guide, const PassLengths& lengths,

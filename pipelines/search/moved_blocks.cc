@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "pipelines/search/top_steps.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 
@@ -41,7 +42,7 @@ std::string LayoutOf(const GroupedModel& model, const std::vector<int>& groups) 
   return absl::StrJoin(layers, "+");
 }
 
-// What one micro-batch takes on a stage.
+// The time of one micro-batch on a stage.
 double TimeOfStage(const Step& step, int stage) {
   const StageCost& cost = step.costs.stages[stage];
   return static_cast<double>((cost.forward + cost.backward_input + cost.backward_weight).value());
@@ -126,11 +127,7 @@ class BlockMover {
       if (search_.check && !search_.check(c).ok()) continue;
       groups_ = std::move(groups);
       moved_ = true;
-      best_.config = p->step.config;
-      best_.step_time = p->step_time;
-      best_.largest_device = p->largest_device;
-      best_.tflops_per_device = p->tflops_per_device;
-      best_.samples_per_second = p->samples_per_second();
+      TakeFigures(*p, &best_);
       return absl::make_optional(*std::move(p));
     }
     return absl::optional<StepPrediction>();

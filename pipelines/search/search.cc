@@ -361,11 +361,7 @@ class BestFirst {
     }
     RankedStep result;
     result.method = search_.methods[candidate.method].name;
-    result.config = point->step.config;
-    result.step_time = point->step_time;
-    result.largest_device = point->largest_device;
-    result.tflops_per_device = point->tflops_per_device;
-    result.samples_per_second = point->samples_per_second();
+    TakeFigures(*point, &result);
     if (best_.Keep(result, RankOf(candidate)) && search_.found) search_.found(result);
     return absl::OkStatus();
   }
@@ -419,9 +415,7 @@ absl::Status AddMovedBlocks(StepCache* cache, const SearchRequest& search,
                              WithMovedBlocks(cache, search, (*best)[row]));
     if (faster.has_value()) best->push_back(*faster);
   }
-  std::stable_sort(best->begin(), best->end(), [](const RankedStep& a, const RankedStep& b) {
-    return a.step_time < b.step_time;
-  });
+  SortByTime(best);
   best->resize(std::min(best->size(), results));
   return absl::OkStatus();
 }
@@ -448,9 +442,7 @@ absl::StatusOr<SearchResult> Search(StepCache* cache, const SearchRequest& searc
     result.stopped = of_some.Stopped();
     if (result.stopped) break;
   }
-  std::stable_sort(
-      result.best.begin(), result.best.end(),
-      [](const RankedStep& a, const RankedStep& b) { return a.step_time < b.step_time; });
+  SortByTime(&result.best);
   if (result.best.empty() && result.stopped) {
     return absl::CancelledError("search: stopped before it found anything");
   }

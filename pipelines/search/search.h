@@ -71,6 +71,9 @@ struct RankedStep {
   std::vector<Way> ways;
 };
 
+// The fastest first; of equal ones the order stays.
+void SortByTime(std::vector<RankedStep>* steps);
+
 // For SearchRequest::rebuilt_blocks.
 inline std::vector<int> SomeRebuiltBlocks() { return {0, 1, 2, 4, 8, 16, 32}; }
 

@@ -15,6 +15,7 @@
 #include "pipelines/schedules/vocabulary.h"
 #include "pipelines/search/search_request.h"
 #include "pipelines/step/expert_exchange.h"
+#include "pipelines/step/step_cache.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -293,8 +294,8 @@ absl::Status SearchSpace::Schedules(StepConfig c, Children* schedules) {
 }
 
 bool SearchSpace::ShardingSplitsHead(const StepConfig& c) const {
-  return HasOption(c.scheme, kSplitBackward) && !HasOption(c.scheme, kBeyondBounds) &&
-         !c.divides_vocabulary() && !method_.split_head && !search_.fixed.has("split_head");
+  return StepCache::SchemeLeavesHeadWhole(c.scheme) && !c.divides_vocabulary() &&
+         !method_.split_head && !search_.fixed.has("split_head");
 }
 
 std::vector<bool> SearchSpace::SplitHeadsOf(const StepConfig& c) const {

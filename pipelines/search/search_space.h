@@ -76,7 +76,7 @@ class SearchSpace {
   absl::Status Recomputes(StepConfig c, Children* schedules);
   absl::Status Shardings(StepConfig c, Children* leaves);
   absl::Status AddLeaves(StepConfig c, Children* leaves);
-  // Whether the sharding says if the head of a split backward is split.
+  // True where sharding alone decides whether the head of a split backward is split.
   bool ShardingSplitsHead(const StepConfig& c) const;
   std::vector<bool> SplitHeadsOf(const StepConfig& c) const;
   std::vector<CutRule> CutsOf(const StepConfig& c, int64_t stages) const;

@@ -25,6 +25,20 @@ std::string LayoutOf(const StepConfig& config) {
 
 }  // namespace
 
+void SortByTime(std::vector<RankedStep>* steps) {
+  std::stable_sort(steps->begin(), steps->end(), [](const RankedStep& a, const RankedStep& b) {
+    return a.step_time < b.step_time;
+  });
+}
+
+void TakeFigures(const StepPrediction& prediction, RankedStep* step) {
+  step->config = prediction.step.config;
+  step->step_time = prediction.step_time;
+  step->largest_device = prediction.largest_device;
+  step->tflops_per_device = prediction.tflops_per_device;
+  step->samples_per_second = prediction.samples_per_second();
+}
+
 bool TopSteps::Before(const Found& a, const Found& b) {
   return std::make_pair(a.result.step_time, a.rank) < std::make_pair(b.result.step_time, b.rank);
 }

@@ -13,10 +13,14 @@
 
 #include "pipelines/search/search.h"
 #include "pipelines/search/search_space.h"
+#include "pipelines/step/step.h"
 #include "pipelines/step/step_config.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
+
+// The configuration that was predicted, and its figures.
+void TakeFigures(const StepPrediction& prediction, RankedStep* step);
 
 // Before another in the search, and in its result where steps take the same time: an earlier
 // method, a lower first bound (StepBounds), then the order of enumeration.

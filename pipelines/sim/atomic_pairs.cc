@@ -84,7 +84,7 @@ class PairFinder {
   std::vector<std::vector<char>> pairs_;
 };
 
-// Whether it is the order's action at the position, so that the next one is another's.
+// True where the instruction is the order's action at the position.
 bool IsOfOrder(const Instruction& i, const std::vector<Action>& order, size_t position) {
   const bool action = i.op == OpCode::kCompute || i.op == OpCode::kStep ||
                       i.op == OpCode::kOffload || i.op == OpCode::kReload;

@@ -17,7 +17,7 @@ LoweringOptions NoStep() {
   return options;
 }
 
-// "0F0[0,1] ..." of the compute actions, a line a device.
+// The compute actions with their times, "0F0[0,1] ...", one line for each device.
 std::string Times(const Program& program, const CostTable& costs) {
   const auto trace = Simulate(program, costs);
   if (!trace.ok()) return std::string(trace.status().message());
@@ -60,7 +60,7 @@ TEST(AtomicPairs, TheSameMicroBatchAndPartsDoNotPair) {
   EXPECT_EQ(FindPairs(fused)[0], (std::vector<char>{0, 1, 0, 0}));
 }
 
-// What goes to the host and back stands between passes, and passes behind it still pair.
+// Copies to the host and back stand between passes, and passes behind them still pair.
 TEST(AtomicPairs, CopiesToTheHostDoNotEndThem) {
   const std::string last = "1F1 1B1 1F0 1B0";
   const auto paired = [&](const std::string& first) {

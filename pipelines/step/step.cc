@@ -143,16 +143,15 @@ absl::Status CheckPublishedOrder(const StepConfig& c) {
 }
 
 // Gradients that are sharded are put together for runs of passes with weight parts alone.
-absl::Status CheckSplitHead(const StepCache& cache, const Schedule& schedule, const StepConfig& c) {
-  const bool splits = cache.SplitsBackwards(c, schedule);
+absl::Status CheckSplitHead(StepCache* cache, const Schedule& schedule, const StepConfig& c) {
+  const bool splits = cache->SplitsBackwards(c, schedule);
   if (c.split_head && !splits) {
     return absl::InvalidArgumentError(
         absl::StrCat("split_head: ", c.scheme, " does not split backwards; leave it out"));
   }
-  if (!splits || c.split_head || c.divides_vocabulary() || schedule.weights_travel) {
-    return absl::OkStatus();
-  }
-  if (c.sharing() == 1 || !ShardsGradients(c.sharding)) return absl::OkStatus();
+  PIPELAB_ASSIGN_OR_RETURN(const bool whole_head, cache->LeavesHeadWhole(c));
+  const bool sharded = c.sharing() > 1 && ShardsGradients(c.sharding);
+  if (!splits || !whole_head || !sharded) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("sharding=", ShardingName(c.sharding),
                    ": gradients come together for weight parts alone, so a schedule that splits "
@@ -334,7 +333,7 @@ absl::StatusOr<Step> BuildStep(StepCache* whole, const StepConfig& config) {
   parts.config = c;
   parts.members = MembersOf(model, c);
   PIPELAB_ASSIGN_OR_RETURN(parts.schedule, ScheduleFor(cache, c, parts.members));
-  PIPELAB_RETURN_IF_ERROR(CheckSplitHead(*cache, parts.schedule, c));
+  PIPELAB_RETURN_IF_ERROR(CheckSplitHead(cache, parts.schedule, c));
   if (c.recompute == Recompute::kBlocks) {
     PIPELAB_RETURN_IF_ERROR(CheckRebuilds(parts.schedule, c));
   }

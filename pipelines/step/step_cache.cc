@@ -318,12 +318,14 @@ absl::StatusOr<const std::vector<int>*> StepCache::UnitsByKey(const StepConfig& 
   return found->second;
 }
 
-// Of a schedule without I nothing depends on it. Where weights travel, gradients leave after W.
+// Nothing depends on it in a schedule without I. Where weights travel, gradients leave after W.
+bool StepCache::SchemeLeavesHeadWhole(absl::string_view scheme) {
+  return HasOption(scheme, kSplitBackward) && !HasOption(scheme, kBeyondBounds);
+}
+
 absl::StatusOr<bool> StepCache::LeavesHeadWhole(const StepConfig& c) {
   if (c.split_head || divided_ != nullptr) return false;
-  if (!c.has_schedule_file() && !HasSchedule(c.scheme)) {
-    return HasOption(c.scheme, kSplitBackward) && !HasOption(c.scheme, kBeyondBounds);
-  }
+  if (!c.has_schedule_file() && !HasSchedule(c.scheme)) return SchemeLeavesHeadWhole(c.scheme);
   PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, ScheduleOf(c));
   return !schedule->weights_travel;
 }

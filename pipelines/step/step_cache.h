@@ -108,6 +108,10 @@ class StepCache {
   absl::StatusOr<const Schedule*> PlacementOf(const StepConfig& config);
   // Whether backwards may have parts in the configuration's schedules, of which this is one.
   bool SplitsBackwards(const StepConfig& config, const Schedule& schedule) const;
+  // True where a split backward runs the head's weight part with its input part.
+  absl::StatusOr<bool> LeavesHeadWhole(const StepConfig& config);
+  // The same of a scheme of the catalogue whose head and vocabulary nobody asked to split.
+  static bool SchemeLeavesHeadWhole(absl::string_view scheme);
   // No order that a scheme makes for its passes' times takes longer, with messages that nothing
   // delays; none where that is not known.
   absl::StatusOr<absl::optional<Nanoseconds>> LongestOrder(const StepConfig& config);
@@ -144,8 +148,6 @@ class StepCache {
 
   // Heads are of stages that learn locally, where the model has none of its own.
   absl::StatusOr<StageLearning> LearningOf(const StepConfig& config);
-  // Whether a split backward runs the head's weight part with its input part.
-  absl::StatusOr<bool> LeavesHeadWhole(const StepConfig& config);
   absl::StatusOr<std::vector<int>> CutOrLayout(const StepConfig& config, int stages,
                                                const StageLearning& learning);
   absl::StatusOr<const std::vector<int>*> UnitsByKey(const StepConfig& config, int stages);

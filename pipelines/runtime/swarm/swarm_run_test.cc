@@ -131,7 +131,7 @@ TEST(SwarmRunTest, PartitionsHeal) {
   }
 }
 
-// What one peer sends to other peers and the trainer is lost while all reach it, or the other way.
+// One peer's messages to other peers and the trainer are lost while all reach it, or the other way.
 TEST(SwarmRunTest, LossInOneDirection) {
   const CoordinatorOptions options = OptionsOf(TestJob(kStages, kSteps));
   for (const bool outwards : {false, true}) {
