@@ -53,6 +53,28 @@ training() {
   [[ $(find . -name 'c.safetensors*' | wc -l) == 1 ]] || { ls -a; return 1; }
 }
 
+# A coordinator says what its checkpoint has, also before its own first step; a trainer keeps nothing.
+swarm() {
+  local nothing='^swarm: interrupted after [0-9]* s; no result is kept$'
+  local kept='^swarm: interrupted after [0-9]* s; kept s.safetensors at step [1-9][0-9]*; the same --checkpoint resumes it$'
+  local coordinate=(bash -c 'exec "$@" >>said' _ "$pipelab" swarm coordinate --local_peers=3 --context=8 --hidden=8
+    --steps=1000000 --token_file=token)
+  local file=(--checkpoint=s.safetensors --log=log)
+  interrupted 'grep -q "A peer joins" said' "$nothing" "${coordinate[@]}" || return 1
+  interrupted '[[ -e s.safetensors ]]' "$kept" "${coordinate[@]}" "${file[@]}" --checkpoint_every=1 || return 1
+  interrupted '[[ $(grep -c ^start log) == 2 ]] && tac log | sed "/^start/q" | grep -q ^save' "$kept" \
+    "${coordinate[@]}" "${file[@]}" --checkpoint_every=1000000 || return 1
+  [[ $(find . -name 's.safetensors*' | wc -l) == 1 ]] || { ls -a; return 1; }
+  : >said
+  "${coordinate[@]}" &
+  local swarm=$! status=0
+  while ! grep -q coordinator= said; do sleep 0.1; done
+  interrupted "$begun" "$nothing" "$pipelab" swarm train --context=8 --token_file=token \
+    "$(grep -o -- '--coordinator=[^ ]*' said)" || status=1
+  kill -KILL "$swarm"
+  return $status
+}
+
 study() {
   interrupted '[[ -s stderr ]]' '^quickstart: interrupted after [0-9]* s; no result is kept$' \
     "$quickstart" --synthetic --steps=1000000 --layers=2 --hidden=16 --devices=2 --out="$PWD/study" || return 1
@@ -70,6 +92,7 @@ all_studies() {
 check "search" search
 check "plan" plan
 check "training with checkpoints" training
+check "a swarm" swarm
 check "a study" study
 check "all studies" all_studies
 exit $((failures > 0))

@@ -16,9 +16,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "absl/types/optional.h"
 #include "experiments/commands/token_file.h"
 #include "experiments/flags/option_checks.h"
 #include "experiments/run/run_commands.h"
+#include "experiments/training/checkpoint.h"
 #include "experiments/training/optimizer_flags.h"
 #include "experiments/training/text_model.h"
 #include "models/data/text_batches.h"
@@ -215,6 +217,10 @@ absl::StatusOr<CoordinatorOptions> CoordinatorOptionsFromFlags(const TextData& d
   options.rebalance_every = absl::Seconds(absl::GetFlag(FLAGS_rebalance_s));
   options.patience = Patience();
   options.epoch = absl::GetCurrentTimeNanos();
+  options.write = [](const std::string& file, const TrainingState& state) {
+    return WriteCheckpoint(
+        file, state, absl::StrCat(" at step ", state.step, "; the same --checkpoint resumes it"));
+  };
   options.on_step = [steps = options.job.steps()](const SwarmStep& s) { PrintStep(s, steps); };
   return options;
 }
@@ -259,6 +265,11 @@ absl::Status Coordinate() {
   PIPELAB_RETURN_IF_ERROR(CheckRange("--in_flight", absl::GetFlag(FLAGS_in_flight), 1, 1000));
   PIPELAB_ASSIGN_OR_RETURN(const TextData data, DataFromFlags());
   PIPELAB_ASSIGN_OR_RETURN(CoordinatorOptions options, CoordinatorOptionsFromFlags(data));
+  absl::optional<CheckpointFile> checkpoint;
+  if (!options.checkpoint.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(
+        checkpoint, CheckpointFile::Take("--checkpoint", options.checkpoint, /*group=*/nullptr));
+  }
   std::unique_ptr<SwarmLogFile> log;
   if (const std::string path = absl::GetFlag(FLAGS_log); !path.empty()) {
     PIPELAB_ASSIGN_OR_RETURN(log, SwarmLogFile::Open(ResolveOutputPath(path, "")));

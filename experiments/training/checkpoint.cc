@@ -129,11 +129,17 @@ absl::Status SaveCheckpoint(const std::string& file, const PipelineTraining& tra
     state->data = training.data();
     state->settings = notes.settings;
     state->records = notes.records;
-    Waiting::Output output;
-    own = WriteTrainingState(file, *state);
-    if (own.ok()) output.Keep(absl::StrCat(file, ", for --resume"));
+    own = WriteCheckpoint(file, *state, ", for --resume");
   }
   return InFile(file, OfAll(group, own));
+}
+
+absl::Status WriteCheckpoint(const std::string& file, const TrainingState& state,
+                             absl::string_view what_for) {
+  Waiting::Output output;
+  PIPELAB_RETURN_IF_ERROR(WriteTrainingState(file, state));
+  output.Keep(absl::StrCat(file, what_for));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TrainingState> ResumeCheckpoint(absl::string_view option, const std::string& file,

@@ -52,6 +52,11 @@ class CheckpointFile {
 absl::Status SaveCheckpoint(const std::string& file, const PipelineTraining& training,
                             const CheckpointNotes& notes, ProcessGroup* group);
 
+// Writes as the only process. Ctrl-C waits for it, and says from then on that the file was kept,
+// followed by `what_for`.
+absl::Status WriteCheckpoint(const std::string& file, const TrainingState& state,
+                             absl::string_view what_for);
+
 // Gives the file's state to the training, and returns it; in another process than the first without
 // its tensors. InvalidArgument where a setting or the data are others.
 absl::StatusOr<TrainingState> ResumeCheckpoint(absl::string_view option, const std::string& file,

@@ -1,5 +1,9 @@
 #include "pipelines/runtime/swarm/coordinator.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -27,6 +31,18 @@ std::string StateOfStage(const TrainingState& state, const swarm::Job& job,
     file.tensors[entry.key] = state.tensors.at(entry.key);
   }
   return SerializeSafetensors(file);
+}
+
+// Changes with each WriteFileAtomically, whoever calls it; empty where there is no file. The file
+// is opened, because only that asks a network's disk for what other machines have done.
+std::string MarkOf(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return "";
+  struct stat s = {};
+  const bool known = fstat(file, &s) == 0 && S_ISREG(s.st_mode);
+  close(file);
+  if (!known) return "";
+  return absl::StrCat(s.st_ino, " ", s.st_size, " ", s.st_mtim.tv_sec, " ", s.st_mtim.tv_nsec);
 }
 
 }  // namespace
@@ -57,6 +73,7 @@ absl::StatusOr<std::unique_ptr<SwarmCoordinator>> SwarmCoordinator::Create(
   if (!options.checkpoint.empty()) {
     PIPELAB_RETURN_IF_ERROR(CheckWritableFile("--checkpoint", options.checkpoint));
   }
+  made->file_mark_ = MarkOf(options.checkpoint);
   if (!options.checkpoint.empty() && PathExists(options.checkpoint)) {
     PIPELAB_ASSIGN_OR_RETURN(made->saved_, ReadTrainingState(options.checkpoint));
     const std::string other =
@@ -104,16 +121,17 @@ void SwarmCoordinator::GoBack() {
   losses_.erase(losses_.lower_bound(step_), losses_.end());
   progress_ = absl::Now();
   Log("start step=", step_, " stages=", options_.job.stages(),
-      " micro_batches=", options_.job.micro_batches(), " epoch=", epoch_);
+      " micro_batches=", options_.job.micro_batches());
   Changed();
 }
 
 absl::Status SwarmCoordinator::Run() {
+  const TrainingState from = saved();
+  absl::Status status = from.tensors.empty() ? absl::OkStatus() : Write(from);
   {
     absl::MutexLock lock(&mutex_);
     progress_ = rebalanced_ = absl::Now();
   }
-  absl::Status status;
   while (status.ok()) {
     bool done = false;
     {
@@ -128,6 +146,7 @@ absl::Status SwarmCoordinator::Run() {
     }
     status = done ? Save() : RunStep();
   }
+  if (absl::IsFailedPrecondition(status)) return status;  // Another one continues the training.
   absl::MutexLock lock(&mutex_);
   finished_ = true;
   averaging_ = false;
@@ -177,12 +196,11 @@ absl::Status SwarmCoordinator::RunStep() {
       averaging_ = true;
       ++attempt_;
     }
-    if (Average()) break;
+    if (Average() && Commit(begin)) break;
     absl::MutexLock lock(&mutex_);
     averaging_ = false;
     Changed();
   }
-  Commit(begin);
   {
     absl::MutexLock lock(&mutex_);
     if (step_ % options_.checkpoint_every != 0) return absl::OkStatus();
@@ -256,11 +274,24 @@ absl::Status SwarmCoordinator::Save() {
     for (const auto& [key, tensor] : file.tensors) state.tensors[key] = tensor;
   }
   PIPELAB_RETURN_IF_ERROR(CheckState(state, TargetOf(options_.job, layout_)));
-  if (!options_.checkpoint.empty()) {
-    PIPELAB_RETURN_IF_ERROR(WriteTrainingState(options_.checkpoint, state));
-  }
+  PIPELAB_RETURN_IF_ERROR(Write(state));
   absl::MutexLock lock(&mutex_);
   saved_ = std::move(state);
+  return absl::OkStatus();
+}
+
+absl::Status SwarmCoordinator::Write(const TrainingState& state) {
+  if (options_.checkpoint.empty()) return absl::OkStatus();
+  if (const std::string mark = MarkOf(options_.checkpoint); !mark.empty() && mark != file_mark_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "--checkpoint=", options_.checkpoint,
+        ": another coordinator has written it meanwhile, so this one ends; let one run "
+        "at a time, or give another path"));
+  }
+  PIPELAB_RETURN_IF_ERROR(options_.write(options_.checkpoint, state));
+  file_mark_ = MarkOf(options_.checkpoint);
+  absl::MutexLock lock(&mutex_);
+  Log("save step=", state.step);
   return absl::OkStatus();
 }
 

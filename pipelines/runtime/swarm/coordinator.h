@@ -27,6 +27,10 @@
 // Create returns InvalidArgument where the checkpoint is of another training (SettingsOf), or of a
 // step between those with fresh weights, or cannot be written. Run returns Unavailable when no
 // gradient has come for `patience`, and the errors of writing the checkpoint.
+//
+// A later coordinator takes the checkpoint over: Run writes the file anew. The earlier one, which
+// was thought dead, finds another file than its own and ends with FailedPrecondition. It does not
+// tell peers and trainers that all is done, since they continue with the later one.
 #ifndef PIPELAB_PIPELINES_RUNTIME_SWARM_COORDINATOR_H_
 #define PIPELAB_PIPELINES_RUNTIME_SWARM_COORDINATOR_H_
 
@@ -70,6 +74,8 @@ struct CoordinatorOptions {
   absl::Duration patience = absl::Seconds(60);
   int64_t epoch = 1;  // of several lives of a coordinator, another one each
   std::function<void(const std::string& line)> log;  // with its line end (swarm_log.h)
+  std::function<absl::Status(const std::string& file, const TrainingState& state)> write =
+      WriteTrainingState;  // the checkpoint
   std::function<void(const SwarmStep& step)> on_step;
 };
 
@@ -141,23 +147,26 @@ class SwarmCoordinator final : public SwarmService {
   // Of the first step that is not committed.
   std::map<int, std::vector<int>> SharesOf(int stage) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Average();
-  void Commit(absl::Time begin);
+  bool Commit(absl::Time begin);  // false: a gradient is missing again
   // Asks all of them at once; drops who does not answer. True: all have.
   bool AskAll(const std::map<int, swarm::Request>& requests, const char* what);
   absl::Status Save();
+  absl::Status Write(const TrainingState& state);
   absl::StatusOr<std::string> StateOf(int stage);
 
   void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { ++number_; }
   template <typename... Words>
   void Log(const Words&... words) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     // One line, whatever others have written into it.
-    if (options_.log) options_.log(absl::StrCat(Printable(absl::StrCat(words...)), "\n"));
+    if (!options_.log) return;
+    options_.log(absl::StrCat(Printable(absl::StrCat(words..., " epoch=", epoch_)), "\n"));
   }
 
   SwarmLink& link_;
   const CoordinatorOptions options_;
   SwarmLayout layout_;
   std::string address_;
+  std::string file_mark_;  // of the checkpoint, as this coordinator has read or written it
 
   mutable absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false, finished_ ABSL_GUARDED_BY(mutex_) = false;

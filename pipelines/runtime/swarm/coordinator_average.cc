@@ -85,18 +85,18 @@ bool SwarmCoordinator::Average() {
   }
   if (!AskAll(requests, "sums")) return false;
   for (auto& [peer, request] : requests) request.mutable_reduce()->set_gather(true);
-  if (!AskAll(requests, "averages")) return false;
-  absl::MutexLock lock(&mutex_);
-  return ledger_->MayAverage();  // who was dropped meanwhile, for another reason, counts no more
+  return AskAll(requests, "averages");
 }
 
 // Every living peer has the average. A peer that cannot be reached now is dropped and loses nothing
 // but itself.
-void SwarmCoordinator::Commit(absl::Time begin) {
+bool SwarmCoordinator::Commit(absl::Time begin) {
   std::map<int, swarm::Request> requests;
   SwarmStep done;
   {
     absl::MutexLock lock(&mutex_);
+    // Who was dropped meanwhile, for another reason, counts no more.
+    if (!ledger_->MayAverage()) return false;
     for (int stage = 0; stage < options_.job.stages(); ++stage) {
       Log("commit step=", step_, " stage=", stage,
           " shares=", absl::StrJoin(SharesOf(stage), ";", [](std::string* out, const auto& share) {
@@ -131,6 +131,7 @@ void SwarmCoordinator::Commit(absl::Time begin) {
     Changed();
   }
   if (options_.on_step) options_.on_step(done);
+  return true;
 }
 
 }  // namespace pipelab

@@ -292,7 +292,11 @@ void SwarmCoordinator::FillTasks(int trainer, swarm::Tasks* tasks) {
 
 absl::Status SwarmCoordinator::CheckTrainer(const swarm::GetTasks& get) {
   const SwarmSettings data(get.data().begin(), get.data().end());
-  const std::string other = FirstDifference(data, options_.data, "the swarm");
+  std::string other = FirstDifference(data, options_.data, "the swarm");
+  if (other.empty() && get.training_size() > 0) {
+    const SwarmSettings training(get.training().begin(), get.training().end());
+    other = FirstDifference(training, SettingsOf(options_.job, layout_), "the swarm");
+  }
   if (other.empty()) return absl::OkStatus();
   const std::string why = absl::StrCat("trainer ", get.trainer(), ": ", other);
   trainers_.erase(get.trainer());

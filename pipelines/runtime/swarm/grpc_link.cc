@@ -94,7 +94,8 @@ class Server final : public SwarmServer, private swarm::Swarm::Service {
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port == 0) {
-      return absl::UnavailableError(absl::StrCat(address, ": cannot be listened on"));
+      return absl::UnavailableError(absl::StrCat(
+          address, ": cannot be listened on; give an address of this host that no process has"));
     }
     address_ = absl::StrCat(HostOf(address), ":", port);
     return absl::OkStatus();

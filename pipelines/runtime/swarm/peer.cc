@@ -63,6 +63,7 @@ absl::Status SwarmPeer::JoinOnce() {
     absl::MutexLock computing(&computing_);
     absl::MutexLock lock(&books_);
     epoch_ = reply.epoch();
+    ++joins_;
     peer_ = joined.peer();
     job_ = joined.job();
     parameters_ = stage->parameters();
@@ -135,6 +136,7 @@ absl::Status SwarmPeer::BeatUntilDropped() {
 
 absl::Status SwarmPeer::Serve(const swarm::Request& request, absl::Time deadline,
                               swarm::Reply* reply) {
+  const int64_t joined = joins_;
   reply->set_epoch(epoch_);
   if (request.has_health()) {
     reply->mutable_done();
@@ -146,23 +148,24 @@ absl::Status SwarmPeer::Serve(const swarm::Request& request, absl::Time deadline
   }
   switch (request.kind_case()) {
     case swarm::Request::kPass:
-      return ServePass(request.pass(), deadline, reply);
+      return ServePass(joined, request.pass(), deadline, reply);
     case swarm::Request::kReduce:
-      return request.reduce().gather() ? ServeGather(request.reduce(), reply->mutable_reduce())
-                                       : ServeReduce(request.reduce(), reply->mutable_reduce());
+      return request.reduce().gather()
+                 ? ServeGather(joined, request.reduce(), reply->mutable_reduce())
+                 : ServeReduce(joined, request.reduce(), reply->mutable_reduce());
     case swarm::Request::kGetSum:
-      return ServeSum(request.get_sum(), reply->mutable_sum());
+      return ServeSum(joined, request.get_sum(), reply->mutable_sum());
     case swarm::Request::kCommit:
       reply->mutable_done();
-      return ServeCommit(request.commit());
+      return ServeCommit(joined, request.commit());
     case swarm::Request::kGetState:
-      return ServeState(reply->mutable_state());
+      return ServeState(joined, reply->mutable_state());
     default:
       return absl::InvalidArgumentError("not a request to a peer");
   }
 }
 
-absl::Status SwarmPeer::ServePass(const swarm::Pass& pass, absl::Time deadline,
+absl::Status SwarmPeer::ServePass(int64_t joined, const swarm::Pass& pass, absl::Time deadline,
                                   swarm::Reply* reply) {
   const absl::Cleanup leave = [this] { --waiting_; };
   const int waiting = ++waiting_;
@@ -174,7 +177,7 @@ absl::Status SwarmPeer::ServePass(const swarm::Pass& pass, absl::Time deadline,
   absl::MutexLock computing(&computing_);
   const absl::Time begin = absl::Now();
   if (begin > deadline) return absl::DeadlineExceededError("nobody waits for it any more");
-  if (reply->epoch() != epoch_) return absl::FailedPreconditionError("joined anew meanwhile");
+  PIPELAB_RETURN_IF_ERROR(CheckJoined(joined));
   std::vector<float> gradient;
   PIPELAB_RETURN_IF_ERROR(stage_->Run(pass, reply->mutable_pass(), &gradient));
   absl::SleepFor(options_.least_pass * (pass.backward() ? kBackwardWork : 1) -
@@ -187,8 +190,9 @@ absl::Status SwarmPeer::ServePass(const swarm::Pass& pass, absl::Time deadline,
   return absl::OkStatus();
 }
 
-absl::Status SwarmPeer::ServeCommit(const swarm::Commit& commit) {
+absl::Status SwarmPeer::ServeCommit(int64_t joined, const swarm::Commit& commit) {
   absl::MutexLock computing(&computing_);
+  PIPELAB_RETURN_IF_ERROR(CheckJoined(joined));
   if (stage_ == nullptr) return absl::FailedPreconditionError("not joined");
   if (stage_->step() == commit.step() + 1) return absl::OkStatus();  // again
   absl::MutexLock lock(&books_);
@@ -201,8 +205,9 @@ absl::Status SwarmPeer::ServeCommit(const swarm::Commit& commit) {
   return absl::OkStatus();
 }
 
-absl::Status SwarmPeer::ServeState(swarm::State* state) {
+absl::Status SwarmPeer::ServeState(int64_t joined, swarm::State* state) {
   absl::MutexLock computing(&computing_);
+  PIPELAB_RETURN_IF_ERROR(CheckJoined(joined));
   if (stage_ == nullptr) return absl::FailedPreconditionError("not joined");
   PIPELAB_ASSIGN_OR_RETURN(*state, stage_->State());
   return absl::OkStatus();

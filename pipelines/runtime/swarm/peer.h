@@ -12,6 +12,9 @@
 // committed: which of them count, the coordinator says at the end. So a request that was given up
 // and was served all the same counts once or not at all, as it is named.
 //
+// A request that outlives its membership leaves nothing in the next one, whose coordinator may be
+// another.
+//
 // The step of an average: each peer sums its part of the stage's values over all (exactly and
 // rounded once, with Job::order_free), all fetch all parts, and nobody steps before all have them.
 //
@@ -73,21 +76,29 @@ class SwarmPeer final : public SwarmService {
   absl::Status BeatUntilDropped();
   absl::Status Ask(const std::string& to, swarm::Request* request, swarm::Reply* reply);
 
-  absl::Status ServePass(const swarm::Pass& pass, absl::Time deadline, swarm::Reply* reply);
-  absl::Status ServeReduce(const swarm::Reduce& r, swarm::ReduceDone* done);
-  absl::Status ServeGather(const swarm::Reduce& r, swarm::ReduceDone* done);
-  absl::Status ServeSum(const swarm::GetSum& get, swarm::Sum* sum) const;
-  absl::Status ServeCommit(const swarm::Commit& commit);
-  absl::Status ServeState(swarm::State* state);
+  // `joined`: joins_ when the request came.
+  absl::Status ServePass(int64_t joined, const swarm::Pass& pass, absl::Time deadline,
+                         swarm::Reply* reply);
+  absl::Status ServeReduce(int64_t joined, const swarm::Reduce& r, swarm::ReduceDone* done);
+  absl::Status ServeGather(int64_t joined, const swarm::Reduce& r, swarm::ReduceDone* done);
+  absl::Status ServeSum(int64_t joined, const swarm::GetSum& get, swarm::Sum* sum) const;
+  absl::Status ServeCommit(int64_t joined, const swarm::Commit& commit);
+  absl::Status ServeState(int64_t joined, swarm::State* state);
   // This peer's own or, with a call, another's.
-  absl::Status FetchSum(const swarm::Share& share, const swarm::GetSum& get, swarm::Sum* sum);
-  absl::StatusOr<std::vector<Gradient>> GradientsOf(const swarm::GetSum& get) const;
+  absl::Status FetchSum(int64_t joined, const swarm::Share& share, const swarm::GetSum& get,
+                        swarm::Sum* sum);
+  absl::StatusOr<std::vector<Gradient>> GradientsOf(int64_t joined, const swarm::GetSum& get) const;
+  // With books_ or computing_ held, so that it stays true.
+  absl::Status CheckJoined(int64_t joined) const {
+    if (joined == joins_) return absl::OkStatus();
+    return absl::FailedPreconditionError("joined anew meanwhile");
+  }
 
   SwarmLink& link_;
   const SwarmPeerOptions options_;
   std::string address_;
   std::atomic<bool> stopped_{false}, finished_{false};
-  std::atomic<int64_t> epoch_{-1};
+  std::atomic<int64_t> epoch_{-1}, joins_{0};  // with computing_ and books_ held
   std::atomic<int> waiting_{0};
   std::atomic<int64_t> queue_sum_{0}, queue_samples_{0};
 

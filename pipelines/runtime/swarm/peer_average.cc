@@ -68,8 +68,9 @@ void AddFault(const swarm::Share& of, const absl::Status& what, swarm::ReduceDon
 }  // namespace
 
 absl::StatusOr<std::vector<SwarmPeer::Gradient>> SwarmPeer::GradientsOf(
-    const swarm::GetSum& get) const {
+    int64_t joined, const swarm::GetSum& get) const {
   absl::MutexLock lock(&books_);
+  PIPELAB_RETURN_IF_ERROR(CheckJoined(joined));
   if (get.begin() < 0 || get.begin() > get.end() || get.end() > parameters_) {
     return absl::InvalidArgumentError(
         absl::StrCat("values [", get.begin(), ", ", get.end(), ") of ", parameters_));
@@ -86,12 +87,13 @@ absl::StatusOr<std::vector<SwarmPeer::Gradient>> SwarmPeer::GradientsOf(
   return gradients;
 }
 
-absl::Status SwarmPeer::ServeSum(const swarm::GetSum& get, swarm::Sum* sum) const {
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<Gradient> gradients, GradientsOf(get));
+absl::Status SwarmPeer::ServeSum(int64_t joined, const swarm::GetSum& get, swarm::Sum* sum) const {
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<Gradient> gradients, GradientsOf(joined, get));
   const int64_t begin = get.begin(), size = get.end() - begin;
   bool order_free = false;
   {
     absl::MutexLock lock(&books_);
+    PIPELAB_RETURN_IF_ERROR(CheckJoined(joined));
     order_free = job_.order_free();
     if (get.reduced()) {
       if (part_.step != get.step() || part_.attempt != get.attempt() || part_.begin != begin ||
@@ -119,8 +121,8 @@ absl::Status SwarmPeer::ServeSum(const swarm::GetSum& get, swarm::Sum* sum) cons
   return absl::OkStatus();
 }
 
-absl::Status SwarmPeer::FetchSum(const swarm::Share& share, const swarm::GetSum& get,
-                                 swarm::Sum* sum) {
+absl::Status SwarmPeer::FetchSum(int64_t joined, const swarm::Share& share,
+                                 const swarm::GetSum& get, swarm::Sum* sum) {
   bool own = false;
   absl::Duration limit;
   {
@@ -128,7 +130,7 @@ absl::Status SwarmPeer::FetchSum(const swarm::Share& share, const swarm::GetSum&
     own = share.peer() == peer_;
     limit = WaitLimit(job_);
   }
-  if (own) return ServeSum(get, sum);
+  if (own) return ServeSum(joined, get, sum);
   swarm::Request request;
   swarm::Reply reply;
   *request.mutable_get_sum() = get;
@@ -139,7 +141,8 @@ absl::Status SwarmPeer::FetchSum(const swarm::Share& share, const swarm::GetSum&
   return absl::OkStatus();
 }
 
-absl::Status SwarmPeer::ServeReduce(const swarm::Reduce& r, swarm::ReduceDone* done) {
+absl::Status SwarmPeer::ServeReduce(int64_t joined, const swarm::Reduce& r,
+                                    swarm::ReduceDone* done) {
   Average part;
   part.step = r.step();
   part.attempt = r.attempt();
@@ -161,7 +164,7 @@ absl::Status SwarmPeer::ServeReduce(const swarm::Reduce& r, swarm::ReduceDone* d
   for (const swarm::Share& share : r.shares()) {
     *get.mutable_micro_batches() = share.micro_batches();
     swarm::Sum theirs;
-    absl::Status added = FetchSum(share, get, &theirs);
+    absl::Status added = FetchSum(joined, share, get, &theirs);
     if (added.ok()) added = sum.Add(theirs, share.micro_batches_size());
     if (added.ok()) continue;
     AddFault(share, added, done);
@@ -170,11 +173,13 @@ absl::Status SwarmPeer::ServeReduce(const swarm::Reduce& r, swarm::ReduceDone* d
   if (done->faults_size() > 0) return absl::OkStatus();
   part.values = sum.Result();
   absl::MutexLock lock(&books_);
+  PIPELAB_RETURN_IF_ERROR(CheckJoined(joined));
   part_ = std::move(part);
   return absl::OkStatus();
 }
 
-absl::Status SwarmPeer::ServeGather(const swarm::Reduce& r, swarm::ReduceDone* done) {
+absl::Status SwarmPeer::ServeGather(int64_t joined, const swarm::Reduce& r,
+                                    swarm::ReduceDone* done) {
   Average whole;
   whole.step = r.step();
   whole.attempt = r.attempt();
@@ -192,7 +197,7 @@ absl::Status SwarmPeer::ServeGather(const swarm::Reduce& r, swarm::ReduceDone* d
     get.set_begin(PartBegin(values, r.parts_size(), i));
     get.set_end(PartBegin(values, r.parts_size(), i + 1));
     swarm::Sum part;
-    absl::Status fetched = FetchSum(r.parts(i), get, &part);
+    absl::Status fetched = FetchSum(joined, r.parts(i), get, &part);
     if (fetched.ok()) {
       fetched =
           AddBytes(part.bytes(), /*assign=*/true,
@@ -204,6 +209,7 @@ absl::Status SwarmPeer::ServeGather(const swarm::Reduce& r, swarm::ReduceDone* d
   }
   if (done->faults_size() > 0) return absl::OkStatus();
   absl::MutexLock lock(&books_);
+  PIPELAB_RETURN_IF_ERROR(CheckJoined(joined));
   whole_ = std::move(whole);
   return absl::OkStatus();
 }

@@ -1,8 +1,12 @@
 #include "pipelines/runtime/swarm/swarm_log.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
+#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -20,22 +24,37 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 40;
+constexpr int64_t kMost = int64_t{1} << 62;
+constexpr absl::string_view kTorn = "torn";  // the last word of a line that had no end
 
 class Checker {
  public:
   absl::Status Line(absl::string_view line) {
-    const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
+    // Without the reason, which others have written.
+    const size_t why = std::min(line.find(" why=\""), line.size());
+    const std::string own =
+        absl::StrCat(line.substr(0, why), line.substr(std::max(why, line.rfind('"') + 1)));
+    const std::vector<absl::string_view> words = absl::StrSplit(own, ' ');
     const absl::string_view event = words[0];
-    if (event == "drop") ++proof_.drops;
+    if (words.back() == kTorn) return absl::OkStatus();
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t epoch, Number(words, "epoch"));
+    if (epoch < epoch_) {
+      ++proof_.late;
+      if (event != "save") return absl::OkStatus();
+      return absl::DataLossError(absl::StrCat("is after the start of epoch ", epoch_));
+    }
+    if ((event == "start") != (epoch > epoch_)) {
+      return absl::DataLossError(absl::StrCat("has epoch ", epoch, " after ", epoch_));
+    }
+    epoch_ = epoch;
     if (event == "start") return Start(words);
+    if (event == "join") return Join(words);
+    if (event == "drop" || event == "move") return Leave(words, event == "drop");
     if (event == "count" || event == "lose") return CountOrLose(words, event == "count");
     if (event == "commit") return Commit(words);
     if (event == "step") return Step(words);
-    if (event == "join" || event == "ready" || event == "move" || event == "drop" ||
-        event == "refuse") {
-      return absl::OkStatus();
-    }
+    if (event == "save") return Save(words);
+    if (event == "ready" || event == "refuse") return absl::OkStatus();
     return absl::DataLossError("no such event");
   }
   SwarmProof proof() const { return proof_; }
@@ -45,10 +64,12 @@ class Checker {
 
   static absl::StatusOr<absl::string_view> Text(const std::vector<absl::string_view>& words,
                                                 absl::string_view key) {
+    std::vector<absl::string_view> found;  // two, where a line was cut and has another in its end
     for (absl::string_view word : words) {
-      if (absl::ConsumePrefix(&word, key) && absl::ConsumePrefix(&word, "=")) return word;
+      if (absl::ConsumePrefix(&word, key) && absl::ConsumePrefix(&word, "=")) found.push_back(word);
     }
-    return absl::DataLossError(absl::StrCat("has no ", key));
+    if (found.size() == 1) return found[0];
+    return absl::DataLossError(absl::StrCat("has ", found.size(), " words ", key, "="));
   }
   static absl::StatusOr<int64_t> Number(const std::vector<absl::string_view>& words,
                                         absl::string_view key) {
@@ -65,14 +86,36 @@ class Checker {
     PIPELAB_ASSIGN_OR_RETURN(const int64_t step, Number(words, "step"));
     PIPELAB_ASSIGN_OR_RETURN(stages_, Number(words, "stages"));
     PIPELAB_ASSIGN_OR_RETURN(micro_batches_, Number(words, "micro_batches"));
-    if (!started_) first_ = step_ = step;
-    if (step < first_ || step > step_) {
-      return absl::DataLossError(absl::StrCat("starts at step ", step, " after ", step_));
+    if (!started_) first_ = saved_ = step_ = step;
+    if (step < saved_ || step > step_) {
+      return absl::DataLossError(
+          absl::StrCat("starts at step ", step, " after ", step_, ", with ", saved_, " saved"));
     }
     started_ = true;
     proof_.redone += step_ - step;
     counted_.clear();
+    members_.clear();
     SetStep(step);
+    return absl::OkStatus();
+  }
+
+  absl::Status Join(const std::vector<absl::string_view>& words) {
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t peer, Number(words, "peer"));
+    if (members_.insert(peer).second) return absl::OkStatus();
+    return absl::DataLossError("is a member already");
+  }
+
+  absl::Status Leave(const std::vector<absl::string_view>& words, bool drop) {
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t peer, Number(words, "peer"));
+    if (members_.erase(peer) == 0) return absl::DataLossError("is no member");
+    if (drop) ++proof_.drops;
+    return absl::OkStatus();
+  }
+
+  absl::Status Save(const std::vector<absl::string_view>& words) {
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t step, Number(words, "step"));
+    if (step != step_) return absl::DataLossError(absl::StrCat("is saved at step ", step_));
+    saved_ = step;
     return absl::OkStatus();
   }
 
@@ -88,11 +131,13 @@ class Checker {
     }
     const Place place = {step, stage, micro_batch};
     if (count) {
+      if (members_.count(peer) == 0) return absl::DataLossError("is of no member");
       if (counted_.emplace(place, peer).second) return absl::OkStatus();
       return absl::DataLossError("is counted already");
     }
     const auto it = counted_.find(place);
     if (it == counted_.end() || it->second != peer) return absl::DataLossError("was not counted");
+    if (members_.count(peer) > 0) return absl::DataLossError("is of a member");
     counted_.erase(it);
     ++proof_.lost;
     return absl::OkStatus();
@@ -113,7 +158,7 @@ class Checker {
       for (absl::string_view text : absl::StrSplit(parts.second, ',')) {
         PIPELAB_ASSIGN_OR_RETURN(const int64_t micro_batch, Whole(text, "micro_batch"));
         const auto it = counted_.find({step, stage, micro_batch});
-        if (it == counted_.end() || it->second != peer) {
+        if (it == counted_.end() || it->second != peer || members_.count(peer) == 0) {
           return absl::DataLossError(
               absl::StrCat("micro-batch ", micro_batch, " was not counted for peer ", peer));
         }
@@ -149,7 +194,8 @@ class Checker {
   }
 
   bool started_ = false;
-  int64_t first_ = 0, step_ = 0, stages_ = 0, micro_batches_ = 0;
+  int64_t epoch_ = -1, first_ = 0, saved_ = 0, step_ = 0, stages_ = 0, micro_batches_ = 0;
+  std::set<int64_t> members_;         // peers
   std::map<Place, int64_t> counted_;  // -> peer
   std::set<int64_t> committed_;       // stages
   SwarmProof proof_;
@@ -177,10 +223,20 @@ absl::StatusOr<SwarmProof> CheckSwarmLog(absl::string_view log) {
 
 absl::StatusOr<std::unique_ptr<SwarmLogFile>> SwarmLogFile::Open(const std::string& path) {
   std::FILE* const file = std::fopen(path.c_str(), "ae");
-  if (file != nullptr) return std::unique_ptr<SwarmLogFile>(new SwarmLogFile(path, file));
-  return absl::InvalidArgumentError(absl::StrCat("--log=", path,
-                                                 ": cannot be written: ", ErrnoText(errno),
-                                                 "; give a file that can be written"));
+  if (file == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("--log=", path,
+                                                   ": cannot be written: ", ErrnoText(errno),
+                                                   "; give a file that can be written"));
+  }
+  std::unique_ptr<SwarmLogFile> log(new SwarmLogFile(path, file));
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return log;
+  PIPELAB_ASSIGN_OR_RETURN(log->lock_, FileLock::Take("--log", path));
+  std::ifstream old(path, std::ios::binary | std::ios::ate);
+  if (old.tellg() > 0 && old.seekg(-1, std::ios::end).get() != '\n') {
+    std::fputs(absl::StrCat(" ", kTorn, "\n").c_str(), file);
+  }
+  return log;
 }
 
 SwarmLogFile::~SwarmLogFile() { std::fclose(file_); }

@@ -9,19 +9,25 @@
 //   PIPELAB_ASSIGN_OR_RETURN(const SwarmProof proof, CheckSwarmLog(log));
 //   proof.steps;                            // each with every gradient once
 //
-// Events, each followed by `key=value` words:
+// Events, each followed by `key=value` words. The last is `epoch`, which grows with each start.
 //   start   step stages micro_batches       a coordinator's life begins, or everything goes back
-//   join, ready, move   peer ...            for people
-//   drop    peer why="..."
+//   join    peer                            it is a member
+//   ready   peer                            for people
+//   move, drop   peer why="..."             it is no member any more
 //   refuse  why="..."                       a trainer that is not of this training
 //   count   step stage micro_batch peer     the trainer has the answer
 //   lose    step stage micro_batch peer     its peer is gone: it must be asked for again
 //   commit  step stage shares=3:0,4;7:1,2   whose gradients were summed: peer:micro-batches
 //   step    step loss                       all stages of it are committed
+//   save    step                            the checkpoint has it
 //
-// The proof: every commit of a stage names each micro-batch once, each for the peer for which it
-// was counted and not lost, and a step ends with a commit of each stage, once. DataLoss names the
-// line otherwise. A last line without its end, where a coordinator was killed, is left out.
+// The proof: every commit of a stage names each micro-batch once, each for the member for which it
+// was counted and not lost, and a step ends with a commit of each stage, once. No start is before a
+// saved step. DataLoss names the line otherwise. A line without its end, where a coordinator was
+// killed, is left out.
+//
+// Several coordinators may have written the log, also line by line. After a later one's start an
+// earlier one's lines count for nothing (`late`), and it must not save.
 #ifndef PIPELAB_PIPELINES_RUNTIME_SWARM_SWARM_LOG_H_
 #define PIPELAB_PIPELINES_RUNTIME_SWARM_SWARM_LOG_H_
 
@@ -34,6 +40,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "tools/base/file_lock.h"
 
 namespace pipelab {
 
@@ -43,12 +51,14 @@ struct SwarmProof {
   int64_t lost = 0;       // that were counted, lost with their peers, and asked for again
   int64_t redone = 0;     // steps that were undone by a start, and done again
   int64_t drops = 0;      // peers
+  int64_t late = 0;       // lines of a coordinator after a later one's start
 };
 
 absl::StatusOr<SwarmProof> CheckSwarmLog(absl::string_view log);
 
 // Adds lines to a file, each with its time behind it. A log with a line missing proves nothing, so
 // the first error stays, and nothing is added after it. Errors name the option --log and the file.
+// While it lives no other process of this machine gets the file.
 class SwarmLogFile {
  public:
   static absl::StatusOr<std::unique_ptr<SwarmLogFile>> Open(const std::string& path);
@@ -64,6 +74,7 @@ class SwarmLogFile {
 
   const std::string path_;
   std::FILE* const file_;
+  absl::optional<FileLock> lock_;  // of a file on a disk
   absl::Status status_;
 };
 

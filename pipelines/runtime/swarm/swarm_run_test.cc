@@ -386,7 +386,7 @@ TEST(SwarmRunTest, NobodyForgesLinesOfTheLog) {
   request.mutable_report()->set_fault("bad\nstep step=0 loss=0\x1b[2J\" x=\"");
   EXPECT_THAT(link->Call("coordinator", request, absl::Seconds(5), &reply), IsOk());
   EXPECT_THAT(swarm.Run(), IsOk());
-  EXPECT_THAT(swarm.log(), HasSubstr(" why=\"bad\\nstep step=0 loss=0\\x1b[2J' x='\"\n"));
+  EXPECT_THAT(swarm.log(), HasSubstr(" why=\"bad\\nstep step=0 loss=0\\x1b[2J' x='\" epoch=1\n"));
   EXPECT_THAT(CheckSwarmLog(swarm.log()), IsOk());
 }
 
@@ -402,7 +402,7 @@ TEST(SwarmRunTest, AStageWithoutPeersGetsOne) {
   }
   EXPECT_THAT(swarm.Run(), IsOk());
   EXPECT_EQ(swarm.losses(), Undisturbed().losses);
-  EXPECT_THAT(swarm.log(), HasSubstr(" to=2\n"));
+  EXPECT_THAT(swarm.log(), HasSubstr(" to=2 epoch=1\n"));
 }
 
 TEST(SwarmRunTest, PeersMoveWhereTheyAreNeeded) {

@@ -26,6 +26,7 @@ absl::Status SwarmTrainer::Run() {
     request.mutable_get_tasks()->set_seen(seen);
     request.mutable_get_tasks()->mutable_data()->insert(options_.settings.begin(),
                                                         options_.settings.end());
+    request.mutable_get_tasks()->mutable_training()->insert(training_.begin(), training_.end());
     status = link_.Call(options_.coordinator, request, kPollTimeout, &reply);
     if (status.ok()) {
       answered = absl::Now();
@@ -67,14 +68,14 @@ SwarmTrainer::Traffic SwarmTrainer::traffic() const {
 absl::Status SwarmTrainer::Take(const swarm::Reply& reply) {
   const swarm::Tasks& tasks = reply.tasks();
   absl::MutexLock lock(&mutex_);
-  if (layout_.boundary.empty()) {
+  Place place = {reply.epoch(), tasks.step(), place_.visit};
+  if (place.epoch != place_.epoch || layout_.boundary.empty()) {
     PIPELAB_ASSIGN_OR_RETURN(layout_, LayoutOf(tasks.job()));
     PIPELAB_RETURN_IF_ERROR(CheckData(tasks.job()));
     job_ = tasks.job();
-  }
-  const Place place = {reply.epoch(), tasks.step()};
-  if (place.epoch != place_.epoch) {  // peers have other numbers, and steps may be undone
-    peers_.clear();
+    training_ = SettingsOf(job_, layout_);
+    ++place.visit;
+    peers_.clear();  // they have other numbers, and steps may be undone
     banned_.clear();
     routers_.clear();
     unit_.clear();
@@ -138,7 +139,7 @@ void SwarmTrainer::Work() {
       const auto due = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         for (const auto& [key, of] : micro_batches_) {
           if (of.busy || of.missing.empty()) continue;
-          place = {place_.epoch, key.first};
+          place = {place_.epoch, key.first, place_.visit};
           micro_batch = key.second;
           return true;
         }

@@ -11,6 +11,9 @@
 // wait limit only loses this request; one that fails is not asked again before it has joined anew.
 // Values of another size than the stage's are a lie, and reported.
 //
+// A restarted coordinator may have other stages. One of another training (SettingsOf) refuses this
+// trainer. Where several coordinators answer alternately, nothing of one reaches another.
+//
 // Of several trainers each takes its share of micro-batches; those of one that dies are begun anew
 // by the others. Run returns SwarmPeer's errors, and FailedPrecondition where its data do not fit
 // the model, or where peers refuse several of its requests in a row: the fault is its own, so it
@@ -75,6 +78,7 @@ class SwarmTrainer {
   using Key = std::pair<int64_t, int>;  // step, micro-batch
   struct Place {                        // of what is done now
     int64_t epoch = 0, step = 0;
+    int64_t visit = 0;  // how often the epoch has changed: a former coordinator may come back
     Key Of(int micro_batch) const { return {step, micro_batch}; }
   };
 
@@ -91,13 +95,14 @@ class SwarmTrainer {
   absl::Status RunMicroBatch(const Place& place, int micro_batch, const std::set<int>& missing);
   absl::StatusOr<swarm::PassDone> Ask(const Place& place, swarm::Pass pass, int* peer);
   absl::StatusOr<swarm::PeerPlace> NextPeer(const Place& place, int stage, double work);
-  absl::Status CheckDone(const swarm::Pass& pass, const swarm::PassDone& done) const;
+  absl::Status CheckDone(const Place& place, const swarm::Pass& pass,
+                         const swarm::PassDone& done) const;
   void Failed(const Place& place, int peer, int stage, const absl::Status& why, bool lied,
               absl::Duration lost);
   absl::Status Report(const Place& place, const swarm::Pass& pass, double loss, int peer);
   swarm::Pass PassOf(const Place& place, int micro_batch, int stage, bool backward);
   bool IsNow(const Place& place) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return place.epoch == place_.epoch && place.step >= place_.step && !stopped_;
+    return place.visit == place_.visit && place.step >= place_.step && !stopped_;
   }
 
   // How often waits look around; before another try.
@@ -106,6 +111,7 @@ class SwarmTrainer {
   SwarmLink& link_;
   const SwarmTrainerOptions options_;
   std::atomic<bool> stopped_{false};
+  SwarmSettings training_;  // of job_; Run's thread alone
 
   mutable absl::Mutex mutex_;
   swarm::Job job_ ABSL_GUARDED_BY(mutex_);

@@ -58,8 +58,10 @@ absl::StatusOr<swarm::PeerPlace> SwarmTrainer::NextPeer(const Place& place, int 
   return peers_.at(*routers_[stage].Route(work * (unit_[stage] > 0 ? unit_[stage] : 1)));
 }
 
-absl::Status SwarmTrainer::CheckDone(const swarm::Pass& pass, const swarm::PassDone& done) const {
+absl::Status SwarmTrainer::CheckDone(const Place& place, const swarm::Pass& pass,
+                                     const swarm::PassDone& done) const {
   absl::MutexLock lock(&mutex_);
+  if (!IsNow(place)) return absl::AbortedError("the step is over");
   const int of = pass.backward() ? pass.stage() - 1 : pass.stage();
   if (of < 0) return absl::OkStatus();
   return CheckValues(done.values(), layout_.boundary[of], job_.eight_bits());
@@ -84,7 +86,7 @@ absl::StatusOr<swarm::PassDone> SwarmTrainer::Ask(const Place& place, swarm::Pas
     const absl::Time begin = absl::Now();
     absl::Status asked = link_.Call(to.address(), request, limit, &reply);
     const bool answered = asked.ok();
-    if (answered) asked = CheckDone(request.pass(), reply.pass());
+    if (answered) asked = CheckDone(place, request.pass(), reply.pass());
     if (!asked.ok()) {
       if (!answered && absl::IsInvalidArgument(asked)) Refused(asked);
       Failed(place, to.peer(), stage, asked, /*lied=*/answered, absl::Now() - begin);
