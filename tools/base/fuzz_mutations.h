@@ -1,14 +1,26 @@
 // Damage for the seeded fuzz tests, and the entry point that they share with libFuzzer.
 //
 //   RunMutations({sample1, sample2}, /*rounds=*/20000);      // each through LLVMFuzzerTestOneInput
+//
+// In NAME_fuzz_test.cc it first runs the kept inputs of NAME_fuzz.txt beside it, one a line, escaped
+// as in C. `.ci/long fuzz` adds those that reach new code (tools/dev/fuzz_corpus.py).
 #ifndef PIPELAB_TOOLS_BASE_FUZZ_MUTATIONS_H_
 #define PIPELAB_TOOLS_BASE_FUZZ_MUTATIONS_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "gtest/gtest.h"
 #include "tools/base/rng.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
@@ -50,13 +62,29 @@ inline std::string Mutate(std::string bytes, uint64_t round) {
   return bytes;
 }
 
-// The samples in turn, each as it is and then damaged.
-inline void RunMutations(const std::vector<std::string>& samples, uint64_t rounds) {
+// The kept inputs, then the samples in turn, each as it is and then damaged. `test` is the caller's
+// file.
+inline void RunMutations(const std::vector<std::string>& samples, uint64_t rounds,
+                         absl::string_view test = __builtin_FILE()) {
   const auto run = [](const std::string& input) {
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(input.data()), input.size());
   };
+  absl::ConsumeSuffix(&test, "_test.cc");
+  std::ifstream kept(absl::StrCat(test, ".txt"));
+  EXPECT_TRUE(kept.is_open()) << test << ".txt is missing";
+  for (std::string line, input; std::getline(kept, line);) {
+    if (absl::CUnescape(line, &input)) run(input);
+  }
   run("");
-  for (const std::string& sample : samples) run(sample);
+  for (const std::string& sample : samples) {
+    run(sample);
+    // libFuzzer begins with the samples, too (.ci/long).
+    if (const char* folder = std::getenv("PIPELAB_FUZZ_SAMPLES"); folder != nullptr) {
+      const size_t hash = std::hash<std::string>()(sample);
+      const std::string name = absl::StrReplaceAll(test, {{"./", ""}, {"/", "-"}});
+      std::ofstream(absl::StrCat(folder, "/", name, "-", hash), std::ios::binary) << sample;
+    }
+  }
   for (uint64_t round = 0; round < rounds; ++round) {
     run(Mutate(samples[round % samples.size()], round));
   }

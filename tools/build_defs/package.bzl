@@ -182,6 +182,8 @@ def package_test(
     cc_test(
         name = name,
         size = size,
+        # The inputs that fuzz entries have kept (tools/base/fuzz_mutations.h).
+        data = kwargs.pop("data", []) + native.glob(["*_fuzz.txt"], allow_empty = True),
         deps = [
             name + "_cases",
             "//tools/base:one_core_main" if one_core else "@com_google_googletest//:gtest_main",
