@@ -101,7 +101,7 @@ predicts() {
   prints ',no,' predict --rows=large.csv --cluster=dgx-a100 || return 1
   "$pipelab" predict --rows=rows.csv --cluster=dgx-h100 >stdout 2>stderr || return 1
   grep -q ',best_ms,worst_ms$' stdout || { cat stdout; return 1; }
-  grep -q 'dgx-h100: efficiencies are assumed' stderr || { cat stderr; return 1; }
+  grep -q 'dgx-h100: rates of products and attention are measured (h100-sxm)' stderr || { cat stderr; return 1; }
   { echo "parameters,$header"; echo '1.3B,4,8,1,2048,16,24,1024,4,1,1,'; } >more.csv
   prints '1.3B,4,8,1,2048,16,24,1024,4,1,1,,' predict --rows=more.csv --cluster=dgx_a100 || return 1
   printf '%s\n12,16,8,1024,16,24,1024,3,1,4,\n' "$header" >bad.csv

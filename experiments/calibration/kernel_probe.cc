@@ -175,7 +175,8 @@ class Probes {
     const std::string shape = absl::StrCat("/", s.samples, "x", s.tokens, "/", s.heads, "x",
                                            s.head_size, s.causal ? "/causal" : "");
     const Flops scores = MatmulFlops(s.samples, s.tokens * s.tokens, width);
-    Add("Attention" + shape, AttentionOperation(2.0 * scores, 4 * m * width, s.head_size),
+    const AttentionSize size = {s.tokens, s.samples * s.heads, s.head_size};
+    Add("Attention" + shape, AttentionOperation(2.0 * scores, 4 * m * width, size),
         4 * m * width, [=](ProbeTensors* t) {
           const Tensor qkv = t->Hot({m, 3 * width});
           const Tensor lse = t->Cold({m, s.heads});
@@ -183,7 +184,7 @@ class Probes {
             be->attention().Forward(s, qkv, be->Allocate({m, width}), lse);
           };
         });
-    Add("AttentionGradient" + shape, AttentionOperation(5.0 * scores, 8 * m * width, s.head_size),
+    Add("AttentionGradient" + shape, AttentionGradientOperation(5.0 * scores, 8 * m * width, size),
         8 * m * width, [=](ProbeTensors* t) {
           const Tensor qkv = t->Cold({m, 3 * width}), lse = t->Cold({m, s.heads});
           const Tensor out = t->Cold({m, width}), dout = t->Hot({m, width});

@@ -6,17 +6,18 @@
 
 #include "absl/strings/match.h"
 #include "models/graph/operation.h"
+#include "pipelines/cluster/kernel_rates.h"
 
 namespace pipelab {
 namespace {
 
 constexpr int kLengths = 6;  // 512, 1024, ... 16384 tokens
 using Rates = std::array<double, kLengths>;
-struct RateTable {
+struct RatesOfHeads {
   Rates of_64, of_128;  // by the head's size
 };
-constexpr RateTable kH100 = {{141, 192, 232, 257, 273, 284}, {163, 221, 265, 294, 308, 328}};
-constexpr RateTable kA100 = {{88, 119, 140, 156, 165, 171}, {99, 133, 155, 173, 182, 189}};
+constexpr RatesOfHeads kH100 = {{141, 192, 232, 257, 273, 284}, {163, 221, 265, 294, 308, 328}};
+constexpr RatesOfHeads kA100 = {{88, 119, 140, 156, 165, 171}, {99, 133, 155, 173, 182, 189}};
 
 double Between(double a, double b, double share) { return a + (b - a) * share; }
 
@@ -33,13 +34,13 @@ absl::optional<double> FlashAttention2Rate(const std::string& gpu, int64_t head_
                                            int64_t tokens) {
   const bool h100 = absl::StartsWith(gpu, "H100");
   if (!h100 && !absl::StartsWith(gpu, "A100")) return absl::nullopt;
-  const RateTable& table = h100 ? kH100 : kA100;
+  const RatesOfHeads& table = h100 ? kH100 : kA100;
   const double wide = std::clamp((static_cast<double>(head_size) - 64) / 64, 0.0, 1.0);
   return Between(At(table.of_64, tokens), At(table.of_128, tokens), wide);
 }
 
 void TakeFlashAttention2(const std::string& gpu, int64_t head_size, int64_t tokens,
-                         ClusterSpec* cluster) {
+                         ClusterSpec* cluster, double share) {
   const absl::optional<double> rate = FlashAttention2Rate(gpu, head_size, tokens);
   const auto peak = cluster->device.peaks.find(NumberType::kBf16);
   const auto curve = cluster->device.arithmetic.find(OperationKind::kAttention);
@@ -47,10 +48,11 @@ void TakeFlashAttention2(const std::string& gpu, int64_t head_size, int64_t toke
       curve == cluster->device.arithmetic.end()) {
     return;
   }
-  const double share = *rate * 1e12 / peak->second.value.value();
+  const double of_peak = share * *rate * 1e12 / peak->second.value.value();
   auto& points = curve->second.value.points;
-  const double times = share / points.back().share;
+  const double times = of_peak / points.back().share;
   for (auto& point : points) point.share *= times;
+  DropRates(OperationKind::kAttention, NumberType::kBf16, &cluster->device);
   curve->second.source = "published: FlashAttention-2, causal, forward and backward";
 }
 

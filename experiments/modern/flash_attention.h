@@ -1,5 +1,6 @@
-// What FlashAttention-2 reaches on A100 and H100, as its authors print it: the attention of PyTorch
-// of 2023 to 2025, where machines of the catalogue have an assumed share of the peak.
+// What FlashAttention-2 and the version before it reach on A100 and H100, as their authors print it:
+// the attention of PyTorch of 2023 to 2025, where machines of the catalogue have a table of newer
+// kernels or an assumed share of the peak.
 //
 //   TakeFlashAttention2("H100", /*head_size=*/128, /*tokens=*/4096, &cluster);   // 294 Tflop/s
 //
@@ -21,10 +22,13 @@ namespace pipelab {
 absl::optional<double> FlashAttention2Rate(const std::string& gpu, int64_t head_size,
                                            int64_t tokens);
 
-// Scales the machine's shares of attention so that the largest is that rate. Small operations stay
-// as much below it as they were.
+// The abstract of Dao, arXiv 2307.08691: FlashAttention-2 is around 2 times as fast as the first.
+constexpr double kFlashAttention1Share = 0.5;
+
+// Scales the machine's shares of attention so that the largest is `share` of that rate. Small
+// operations stay as much below it as they were.
 void TakeFlashAttention2(const std::string& gpu, int64_t head_size, int64_t tokens,
-                         ClusterSpec* cluster);
+                         ClusterSpec* cluster, double share = 1);
 
 }  // namespace pipelab
 

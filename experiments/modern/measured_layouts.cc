@@ -38,7 +38,6 @@ std::string WordsOf(const MeasuredRow& r) {
 absl::StatusOr<std::vector<StepPart>> PartsOf(const ModernResult& r, const ModernData& data,
                                               const ModernMachines& machines) {
   PIPELAB_ASSIGN_OR_RETURN(ModernStep step, StepOfRow(*r.row, data.models, machines));
-  step.cluster = WithEfficiency(step.cluster, r.factor);
   PIPELAB_ASSIGN_OR_RETURN(const ModernStepModel model, ModernStepModel::Of(step));
   PIPELAB_ASSIGN_OR_RETURN(const StepPrediction p, model.Predict(step));
   return SecondsOfParts(model.On(step), p);

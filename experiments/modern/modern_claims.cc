@@ -23,7 +23,7 @@ constexpr char kExpertsReason[] =
     "(its attention's sinks and clamps are free here)";
 constexpr char kAdaptersReason[] =
     "AutoModel's runs of 70B with pipelines take half as long again as predicted: eager PyTorch; "
-    "DGX Cloud's of 8B are predicted too slow, by the factor of a model 40 times as large";
+    "DGX Cloud's of 8B are predicted too slow";
 
 bool IsNanotron(const ModernResult& r) { return r.row->group == "nanotron"; }
 
@@ -47,14 +47,6 @@ Claim TimesClaim(const char* id, const char* text, const ModernResults& all,
   std::string accepted = absl::StrFormat("median at most %.0f %%", ToPercent(median));
   if (mean < 1) absl::StrAppendFormat(&accepted, ", mean at most %.0f %%", ToPercent(mean));
   if (rank > 0) absl::StrAppendFormat(&accepted, ", rank correlation at least %.1f", rank);
-  const ErrorSummary calibrated = Summarise(CalibratedTimesOf(all, choice));
-  if (calibrated.rows > 0) {
-    absl::StrAppendFormat(&c.ours,
-                          "; calibrated by one model with experts per machine median %.1f %%, mean "
-                          "%.1f %%, with sign %.1f %% over %d rows",
-                          ToPercent(calibrated.median), ToPercent(calibrated.mean),
-                          ToPercent(calibrated.bias), calibrated.rows);
-  }
   MetIf(&c, s.median <= median && s.mean <= mean && correlation >= rank, accepted, reason);
   return c;
 }

@@ -15,15 +15,6 @@ ClusterSpec WithMemory(ClusterSpec base, Bytes size, BytesPerSecond bandwidth, c
   return base;
 }
 
-// Blackwell Ultra: the products of bf16 and fp8 of Blackwell, more memory, and two network cards
-// for each device.
-ClusterSpec UltraOf(ClusterSpec base) {
-  const char* source = "data sheet of Blackwell Ultra";
-  base.device.memory = {Bytes(int64_t{288'000'000'000}), source};
-  base.levels.back().connection.bandwidth = {BytesPerSecond(100e9), "data sheet of ConnectX-8"};
-  return base;
-}
-
 }  // namespace
 
 absl::StatusOr<ModernMachines> LoadModernMachines() {
@@ -32,6 +23,8 @@ absl::StatusOr<ModernMachines> LoadModernMachines() {
   PIPELAB_ASSIGN_OR_RETURN(m.by_gpu["H200"], LoadCluster("--cluster", "dgx-h200"));
   PIPELAB_ASSIGN_OR_RETURN(m.by_gpu["B200"], LoadCluster("--cluster", "dgx-b200"));
   PIPELAB_ASSIGN_OR_RETURN(m.by_gpu["GB200"], LoadCluster("--cluster", "gb200-nvl72"));
+  PIPELAB_ASSIGN_OR_RETURN(m.by_gpu["B300"], LoadCluster("--cluster", "dgx-b300"));
+  PIPELAB_ASSIGN_OR_RETURN(m.by_gpu["GB300"], LoadCluster("--cluster", "gb300-nvl72"));
   PIPELAB_ASSIGN_OR_RETURN(m.nanotron, LoadCluster("--cluster", "h100-cloud"));
   PIPELAB_ASSIGN_OR_RETURN(m.by_gpu["A100-80GB"], LoadCluster("--cluster", "dgx-a100"));
   m.by_gpu["A100-40GB"] = WithMemory(m.by_gpu["A100-80GB"], Bytes(int64_t{40} << 30),
@@ -39,8 +32,6 @@ absl::StatusOr<ModernMachines> LoadModernMachines() {
   m.by_gpu["H100-96GB-500W"] =
       WithMemory(m.by_gpu["H100"], Bytes(int64_t{96} << 30), BytesPerSecond(2.4e12),
                  "torchtitan's pages on its machine, H100s of 500 W with HBM2e");
-  m.by_gpu["B300"] = UltraOf(m.by_gpu["B200"]);
-  m.by_gpu["GB300"] = UltraOf(m.by_gpu["GB200"]);
   // Some runs had more nodes than the machine that the file describes.
   for (auto& [gpu, cluster] : m.by_gpu) cluster.levels.back().size *= 8;
   return m;

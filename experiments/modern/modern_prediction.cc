@@ -14,12 +14,11 @@
 #include "experiments/modern/modern_assumptions.h"
 #include "experiments/modern/modern_model.h"
 #include "experiments/modern/nanotron_stages.h"
-#include "experiments/modern/product_depth.h"
 #include "models/specs/composer_kernels.h"
 #include "models/specs/launched_kernels.h"
 #include "models/specs/megatron_kernels.h"
-#include "models/specs/product_depth.h"
 #include "models/specs/recomputed_modules.h"
+#include "pipelines/cluster/kernel_rates.h"
 #include "pipelines/step/block_layout.h"
 #include "pipelines/step/megatron_graph.h"
 #include "tools/base/status_macros.h"
@@ -69,6 +68,7 @@ absl::Status TakeFp4(const ModernRow& row, DeviceSpec* device) {
   if (!ultra && !base) return NotPredicted("precision NVFP4 on ", row.gpu);
   device->peaks[NumberType::kFp8] = {FlopsPerSecond(ultra ? 15e15 : 10e15),
                                      "data sheets of GB200 and GB300, dense"};
+  DropRates(OperationKind::kMatmul, NumberType::kFp8, device);
   return absl::OkStatus();
 }
 
@@ -189,7 +189,10 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   const bool nanotron = row.group == "nanotron";
   step.cluster = nanotron ? machines.nanotron : machine->second;
   if (nanotron || row.group == "foundry" || row.group == "titan") {
-    TakeFlashAttention2(row.gpu, model->head_size, row.tokens, &step.cluster);
+    // llm-foundry's "gpu" dependencies name flash-attn 1.0.3 and 1.0.9 when its tables were added
+    // (setup.py; May 2023 to January 2024). The second version was another choice, "gpu-flash2".
+    TakeFlashAttention2(row.gpu, model->head_size, row.tokens, &step.cluster,
+                        row.group == "foundry" ? kFlashAttention1Share : 1);
   }
   step.type = IsFp8(row) ? NumberType::kFp8 : NumberType::kBf16;
   if (step.cluster.device.peaks.count(step.type) == 0)
@@ -209,8 +212,6 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   }
   step.eager = nanotron;
   step.composer = row.group == "foundry";
-  step.product_depth = HasProductDepth(row.gpu);
-  if (step.product_depth) TakeDeepProducts(&step.cluster);
   if (HasGraphs(row)) step.cluster.device.host_launch.reset();
   // Of gpt-oss under Megatron-Core.
   step.expert_biases = row.group == "mbridge" && absl::StrContains(model->attention, "biases");
@@ -229,10 +230,7 @@ absl::StatusOr<ModelGraph> GraphOf(const ModernStep& step) {
   if (step.eager) graph = WithSumsBesideWeights(WithEagerKernels(std::move(graph)));
   if (step.expert_biases) graph = WithExpertBiases(std::move(graph));
   if (step.composer) graph = WithComposerKernels(std::move(graph));
-  PIPELAB_ASSIGN_OR_RETURN(graph, WithRecomputedModules(std::move(graph), step.recomputed,
-                                                        ProductInputsUnder(step.type)));
-  return step.product_depth ? WithProductDepth(std::move(graph), HopperDepth(step.type))
-                            : std::move(graph);
+  return WithRecomputedModules(std::move(graph), step.recomputed, ProductInputsUnder(step.type));
 }
 
 }  // namespace

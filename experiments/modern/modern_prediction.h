@@ -40,7 +40,6 @@ struct ModernStep {
   bool eager = false;                   // WithEagerKernels, and WithExpertBiases, of
   bool expert_biases = false;           // models/specs/launched_kernels.h
   bool composer = false;                // WithComposerKernels
-  bool product_depth = false;           // WithProductDepth
   // The row does not print its micro-batch, which is taken to be its system's default. Such rows
   // are judged by themselves.
   bool assumed = false;

@@ -91,7 +91,6 @@ const char* ModernKindName(ModernKind kind) {
 ModernResults PredictAll(const ModernData& data, const ModernMachines& machines) {
   ModernResults all;
   all.reserve(data.rows.size());
-  const ModernCalibration calibration = Calibrate(data.rows, data.models, machines);
   std::vector<Predicted> predicted;
   for (const ModernRow& row : data.rows) {
     ModernResult& r = all.emplace_back();
@@ -113,24 +112,12 @@ ModernResults PredictAll(const ModernData& data, const ModernMachines& machines)
       r.why_not = std::string(model.status().message());
       continue;
     }
-    const auto predict = [&](double factor) {
-      ModernStep changed = *step;
-      if (factor != 1) changed.cluster = WithEfficiency(step->cluster, factor);
-      return model->Predict(changed);
-    };
-    r.factor = calibration.FactorOf(row);
-    const absl::StatusOr<StepPrediction> p = predict(r.factor);
+    const absl::StatusOr<StepPrediction> p = model->Predict(*step);
     if (!p.ok()) {
       r.why_not = std::string(p.status().message());
       continue;
     }
     r.seconds = ToSeconds(p->step_time);
-    absl::optional<double> factor;
-    if (r.kind == ModernKind::kExperts) factor = calibration.FactorOfExperts(row);
-    if (factor.has_value()) {
-      const absl::StatusOr<StepPrediction> calibrated = predict(*factor);
-      if (calibrated.ok()) r.calibrated_seconds = ToSeconds(calibrated->step_time);
-    }
     r.memory = p->largest_device;
     r.device_memory = p->step.device_memory;
     predicted.push_back({&r, p->tflops_per_device * r.seconds});
@@ -158,11 +145,6 @@ std::vector<TimedPrediction> TimesBy(const ModernResults& all, const ModernChoic
 
 std::vector<TimedPrediction> TimesOf(const ModernResults& all, const ModernChoice& choice) {
   return TimesBy(all, choice, [](const ModernResult& r) { return r.seconds; });
-}
-
-std::vector<TimedPrediction> CalibratedTimesOf(const ModernResults& all,
-                                               const ModernChoice& choice) {
-  return TimesBy(all, choice, [](const ModernResult& r) { return r.calibrated_seconds; });
 }
 
 std::vector<TimedPrediction> NearestTimesOf(const ModernResults& all, const ModernChoice& choice) {

@@ -41,10 +41,7 @@ struct ModernResult {
   // The step's, with its recomputed modules; and whether its model has a head for a further token.
   std::string configuration;
   bool further = false;
-  double factor = 1;   // what the efficiencies of its machine are times, by calibration
   double seconds = 0;  // of a step
-  // The same with ModernCalibration::FactorOfExperts, where there is one.
-  absl::optional<double> calibrated_seconds;
   Bytes memory, device_memory;
   // What the nearest row of the same source, kind and another model took, scaled by the flops of a
   // GPU; none where there is no other model.
@@ -63,9 +60,6 @@ ModernResults PredictAll(const ModernData& data, const ModernMachines& machines)
 // took.
 using ModernChoice = std::function<bool(const ModernResult&)>;
 std::vector<TimedPrediction> TimesOf(const ModernResults& all, const ModernChoice& choice);
-// The same of rows with calibrated_seconds, by these.
-std::vector<TimedPrediction> CalibratedTimesOf(const ModernResults& all,
-                                               const ModernChoice& choice);
 std::vector<TimedPrediction> NearestTimesOf(const ModernResults& all, const ModernChoice& choice);
 // Peak memory as times, in bytes, of judged rows that print it.
 std::vector<TimedPrediction> PeaksOf(const ModernResults& all, const ModernChoice& choice);

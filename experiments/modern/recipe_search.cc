@@ -203,7 +203,6 @@ absl::StatusOr<Choices> SearchForRecipes(const std::vector<ModernResult>& all,
     PIPELAB_ASSIGN_OR_RETURN(ModernStep step, StepOfRow(row, models, machines));
     // Of these a search finds no better ones: it has neither.
     if (step.adapters.has_value() || !step.recomputed.empty()) continue;
-    step.cluster = WithEfficiency(step.cluster, r.factor);
     std::vector<PublishedRow>& published =
         requests[{row.group, row.gpu, row.precision, row.model, row.gpus, row.batch, row.tokens}];
     const PublishedRow own = {&row, std::move(step), r.fits(), r.seconds};

@@ -84,7 +84,7 @@ TEST_F(RecipeSearchTest, OfGoodAndBadLayouts) {
 TEST_F(RecipeSearchTest, SaysInWhatARecipeLoses) {
   const std::vector<RecipeChoice> choices = ChoicesOf({Row("mbridge", 8, 2)});
   ASSERT_EQ(choices.size(), 1u);
-  EXPECT_EQ(choices[0].component, "collectives within layers");
+  EXPECT_EQ(choices[0].component, "compute");  // products of an eighth of so narrow a model
   EXPECT_GT(choices[0].lost_seconds, 0);
   EXPECT_LT(choices[0].lost_seconds, choices[0].recipes[0].seconds);
 }

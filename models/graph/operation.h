@@ -52,7 +52,8 @@ struct Operation {
   Flops flops;
   int64_t numbers = 0;
   // y_MN = x_MK w_KN, for devices that compute whole tiles. A convolution: output pixels, output
-  // channels, taps x input channels. Attention: the size of a head as k alone. 0: not known.
+  // channels, taps x input channels. Attention: queries of a sample, heads of all samples, the size
+  // of a head. 0: not known.
   int64_t m = 0, n = 0, k = 0;
   Nanoseconds time;  // kMeasured: this long on any device
   bool own = false;  // only our kernels do it
@@ -64,6 +65,7 @@ struct Operation {
   // k counts rows (tokens, pixels), as in a weight's gradient. Numbers of a row are next to each
   // other, so of the sizes that are, m is one here and k is not.
   bool sums_rows = false;
+  bool backward = false;  // attention's gradient
 };
 
 // Flops of a pass are those of the layer's costs.
@@ -133,10 +135,24 @@ inline Operation MeasuredOperation(Nanoseconds time) {
   return operation;
 }
 
-inline Operation AttentionOperation(Flops flops, int64_t numbers, int64_t head_size) {
+// Queries of a sample, heads of all samples. 0: not known.
+struct AttentionSize {
+  int64_t queries = 0, heads = 0, head_size = 0;
+};
+
+inline Operation AttentionOperation(Flops flops, int64_t numbers, const AttentionSize& size) {
   Operation operation = MemoryOperation(OperationKind::kAttention, numbers);
   operation.flops = flops;
-  operation.k = head_size;
+  operation.m = size.queries;
+  operation.n = size.heads;
+  operation.k = size.head_size;
+  return operation;
+}
+
+inline Operation AttentionGradientOperation(Flops flops, int64_t numbers,
+                                            const AttentionSize& size) {
+  Operation operation = AttentionOperation(flops, numbers, size);
+  operation.backward = true;
   return operation;
 }
 

@@ -81,9 +81,10 @@ LayerOperations CrossOperations(const CrossSizes& s) {
   AddMemory(OperationKind::kLayerNorm, 2 * own, 4 * own, &ops);
   AddMatmul(m, s.w, s.c, &ops);
   AddMatmul(n, 2 * s.w, s.c, &ops);
-  ops.forward.push_back(AttentionOperation(2.0 * s.ScoreFlops(), 2 * (m + n) * s.w, s.w / s.heads));
+  const AttentionSize size = {m / s.samples, s.samples * s.heads, s.w / s.heads};
+  ops.forward.push_back(AttentionOperation(2.0 * s.ScoreFlops(), 2 * (m + n) * s.w, size));
   ops.backward_input.push_back(
-      AttentionOperation(5.0 * s.ScoreFlops(), 4 * (m + n) * s.w, s.w / s.heads));
+      AttentionGradientOperation(5.0 * s.ScoreFlops(), 4 * (m + n) * s.w, size));
   AddMatmul(m, s.c, s.w, &ops);
   AddElementwise(3 * own, 0, &ops);
   AddOwnNormAndResidual(own, &ops);

@@ -160,8 +160,9 @@ LayerOperations AttentionOperations(const SelfSizes& s, TokenSlice slice) {
   if (norm) AddMemory(OperationKind::kLayerNorm, 2 * own, 4 * own, &ops);
   AddMatmul(m, s.qkv(), s.c, &ops);
   const int64_t moved = m * s.w + keys * s.k;  // q and k; the output and v
-  ops.forward.push_back(AttentionOperation(2.0 * scores, 2 * moved, s.w / s.heads));
-  ops.backward_input.push_back(AttentionOperation(5.0 * scores, 4 * moved, s.w / s.heads));
+  const AttentionSize size = {m / s.samples, s.samples * s.heads, s.w / s.heads};
+  ops.forward.push_back(AttentionOperation(2.0 * scores, 2 * moved, size));
+  ops.backward_input.push_back(AttentionGradientOperation(5.0 * scores, 4 * moved, size));
   if (s.normed_size > 0) {  // q and k; our norms take and give copies
     const int64_t heads = m * (s.w + s.k);
     AddMemory(OperationKind::kLayerNorm, 2 * heads, 4 * heads, &ops);

@@ -206,10 +206,10 @@ LayerOperations LatentOperations(const LatentDimensions& s) {
   const ContextAttention context = s.Context();
   const int64_t keys = context.parts() ? s.samples * context.KeysRead() : m;
   const int64_t moved = m * (s.q() + s.v()) + keys * s.kv();
-  ops.forward.push_back(
-      AttentionOperation(s.KeyFlops() + s.ValueFlops(), moved, s.latent.head_size()));
-  ops.backward_input.push_back(AttentionOperation(3.0 * s.KeyFlops() + 2.0 * s.ValueFlops(),
-                                                  2 * moved, s.latent.head_size()));
+  const AttentionSize size = {m / s.samples, s.samples * s.heads, s.latent.head_size()};
+  ops.forward.push_back(AttentionOperation(s.KeyFlops() + s.ValueFlops(), moved, size));
+  ops.backward_input.push_back(
+      AttentionGradientOperation(3.0 * s.KeyFlops() + 2.0 * s.ValueFlops(), 2 * moved, size));
   if (context.parts()) context.AddOperations(&ops);
   AddMatmul(m, s.c, s.v(), &ops);
   AddElementwise(3 * own * s.c, 0, &ops);

@@ -141,9 +141,9 @@ class GnmtBuilder {
       const int64_t numbers = samples * (2 * (t + s) * h + t * s);
       LayerOperations ops;
       AddMatmul(samples * (t + s), h, h, &ops);
-      ops.forward.push_back(AttentionOperation(2.0 * scores, numbers, h));
-      ops.backward_input.push_back(AttentionOperation(4.0 * scores, 2 * numbers, h));
-      ops.backward_weight.push_back(AttentionOperation(scores, numbers, h));
+      ops.forward.push_back(AttentionOperation(2.0 * scores, numbers, {0, 0, h}));
+      ops.backward_input.push_back(AttentionOperation(4.0 * scores, 2 * numbers, {0, 0, h}));
+      ops.backward_weight.push_back(AttentionOperation(scores, numbers, {0, 0, h}));
       return ops;
     };
     return Add(std::move(layer));

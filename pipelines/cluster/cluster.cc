@@ -4,8 +4,11 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pipelines/cluster/kernel_rates.h"
 #include "tools/base/did_you_mean.h"
 #include "tools/base/status_macros.h"
 
@@ -93,6 +96,9 @@ absl::Status CheckDevice(const DeviceSpec& device) {
   }
   if (device.step_set_up.has_value()) {
     PIPELAB_RETURN_IF_ERROR(CheckLatency("device.step_set_up", *device.step_set_up));
+  }
+  if (device.collective_launch.has_value()) {
+    PIPELAB_RETURN_IF_ERROR(CheckLatency("device.collective_launch", *device.collective_launch));
   }
   if (device.collective_overhead.has_value()) {
     PIPELAB_RETURN_IF_ERROR(
@@ -200,7 +206,13 @@ absl::Status CheckCluster(const ClusterSpec& cluster) {
 std::string CalibrationWarning(const ClusterSpec& cluster) {
   const DeviceSpec& device = cluster.device;
   if (!device.calibrated.empty()) return "";
-  return absl::StrCat(cluster.name, ": efficiencies are assumed, not calibrated to runs; ",
+  const std::string what =
+      device.rates != nullptr
+          ? absl::StrCat("rates of products and attention are measured (",
+                         device.rates->name.empty() ? "its own" : device.rates->name,
+                         "), all else is assumed; ")
+          : "efficiencies are assumed, not calibrated to runs; ";
+  return absl::StrCat(cluster.name, ": ", what,
                       device.published.empty()
                           ? "compare its times with one another, not with a clock"
                           : absl::StrCat("published runs reach ", device.published));
@@ -219,8 +231,15 @@ ClusterSpec WithEfficiency(ClusterSpec cluster, double times) {
   };
   for (auto& [kind, curve] : device.arithmetic) scale(&curve.value);
   for (auto& [kind, curve] : device.memory_efficiency_of) scale(&curve.value);
+  if (device.rates != nullptr) {
+    KernelRates rates = *device.rates;
+    if (!rates.sustained.has_value()) rates.sustained = {1.0, "all of it"};
+    rates.sustained->value *= times;
+    rates.name.clear();
+    device.rates = std::make_shared<const KernelRates>(std::move(rates));
+  }
   scale(&device.memory_efficiency.value);
-  for (auto* host : {&device.host_launch, &device.collective_overhead}) {
+  for (auto* host : {&device.host_launch, &device.collective_launch, &device.collective_overhead}) {
     if (!host->has_value()) continue;
     Nanoseconds& time = (*host)->value;
     time = Nanoseconds(std::llround(static_cast<double>(time.value()) / times));

@@ -108,8 +108,8 @@ ClusterSpec WithNodesFor(int64_t devices, ClusterSpec cluster);
 absl::Status CheckCluster(const ClusterSpec& cluster);
 
 // Empty for a device that is calibrated; else one line for people, to be printed beside what is
-// predicted: "dgx-h100: efficiencies are assumed, not calibrated to runs; published runs reach
-// ...".
+// predicted: "dgx-h100: rates of products and attention are measured (h100-sxm), all else is
+// assumed; published runs reach ...".
 std::string CalibrationWarning(const ClusterSpec& cluster);
 
 // How far a prediction may be off where nothing was calibrated: predict with the cluster as it is,

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "pipelines/cluster/device_class.h"
+#include "pipelines/cluster/kernel_rates_json.h"
 #include "pipelines/cluster/sourced_fields.h"
 #include "tools/base/faults.h"
 #include "tools/base/json.h"
@@ -37,9 +38,11 @@ void ReadOptional(const JsonObject& object, Faults* faults, DeviceSpec* device) 
     faults->Read(ReadAlignment(object), &device->product_alignment);
   }
   ReadIfThere(object, "host_launch", faults, &device->host_launch);
+  ReadIfThere(object, "collective_launch", faults, &device->collective_launch);
   ReadIfThere(object, "collective_overhead", faults, &device->collective_overhead);
   ReadIfThere(object, "launch_gap", faults, &device->launch_gap);
   ReadIfThere(object, "step_set_up", faults, &device->step_set_up);
+  if (object.Has("rates")) faults->Read(ReadKernelRates(object, "rates"), &device->rates);
   if (object.Has("calibrated")) faults->Read(object.String("calibrated"), &device->calibrated);
   if (object.Has("published")) faults->Read(object.String("published"), &device->published);
   if (object.Has("efficiency_range")) faults->Read(ReadRange(object), &device->efficiency_range);
@@ -92,11 +95,27 @@ absl::optional<DeviceClass> ReadClass(const JsonObject& device, Faults* faults) 
 
 DeviceSpec ReadDevice(const JsonObject& object, const absl::optional<DeviceClass>& kind,
                       Faults* faults) {
-  faults->Add(object.AllowKeys({"name", "class", "peaks", "memory", "memory_bandwidth",
-                                "launch_overhead", "arithmetic", "memory_efficiency",
-                                "memory_efficiency_of", "product_tile", "product_alignment",
-                                "host_launch", "launch_gap", "step_set_up", "collective_overhead",
-                                "kernels", "calibrated", "published", "efficiency_range"}));
+  faults->Add(object.AllowKeys({"name",
+                                "class",
+                                "peaks",
+                                "memory",
+                                "memory_bandwidth",
+                                "launch_overhead",
+                                "arithmetic",
+                                "memory_efficiency",
+                                "memory_efficiency_of",
+                                "product_tile",
+                                "product_alignment",
+                                "host_launch",
+                                "launch_gap",
+                                "step_set_up",
+                                "collective_launch",
+                                "collective_overhead",
+                                "kernels",
+                                "rates",
+                                "calibrated",
+                                "published",
+                                "efficiency_range"}));
   DeviceSpec device;
   if (object.Has("name")) faults->Read(object.String("name"), &device.name);
   ReadEach(object, "peaks", &FindNumberType, &ReadQuantity<FlopsPerSecond>, faults, &device.peaks);
@@ -309,11 +328,13 @@ std::string ClusterToJson(const ClusterSpec& cluster) {
                                    {"source", d.product_alignment->source}};
   }
   if (d.host_launch.has_value()) device["host_launch"] = Written(*d.host_launch);
+  if (d.collective_launch.has_value()) device["collective_launch"] = Written(*d.collective_launch);
   if (d.collective_overhead.has_value()) {
     device["collective_overhead"] = Written(*d.collective_overhead);
   }
   if (d.launch_gap.has_value()) device["launch_gap"] = Written(*d.launch_gap);
   if (d.step_set_up.has_value()) device["step_set_up"] = Written(*d.step_set_up);
+  if (d.rates != nullptr) device["rates"] = KernelRatesToJson(*d.rates);
   if (d.own_kernels) device["kernels"] = kOwnKernels;
   if (!d.calibrated.empty()) device["calibrated"] = d.calibrated;
   if (!d.published.empty()) device["published"] = d.published;

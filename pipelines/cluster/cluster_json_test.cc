@@ -359,8 +359,9 @@ TEST(ClusterJson, SaysWhetherItIsCalibrated) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec h100, LoadCluster("--cluster", "dgx-h100"));
   EXPECT_EQ(
       CalibrationWarning(h100),
-      "dgx-h100: efficiencies are assumed, not calibrated to runs; published runs reach 42 to "
-      "49 % of an H100's bf16 peak (Megatron-Core 0.8, GPT of 2B to 462B)");
+      "dgx-h100: rates of products and attention are measured (h100-sxm), all else is assumed; "
+      "published runs reach 42 to 49 % of an H100's bf16 peak (Megatron-Core 0.8, GPT of 2B to "
+      "462B)");
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec same, ParseCluster(ClusterToJson(h100), "same"));
   EXPECT_EQ(CalibrationWarning(same), CalibrationWarning(h100));
 }
@@ -385,10 +386,11 @@ TEST(ClusterJson, ARangeOfEfficienciesThatWereNotCalibrated) {
   EXPECT_THAT(CheckCluster(WithEfficiency(h100, 5)), IsOk());  // no share is above 1
 }
 
-// Launches and calls are the host's and its framework's: one default for A100s and later, another
-// for V100s; TPUs, P40s and P100s ran compiled graphs and have none.
+// Launches and calls are the host's and its framework's: one default for A100s and later (with
+// other calls where NCCL's rings are measured), another for V100s; TPUs, P40s and P100s ran compiled graphs and have none.
 TEST(Catalog, GpusHaveOneRuleForTheHost) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec a100, LoadCluster("--cluster", "dgx-a100"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec h100, LoadCluster("--cluster", "dgx-h100"));
   for (const std::string& name : ClusterNames()) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec c, LoadCluster("--cluster", name));
     const bool compiled = name == "p100-pcie" || name == "p40-pcie" || name.substr(0, 3) == "tpu";
@@ -400,9 +402,14 @@ TEST(Catalog, GpusHaveOneRuleForTheHost) {
     EXPECT_EQ(v100, gpu && c.device.host_launch->value != a100.device.host_launch->value) << name;
     if (!gpu || v100) continue;
     EXPECT_EQ(c.device.host_launch->value, a100.device.host_launch->value) << name;
-    EXPECT_EQ(c.device.collective_overhead->value, a100.device.collective_overhead->value) << name;
+    // NCCL's measured rings have their calls, of which the host's part is apart.
+    const bool rings = c.device.collective_launch.has_value();
+    EXPECT_EQ(rings, c.device.rates != nullptr) << name;
+    const ClusterSpec& alike = rings ? h100 : a100;
+    EXPECT_EQ(c.device.collective_overhead->value, alike.device.collective_overhead->value) << name;
     if (name == "dgx-a100") continue;
     EXPECT_EQ(c.device.host_launch->source.substr(0, 20), "assumed: the default") << name;
+    if (rings) continue;
     EXPECT_EQ(c.device.collective_overhead->source, c.device.host_launch->source) << name;
   }
 }

@@ -179,9 +179,11 @@ TEST(Catalog, EveryClusterIsWholeAndConnected) {
   const std::vector<std::string> names = ClusterNames();
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
   for (const char* name :
-       {"dgx-a100", "dgx-b200", "dgx-h100", "dgx-h200", "dgx1-v100", "gb200-nvl72", "mi300x",
-        "p100-pcie", "p40-pcie", "p3.16xlarge", "p3.8xlarge", "p3.8xlarge-pcie", "preemptible-t4",
-        "rtx4090-box", "summit", "summit-4gpu", "template", "tpu-v2", "tpu-v3"}) {
+       {"dgx-a100",    "dgx-b200",    "dgx-b300",    "dgx-h100",        "dgx-h200",
+        "dgx1-v100",   "gb200-nvl72", "gb300-nvl72", "mi300x",          "p100-pcie",
+        "p40-pcie",    "p3.16xlarge", "p3.8xlarge",  "p3.8xlarge-pcie", "preemptible-t4",
+        "rtx4090-box", "summit",      "summit-4gpu", "template",        "tpu-v2",
+        "tpu-v3",      "a100-pcie",   "h100-pcie",   "l40s-box",        "rtx-pro-6000-box"}) {
     EXPECT_THAT(names, testing::Contains(name));
   }
   for (const std::string& name : names) {
@@ -212,7 +214,8 @@ TEST(Catalog, EveryClusterIsWholeAndConnected) {
   }
   EXPECT_THAT(std::string(LoadCluster("--cluster", "dgx").status().message()),
               HasSubstr("--cluster=dgx: no such cluster, and no file, whose name would end in "
-                        ".json; did you mean dgx-a100, dgx-b200, dgx-h100 or dgx-h200?"));
+                        ".json; did you mean dgx-a100, dgx-b200, dgx-b300, dgx-h100 or "
+                        "dgx-h200?"));
 }
 
 // One device, one link and one host for all machines of V100s: they differ in memory, and in how

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pipelines/cluster/kernel_rates.h"
 #include "tools/base/name_table.h"
 #include "tools/base/status_macros.h"
 
@@ -105,18 +106,20 @@ Nanoseconds LaunchGap(const DeviceSpec& device) {
 Flops FlopsSpent(const DeviceSpec& device, const Operation& operation) {
   if (!device.product_tile.has_value()) return operation.flops;
   const ProductTile& tile = device.product_tile->value;
+  const bool product = operation.kind != OperationKind::kAttention;
   double more = 1;
-  if (operation.m > 0) more *= RoundedUp(operation.m, tile.m);
-  if (operation.n > 0) more *= RoundedUp(operation.n, tile.n);
+  if (product && operation.m > 0) more *= RoundedUp(operation.m, tile.m);
+  if (product && operation.n > 0) more *= RoundedUp(operation.n, tile.n);
   if (operation.k > 0) more *= RoundedUp(operation.k, tile.k);
   return more * operation.flops;
 }
 
 double ProductAlignment::At(const Operation& operation) const {
   const int64_t inner = operation.sums_rows ? operation.m : operation.k;
+  const int64_t n = operation.kind == OperationKind::kAttention ? 0 : operation.n;
   double share = points.front().share;
   for (const Point& p : points) {
-    if (operation.n % p.numbers + inner % p.numbers > 0) break;
+    if (n % p.numbers + inner % p.numbers > 0) break;
     share = p.share;
   }
   return share;
@@ -145,29 +148,53 @@ absl::Status CheckAlignment(const ProductAlignment& alignment) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// In seconds; of an operation with products.
+absl::StatusOr<double> ArithmeticTimeOf(const DeviceSpec& device, NumberType type,
+                                        const Operation& operation) {
+  const NumberType of_products = ProductType(type, operation);
+  const auto peak = device.peaks.find(of_products);
+  if (peak == device.peaks.end()) {
+    return absl::NotFoundError(
+        absl::StrCat("device ", device.name, " has no peak for ", NumberTypeName(of_products)));
+  }
+  if (device.rates != nullptr) {
+    const absl::optional<double> rate = device.rates->RateOf(operation, of_products);
+    if (rate.has_value()) return operation.flops.value() / *rate;
+  }
+  const auto curve = device.arithmetic.find(operation.kind);
+  if (curve == device.arithmetic.end()) {
+    return absl::NotFoundError(absl::StrCat("device ", device.name, " has no efficiency for ",
+                                            OperationKindName(operation.kind)));
+  }
+  const auto groups = static_cast<double>(operation.groups);
+  return groups * ArithmeticTime(device, FlopsSpent(device, operation).value() / groups,
+                                 peak->second.value, of_products, curve->second.value);
+}
+
+// In seconds: what a weight's gradient is added to, read and written beside the product that a
+// table has.
+double SumsTime(const DeviceSpec& device, const Operation& operation) {
+  if (device.rates == nullptr || !operation.sums_rows) return 0;
+  constexpr double kBytes = 8;  // 4 bytes read, 4 written
+  return RooflineTime(kBytes * static_cast<double>(operation.m * operation.n * operation.groups),
+                      device.memory_bandwidth.value.value(), device.memory_efficiency.value);
+}
+
+}  // namespace
+
 absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType type,
                                           const Operation& operation) {
   if (operation.kind == OperationKind::kMeasured) return operation.time;
   if (operation.own && !device.own_kernels) return Nanoseconds(0);
   double arithmetic = 0;
   if (operation.flops > Flops(0) && HasProducts(operation.kind)) {
-    const NumberType of_products = ProductType(type, operation);
-    const auto peak = device.peaks.find(of_products);
-    if (peak == device.peaks.end()) {
-      return absl::NotFoundError(
-          absl::StrCat("device ", device.name, " has no peak for ", NumberTypeName(of_products)));
-    }
-    const auto curve = device.arithmetic.find(operation.kind);
-    if (curve == device.arithmetic.end()) {
-      return absl::NotFoundError(absl::StrCat("device ", device.name, " has no efficiency for ",
-                                              OperationKindName(operation.kind)));
-    }
-    const auto groups = static_cast<double>(operation.groups);
-    arithmetic = groups * ArithmeticTime(device, FlopsSpent(device, operation).value() / groups,
-                                         peak->second.value, of_products, curve->second.value);
+    PIPELAB_ASSIGN_OR_RETURN(arithmetic, ArithmeticTimeOf(device, type, operation));
     if (device.product_alignment.has_value()) {
       arithmetic /= device.product_alignment->value.At(operation);
     }
+    arithmetic += SumsTime(device, operation);
   }
   const auto own = device.memory_efficiency_of.find(operation.kind);
   const double memory = RooflineTime(
@@ -183,7 +210,7 @@ absl::StatusOr<Nanoseconds> RunTime(const DeviceSpec& device, NumberType type,
                                     absl::Span<const Operation> operations, int64_t collectives,
                                     Nanoseconds collectives_time) {
   Nanoseconds work = collectives_time, measured;
-  int64_t launches = collectives;
+  int64_t launches = 0;
   for (const Operation& o : operations) {
     PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds time, OperationTime(device, type, o));
     if (o.kind == OperationKind::kMeasured) {
@@ -194,7 +221,10 @@ absl::StatusOr<Nanoseconds> RunTime(const DeviceSpec& device, NumberType type,
     if (!o.own || device.own_kernels) ++launches;
   }
   if (!device.host_launch.has_value()) return measured + work;
-  return measured + std::max(work, device.host_launch->value * launches);
+  const auto& call =
+      device.collective_launch.has_value() ? device.collective_launch : device.host_launch;
+  const Nanoseconds host = device.host_launch->value * launches + call->value * collectives;
+  return measured + std::max(work, host);
 }
 
 }  // namespace pipelab

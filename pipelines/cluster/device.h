@@ -27,6 +27,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,8 @@
 #include "tools/base/units.h"
 
 namespace pipelab {
+
+struct KernelRates;
 
 template <typename T>
 struct Sourced {
@@ -71,7 +74,7 @@ struct EfficiencyCurve {
 absl::Status CheckCurve(const EfficiencyCurve& curve);
 
 // y_MN = x_MK w_KN is computed as if m, n and k were the next multiples of these. Of attention only
-// the size of a head is known: it is k in one of its products and n in the other.
+// the size of a head counts: it is k in one of its products and n in the other.
 struct ProductTile {
   int64_t m = 1, n = 1, k = 1;
 };
@@ -112,6 +115,8 @@ struct DeviceSpec {
   // What the host takes for each operation while the device computes: a framework's code, down to
   // the launch. Unset: nothing.
   absl::optional<Sourced<Nanoseconds>> host_launch;
+  // What the host takes for a collective operation. Unset: host_launch.
+  absl::optional<Sourced<Nanoseconds>> collective_launch;
   // What a collective operation takes beside its transfers. Unset: nothing.
   absl::optional<Sourced<Nanoseconds>> collective_overhead;
   // From when the host finds that the device has nothing to do until the device works again. Unset:
@@ -122,6 +127,8 @@ struct DeviceSpec {
   // The efficiencies are those of this project's kernels, so what they compute again and copy
   // (Operation::own) takes its time too.
   bool own_kernels = false;
+  // Measured, in the place of shares of the peak where it has a table (kernel_rates.h). Null: none.
+  std::shared_ptr<const KernelRates> rates;
   // What runs or measurements the efficiencies are fitted to. Empty: none, they are assumed.
   std::string calibrated;
   // What published runs reach, of whom and where: "42 to 49 % of the bf16 peak (...)". Empty: not

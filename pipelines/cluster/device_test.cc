@@ -116,7 +116,7 @@ TEST(FlopsSpent, AreThoseOfWholeTiles) {
   EXPECT_DOUBLE_EQ(FlopsSpent(device, narrow).value(), 2.0 * 1024 * 128 * 128);
   const Operation whole = MatmulOperation(8, 256, 128);
   EXPECT_EQ(FlopsSpent(device, whole), whole.flops);
-  EXPECT_EQ(FlopsSpent(device, AttentionOperation(Flops(100), 1, 64)), Flops(200));
+  EXPECT_EQ(FlopsSpent(device, AttentionOperation(Flops(100), 1, {100, 7, 64})), Flops(200));
   EXPECT_EQ(FlopsSpent(device, ElementwiseOperation(100)), Flops(0));
 }
 

@@ -158,6 +158,7 @@ RingConnection Ring(int64_t ranks, double bandwidth) {
 // Each of the ports that a ring has in a node takes its part.
 TEST(RingStep, ALevelMaySayWhatRingsOfSomeRanksReach) {
   ClusterSpec cluster = *LoadCluster("--cluster", "dgx-h100");
+  cluster.levels[0].rings.clear();
   cluster.levels[1].rings = {Ring(16, 40e9), Ring(64, 10e9)};
   ExpectCost(RingStep(cluster, {8, 1}), Microseconds(10), 450e9);
   ExpectCost(RingStep(cluster, {16, 1}), Microseconds(10), 8 * 40e9);
