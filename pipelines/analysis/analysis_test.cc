@@ -209,6 +209,7 @@ TEST(AnalyzeTest, WithoutSpansThereAreTotalsOnly) {
   EXPECT_EQ(a.step_time.value(), 7);
   EXPECT_EQ(a.overall.bubble, 0);
   EXPECT_EQ(a.devices[1].wall.ends.value(), 7);
+  EXPECT_EQ(a.devices[1].bubble, 0);
 }
 
 TEST(AnalyzeTest, ADeviceThatNeverComputesIsAllBubble) {

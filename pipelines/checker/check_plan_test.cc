@@ -70,6 +70,10 @@ Plan PlanOf(std::vector<PlanStage> stages, PlanObjective objective = PlanObjecti
   return plan;
 }
 
+std::string ErrorOf(const PlanProblem& p, const Plan& plan) {
+  return std::string(EvaluatePlan(p, plan).status().message());
+}
+
 TEST(CheckPlan, FiguresByHand) {
   const PlanProblem p = Diamond();
   const Plan plan = PlanOf({Stage({0}, 2), Stage({1, 2}, 1, 2), Stage({3})});
@@ -108,10 +112,110 @@ TEST(CheckPlan, OtherObjectivesByHand) {
   plan.stages[2].on_processor = false;
   PIPELAB_ASSERT_OK_AND_ASSIGN(r, EvaluatePlan(Diamond(), plan));
   EXPECT_DOUBLE_EQ(r.value, (2 * (1.0 / 9) + 4.0 / 9) / 3);
+  EXPECT_EQ(r.step_time, 0);
+  // One stage: four micro-batches of four seconds.
+  PIPELAB_ASSERT_OK_AND_ASSIGN(r, EvaluatePlan(Diamond(), PlanOf({Stage({0, 1, 2, 3})})));
+  EXPECT_DOUBLE_EQ(r.step_time, 16);
 }
 
-std::string ErrorOf(const PlanProblem& p, const Plan& plan) {
-  return std::string(EvaluatePlan(p, plan).status().message());
+// Pairs of devices with eight bytes a second, and four pairs of them with four; the second device
+// is slow and the third one quick. Forwards are a quarter of a layer's second.
+PlanProblem Pairs() {
+  PlanProblem p = Diamond();
+  p.levels = {{2, 8, 0.25}, {4, 4, 0.5}};
+  p.device_speeds = {1, 0.5, 2, 1, 1, 1, 1, 1};
+  p.micro_batch_size = 2;
+  for (PlanOperator& o : p.operators) o.variants[1][0].forward_time = 0.25;
+  return p;
+}
+
+TEST(CheckPlan, BatchTimeByHand) {
+  PlanProblem p = Pairs();
+  Plan plan = PlanOf({Stage({0}, 2), Stage({1, 2}), Stage({3})}, PlanObjective::kBatchTime);
+  for (PlanStage& stage : plan.stages) stage.micro_batch_size = 2;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(PlanReport r, EvaluatePlan(p, plan));
+  // Forward and backward of stages and transfers: 0.25 0.75, 1.5 1.5, 0.25 0.75, 1.25 1.25,
+  // 0.25 0.75. The first sums its gradients in 2 * (0.25 + 1.5 / 8). The second transfer is busy.
+  EXPECT_DOUBLE_EQ(r.value, 4 * 2.5 + 2 + 3 + 0.875);
+  EXPECT_DOUBLE_EQ(r.step_time, r.value);
+  EXPECT_THAT(r.stage_times, ElementsAre(1, 1, 1));
+  EXPECT_DOUBLE_EQ(r.work_bound, 4 * 4 / 8.5);
+  EXPECT_THAT(r.stage_bytes, ElementsAre(0.5 * 3 + 2, 2 * 2 + 4, 1 + 2));
+  plan.kfkb = 2;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(r, EvaluatePlan(p, plan));
+  EXPECT_THAT(r.stage_bytes, ElementsAre(0.5 * 4 + 2, 2 * 4 + 4, 2 + 2));
+  plan.stages[0].in_flight = 3;
+  EXPECT_EQ(ErrorOf(p, plan), "stage 0: 3 micro-batches in flight; its schedule has 4");
+  plan.stages[0].in_flight = 0;
+  // Transfers between passes: the second stage is busy, with both.
+  plan.objective = PlanObjective::kBatchTimeNoOverlap;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(r, EvaluatePlan(p, plan));
+  EXPECT_THAT(r.stage_times, ElementsAre(4, 6.5, 3.5));
+  EXPECT_DOUBLE_EQ(r.value, 4 * 6.5 + 1.75 + 2.25 + 0.875);
+  plan.stages[1].first_device = 1;
+  EXPECT_EQ(ErrorOf(p, plan),
+            "stage 1: devices 1 to 1: the stages before it have those up to 1, the machine has 8");
+  plan.stages[1].first_device = 8;
+  EXPECT_THAT(ErrorOf(p, plan), HasSubstr("stage 1: devices 8 to 8"));
+  // The last stage's sum is the end: its gradients are there before the transfer's last backward.
+  plan = PlanOf({Stage({0, 1, 2}), Stage({3}, 4)}, PlanObjective::kBatchTime);
+  p.operators[3].variants[1][0].parameter_bytes = 30;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(r, EvaluatePlan(p, plan));
+  EXPECT_DOUBLE_EQ(r.value, 0.75 + 4 * 5 - 2.5 + 6 * (0.5 + 30 / 16.0));
+  // One sample takes nearly as long as two, so copies are of no use.
+  p.micro_batch_sizes = {1, 2};
+  for (PlanOperator& o : p.operators) {
+    o.variants.erase(2);
+    o.variants[1][0].times = {{0.25, 0.9}, {0.25, 1}};
+  }
+  plan = PlanOf({Stage({0, 1, 2, 3})}, PlanObjective::kBatchTime);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(r, EvaluatePlan(p, plan));
+  EXPECT_DOUBLE_EQ(r.work_bound, 4 * 4 / 8.5);
+}
+
+// A unit of two tokens takes 3 seconds, 5 behind another one, and two units 7.
+TEST(CheckPlan, SlicesByHand) {
+  PlanProblem p = Diamond();
+  p.micro_batches = 2;
+  Plan plan = PlanOf({Stage({0, 1}), Stage({2, 3})}, PlanObjective::kSliceTime);
+  plan.slices = {{1, {2, 2}}, {1, {4}}};
+  EXPECT_EQ(ErrorOf(p, plan), "slices: the problem has no times of them");
+  p.tokens = 4;
+  p.token_step = 2;
+  for (PlanOperator& o : p.operators) o.slice_times = {{{{1, 3}, {2, 5}}, {{3, 7}}}};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(PlanReport r, EvaluatePlan(p, plan));
+  EXPECT_DOUBLE_EQ(r.value, 6 + 10 + 14 + 14);
+  p.operators[0].variants[1][0].recompute = true;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(r, EvaluatePlan(p, plan));
+  EXPECT_DOUBLE_EQ(r.value, 7 + 12 + 17 + 17);
+  const auto error = [&](std::vector<PlanSlices> slices) {
+    plan.slices = std::move(slices);
+    return ErrorOf(p, plan);
+  };
+  EXPECT_EQ(error({{1, {3, 1}}}), "slices: micro-batch 0: 3 tokens after 0 of 4, in steps of 2");
+  EXPECT_THAT(error({{1, {0, 4}}}), HasSubstr("0 tokens after 0 of 4"));
+  EXPECT_THAT(error({{1, {4, 2}}}), HasSubstr("2 tokens after 4 of 4"));
+  EXPECT_EQ(error({{1, {2}}}), "slices: micro-batch 0 has 2 of 4 tokens");
+  EXPECT_EQ(error({{2, {4}}}), "slices: micro-batch 0 has 2 samples");
+  EXPECT_EQ(error({{1, {4}}}), "slices: of 1 samples, a batch has 2");
+}
+
+TEST(CheckPlan, GraphBatchTimeByHand) {
+  PlanProblem p = Diamond(PlanObjective::kGraphBatchTime);
+  p.latency = 0.25;
+  Plan plan =
+      PlanOf({Stage({0}), Stage({1}), Stage({2}), Stage({3})}, PlanObjective::kGraphBatchTime);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(PlanReport r, EvaluatePlan(p, plan));
+  // A second, 16 bytes and 4 messages each; three stages are on a path.
+  EXPECT_THAT(r.stage_times, ElementsAre(6, 6, 6, 6));
+  EXPECT_DOUBLE_EQ(r.value, 3 * 6 + 3 * 6);
+  EXPECT_DOUBLE_EQ(r.work_bound, 4 * 4 / 8.0);
+  EXPECT_DOUBLE_EQ(r.operator_bound, 4 / 8.0);
+  // The last one runs two samples at a time, with half of the messages a sample.
+  plan.stages[3].micro_batch_size = 2;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(r, EvaluatePlan(p, plan));
+  EXPECT_THAT(r.stage_times, ElementsAre(6, 6, 6, 5.5));
+  EXPECT_DOUBLE_EQ(r.value, 6 + 6 + 11 + 3 * 6);
 }
 
 TEST(CheckPlan, NamesWhatIsWrong) {

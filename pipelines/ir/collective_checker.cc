@@ -7,20 +7,39 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "pipelines/ir/versions.h"
 
 namespace pipelab {
 namespace {
 
 using CopyKey = std::pair<int, int>;  // replica, stage
 
+// A stage's copies: one of each replica that has its own, and none where it has no parameters.
+std::vector<StageCopy> CopiesOf(const Schedule& s, int stage) {
+  std::vector<StageCopy> copies;
+  for (int r = 0; r < s.placement.num_replicas(); ++r) {
+    if (s.Prepares(stage) || (r > 0 && s.IsOneCopy(stage))) break;
+    for (int d : s.placement.groups[r][stage]) copies.push_back({d, r, stage});
+  }
+  return copies;
+}
+
+bool HasSteps(const Program& p) {
+  return std::any_of(p.instructions.begin(), p.instructions.end(), [](const auto& list) {
+    return std::any_of(list.begin(), list.end(),
+                       [](const Instruction& i) { return i.op == OpCode::kStep; });
+  });
+}
+
 // What one device's list has done to one copy so far.
 struct CopyState {
   bool unsummed = false;     // gradients that no reduction has taken
-  bool summed = false;       // gradients that are summed and not stepped
+  bool summed = false;       // gradients that are summed, all of them, and not stepped
   int in_flight = 0;         // reductions begun and not awaited
   bool resident = false;     // values put together
   bool stale_parts = false;  // stepped on a part, not put together since
   int32_t gather = -1;       // that made it resident
+  int steps = 0;
 };
 
 class DeviceChecker {
@@ -37,6 +56,7 @@ class DeviceChecker {
       CheckOnce("gather", id, p_.gathers[id].members, gathered_[id], gather_awaited_[id]);
     }
     if (p_.norm.has_value()) CheckOnce("norm", 0, p_.norm->members, normed_, norm_awaited_);
+    CheckSteps();
     for (const auto& [key, state] : copies_) {
       if (state.stale_parts) Fail("stage ", key.second, " is left in parts after its step");
       if (state.in_flight > 0) Fail("stage ", key.second, " is left with a sum under way");
@@ -53,12 +73,14 @@ class DeviceChecker {
   // What travels is HopChecker's.
   bool travels() const { return p_.schedule.weights_travel; }
   bool ByUse() const { return p_.sharding == Sharding::kFully && !travels(); }
-  bool Sharded(int replica, int stage) const { return ShardOf(p_, {d_, replica, stage}).parts > 1; }
+  bool Sharded(int replica, int stage) const {
+    return !p_.schedule.Prepares(stage) && ShardOf(p_, {d_, replica, stage}).parts > 1;
+  }
   int Copies(int stage) const {
-    if (travels()) return 1;
-    size_t n = 0;
-    for (const auto& replica : p_.schedule.placement.groups) n += replica[stage].size();
-    return static_cast<int>(n);
+    return travels() ? 1 : static_cast<int>(CopiesOf(p_.schedule, stage).size());
+  }
+  CopyState& StateOf(int replica, int stage) {
+    return copies_[{p_.schedule.IsOneCopy(stage) ? 0 : replica, stage}];
   }
 
   void CheckOnce(const char* what, size_t id, const std::vector<StageCopy>& members, int begun,
@@ -70,6 +92,24 @@ class DeviceChecker {
     }
   }
 
+  // Each copy steps where the schedule says so; else, if any does, once.
+  void CheckSteps() {
+    const bool own = HasOwnSteps(p_.schedule), steps = HasSteps(p_);
+    for (int stage = 0; stage < p_.schedule.num_stages(); ++stage) {
+      int expected = steps ? 1 : 0;
+      if (own) {
+        expected = 0;
+        for (const Action& a : p_.schedule.order[d_]) {
+          expected += a.kind == ActionKind::kStep && a.stage == stage;
+        }
+      }
+      for (const StageCopy& c : CopiesOf(p_.schedule, stage)) {
+        const int found = c.device == d_ ? copies_[{c.replica, stage}].steps : expected;
+        if (found != expected) Fail("stage ", stage, " steps ", found, " times");
+      }
+    }
+  }
+
   // Calls fn for each copy of the members that is here.
   template <typename Fn>
   void ForMine(const std::vector<StageCopy>& members, Fn fn) {
@@ -78,10 +118,29 @@ class DeviceChecker {
     }
   }
 
+  // A step or release names a copy that is here, and a collective the first of its copies here.
+  bool NamesCopy(const Instruction& i) const {
+    const auto named = [&](const StageCopy& m) {
+      return m.device == d_ && m.replica == i.replica && m.stage == i.action.stage;
+    };
+    const std::vector<StageCopy>* members = MembersOf(p_, i);
+    if (members != nullptr) {
+      const auto first = std::find_if(members->begin(), members->end(),
+                                      [&](const StageCopy& m) { return m.device == d_; });
+      return first != members->end() && named(*first);
+    }
+    if (i.op != OpCode::kStep && i.op != OpCode::kRelease) return true;
+    const std::vector<StageCopy> copies = CopiesOf(p_.schedule, i.action.stage);
+    return std::any_of(copies.begin(), copies.end(), named);
+  }
+
   void Visit(const Instruction& i) {
+    if (!NamesCopy(i)) {
+      return Fail(OpCodeName(i.op), " ", i.arg, " is not of stage ", i.action.stage, " here");
+    }
     switch (i.op) {
       case OpCode::kCompute:
-        return Compute(i.action, copies_[{i.replica, i.action.stage}], i.replica);
+        return Compute(i.action, StateOf(i.replica, i.action.stage), i.replica);
       case OpCode::kReduce:
         return Reduce(i);
       case OpCode::kReduceWait: {
@@ -132,11 +191,13 @@ class DeviceChecker {
     if (!r.parameter.empty()) return;
     if (r.scatter && p_.sharding == Sharding::kReplicated) Fail("scatters whole gradients");
     ForMine(r.members, [&](CopyState& c, const StageCopy& m) {
+      if (c.steps > 0 && !HasOwnSteps(p_.schedule))
+        Fail("sums stage ", m.stage, " behind its step");
       if (Sharded(m.replica, m.stage) && !r.scatter && (c.unsummed || c.in_flight > 0)) {
         Fail("sums parts of stage ", m.stage, " before its last run is in them");
       }
       c.unsummed = false;
-      c.summed = true;
+      c.summed |= !r.scatter || !ShardsGradients(p_.sharding);
       ++c.in_flight;
     });
   }
@@ -145,7 +206,7 @@ class DeviceChecker {
     ++gathered_[i.arg];
     ForMine(p_.gathers[i.arg].members, [&](CopyState& c, const StageCopy& m) {
       if (ByUse() && c.resident) Fail("gathers stage ", m.stage, ", which is there");
-      if (!ByUse() && !c.stale_parts) Fail("gathers stage ", m.stage, " before its step");
+      if (!ByUse() && c.steps == 0) Fail("gathers stage ", m.stage, " before its step");
     });
   }
 
@@ -163,10 +224,11 @@ class DeviceChecker {
     if (ByUse() && Sharded(replica, a.stage) && !c.resident) {
       Fail(ToString(a), " without its stage's weights");
     }
+    if (c.steps > 0 && !HasOwnSteps(p_.schedule)) Fail(ToString(a), " behind its stage's step");
     if (a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardWeight) return;
     c.unsummed = true;
     if (normed_ > 0) Fail(ToString(a), " adds to gradients whose norm is taken already");
-    if (Copies(a.stage) > 1 && !ShardsGradients(p_.sharding) && c.summed) {
+    if (Copies(a.stage) > 1 && c.summed) {
       Fail(ToString(a), " adds to gradients that are summed already");
     }
     for (size_t id = 0; id < p_.reductions.size(); ++id) {
@@ -199,6 +261,7 @@ class DeviceChecker {
   void Step(const Instruction& i) {
     if (p_.norm.has_value() && norm_awaited_ == 0) Fail("steps before the norm is there");
     CopyState& c = copies_[{i.replica, i.action.stage}];
+    ++c.steps;
     const int stage = i.action.stage;
     if (Copies(stage) > 1) {
       if (c.unsummed || c.in_flight > 0) Fail("steps stage ", stage, " before its sum is there");
@@ -231,17 +294,10 @@ class DeviceChecker {
 // the sets that share them, and then between these part by part.
 std::string CheckMembers(const Program& p) {
   using Copies = std::set<std::pair<int, int>>;  // (device, replica)
-  const Placement& placement = p.schedule.placement;
-  bool steps = false;
-  for (const auto& list : p.instructions) {
-    for (const Instruction& i : list) steps |= i.op == OpCode::kStep;
-  }
-  if (!steps || p.schedule.weights_travel) return "";
+  if (!HasSteps(p) || p.schedule.weights_travel) return "";
   for (int stage = 0; stage < p.schedule.num_stages(); ++stage) {
     Copies all;
-    for (int r = 0; r < placement.num_replicas(); ++r) {
-      for (int d : placement.groups[r][stage]) all.insert({d, r});
-    }
+    for (const StageCopy& c : CopiesOf(p.schedule, stage)) all.insert({c.device, c.replica});
     // What is summed in the part that each copy steps.
     std::map<std::pair<int, int>, Copies> in_part;
     for (const auto& copy : all) in_part[copy] = {copy};
@@ -279,22 +335,19 @@ std::string CheckMembers(const Program& p) {
 // Whether the norm has each gradient once: each part of each stage, and each tie.
 std::string CheckNormShares(const Program& p) {
   if (!p.norm.has_value()) return "";
-  const Placement& placement = p.schedule.placement;
   std::map<std::string, int> of_tie;
   size_t copies = 0;
   for (int stage = 0; stage < p.schedule.num_stages(); ++stage) {
+    if (p.schedule.Prepares(stage)) continue;
     std::vector<int> of_part;
-    for (int r = 0; r < placement.num_replicas(); ++r) {
-      for (int d : placement.groups[r][stage]) {
-        ++copies;
-        const StageCopy copy = {d, r, stage};
-        const NormShare share = NormShareOf(p, copy);
-        for (const std::string& tie : share.ties) ++of_tie[tie];
-        if (!share.own) continue;
-        const Shard shard = ShardOf(p, copy);
-        of_part.resize(shard.parts);
-        ++of_part[shard.index];
-      }
+    for (const StageCopy& copy : CopiesOf(p.schedule, stage)) {
+      ++copies;
+      const NormShare share = NormShareOf(p, copy);
+      for (const std::string& tie : share.ties) ++of_tie[tie];
+      if (!share.own) continue;
+      const Shard shard = ShardOf(p, copy);
+      of_part.resize(shard.parts);
+      ++of_part[shard.index];
     }
     if (of_part.empty() || std::count(of_part.begin(), of_part.end(), 1) !=
                                static_cast<std::ptrdiff_t>(of_part.size())) {
@@ -310,6 +363,22 @@ std::string CheckNormShares(const Program& p) {
 }
 
 }  // namespace
+
+const std::vector<StageCopy>* MembersOf(const Program& program, const Instruction& i) {
+  switch (i.op) {
+    case OpCode::kReduce:
+    case OpCode::kReduceWait:
+      return &program.reductions[i.arg].members;
+    case OpCode::kGather:
+    case OpCode::kGatherWait:
+      return &program.gathers[i.arg].members;
+    case OpCode::kNorm:
+    case OpCode::kNormWait:
+      return &program.norm->members;
+    default:
+      return nullptr;
+  }
+}
 
 std::string CheckCollectives(const Program& program) {
   for (int d = 0; d < static_cast<int>(program.instructions.size()); ++d) {

@@ -6,6 +6,7 @@
 #define PIPELAB_PIPELINES_IR_COLLECTIVE_CHECKER_H_
 
 #include <string>
+#include <vector>
 
 #include "pipelines/ir/program.h"
 
@@ -13,6 +14,8 @@ namespace pipelab {
 
 // Empty, or the first thing that is wrong:
 //  * a collective that a member does not begin and await exactly once, or another device does;
+//  * a copy that does not step as often as the schedule says, or else once where any steps;
+//  * a pass of a stage that has taken its only step;
 //  * a weight gradient added to what is being summed, or summed and not yet stepped;
 //  * a step of a copy whose gradients are not summed with all others, ties included;
 //  * an action on weights that are not there, a release of weights that are not there, weights that
@@ -20,6 +23,9 @@ namespace pipelab {
 //  * values that are not put together again after a step on parts;
 //  * a norm that is not of all gradients once, summed over all copies, or a step before it.
 std::string CheckCollectives(const Program& program);
+
+// Who takes part in the collective that an instruction begins or awaits; null where it is of none.
+const std::vector<StageCopy>* MembersOf(const Program& program, const Instruction& i);
 
 }  // namespace pipelab
 

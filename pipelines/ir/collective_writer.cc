@@ -27,6 +27,12 @@ std::vector<StageCopy> CopiesOn(const std::vector<int>& devices, int replica, in
   return copies;
 }
 
+// How many replicas have a copy of the stage's parameters.
+int OwnReplicas(const Schedule& s, int stage) {
+  if (s.Prepares(stage)) return 0;
+  return s.IsOneCopy(stage) ? 1 : s.placement.num_replicas();
+}
+
 bool AddsGradient(const Action& a) {
   return a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardWeight;
 }
@@ -73,12 +79,10 @@ absl::Status CollectiveWriter::Prepare() {
 }
 
 std::vector<StageCopy> CollectiveWriter::CopiesOf(const std::vector<int>& stages) const {
-  const Placement& placement = schedule().placement;
   std::vector<StageCopy> copies;
   for (int stage : stages) {
-    const int replicas = schedule().IsOneCopy(stage) ? 1 : placement.num_replicas();
-    for (int r = 0; r < replicas && !schedule().Prepares(stage); ++r) {
-      for (int d : placement.groups[r][stage]) copies.push_back({d, r, stage});
+    for (int r = 0; r < OwnReplicas(schedule(), stage); ++r) {
+      for (int d : schedule().placement.groups[r][stage]) copies.push_back({d, r, stage});
     }
   }
   return copies;
@@ -88,7 +92,7 @@ std::vector<std::vector<StageCopy>> CollectiveWriter::SetsOf(int stage) const {
   if (!sharded_gradients_ && options_.shards == 0) return {CopiesOf({stage})};
   const Placement& placement = schedule().placement;
   std::vector<std::vector<StageCopy>> sets;
-  for (int r = 0; r < placement.num_replicas(); ++r) {
+  for (int r = 0; r < OwnReplicas(schedule(), stage); ++r) {
     for (const std::vector<int>& set : SharingSets(placement.groups[r][stage], options_.shards)) {
       sets.push_back(CopiesOn(set, r, stage));
     }

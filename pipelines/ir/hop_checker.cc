@@ -15,7 +15,12 @@ bool HopChecker::HasWeights(const Place& place) const {
 std::string HopChecker::Run(int device, const Instruction& i) {
   if (!p_.schedule.weights_travel) return "";
   if (i.op == OpCode::kCompute) return Compute(device, i.action);
-  if (i.op == OpCode::kStep) return Step(device, i.action.stage);
+  if (i.op == OpCode::kStep) {
+    stepped_.insert({device, i.action.stage});
+    if (IsSettled(device, i.action.stage)) return "";
+    return absl::StrCat("device ", device, " steps stage ", i.action.stage,
+                        " before its gradients are there, or keeps what it does not own");
+  }
   const bool message = i.op == OpCode::kSend || i.op == OpCode::kWait;
   if (i.op != OpCode::kRelease && (!message || !p_.messages[i.arg].is_hop())) return "";
   const Message& m = p_.messages[i.arg];
@@ -24,9 +29,12 @@ std::string HopChecker::Run(int device, const Instruction& i) {
     return absl::StrCat("device ", device, ", hop ", i.arg, " of stage ", m.hop_of_stage, ": ",
                         what);
   };
+  if (m.gradient && stepped_.count(place) > 0) return error("comes behind the step");
   if (i.op == OpCode::kRelease) {
     const auto at = weights_.find(place);
-    if (at == weights_.end() || at->second != i.arg) return error("releases what is not there");
+    if (at == weights_.end() || at->second != i.arg || i.action.stage != m.hop_of_stage) {
+      return error("releases what is not there");
+    }
     weights_.erase(at);
   } else if (!m.gradient && i.op == OpCode::kSend) {
     if (!HasWeights(place)) return error("sends weights that are not there");
@@ -56,16 +64,25 @@ std::string HopChecker::Compute(int device, const Action& a) {
   return "";
 }
 
-std::string HopChecker::Step(int device, int stage) {
+// All gradients are with the owner, and weights too.
+bool HopChecker::IsSettled(int device, int stage) {
   const Place place(device, stage);
   const bool owner = ShardOf(p_, {device, device, stage}).index == 0;
   std::vector<int> all(owner ? p_.schedule.num_micro_batches : 0);
   std::iota(all.begin(), all.end(), 0);
   std::vector<int> added = sums_[place];
   std::sort(added.begin(), added.end());
-  if (weights_.count(place) > 0 || added != all) {
-    return absl::StrCat("device ", device, " steps stage ", stage,
-                        " before its gradients are there, or keeps what it does not own");
+  return weights_.count(place) == 0 && added == all;
+}
+
+std::string HopChecker::End() {
+  if (!p_.schedule.weights_travel) return "";
+  for (int d = 0; d < p_.schedule.num_devices(); ++d) {
+    for (int stage = 0; stage < p_.schedule.num_stages(); ++stage) {
+      if (IsSettled(d, stage)) continue;
+      return absl::StrCat("device ", d, " ends without the gradients of stage ", stage,
+                          ", or keeps what it does not own");
+    }
   }
   return "";
 }

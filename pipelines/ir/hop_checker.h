@@ -4,11 +4,13 @@
 //
 //   HopChecker hops(program);
 //   error = hops.Run(device, instruction);     // "": fine so far
+//   error = hops.End();
 #ifndef PIPELAB_PIPELINES_IR_HOP_CHECKER_H_
 #define PIPELAB_PIPELINES_IR_HOP_CHECKER_H_
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,17 +23,19 @@ class HopChecker {
  public:
   explicit HopChecker(const Program& program) : p_(program) {}
   std::string Run(int device, const Instruction& i);
+  std::string End();  // once all lists are over, also where nothing steps
 
  private:
   using Place = std::pair<int, int>;  // device, stage
   std::string Compute(int device, const Action& a);
-  std::string Step(int device, int stage);
+  bool IsSettled(int device, int stage);
   bool HasWeights(const Place& place) const;
 
   const Program& p_;
   std::map<Place, int32_t> weights_;               // the message that brought them
   std::map<Place, std::vector<int>> sums_;         // micro-batches in the order of adding
   std::map<int32_t, std::vector<int>> under_way_;  // [message]
+  std::set<Place> stepped_;
 };
 
 }  // namespace pipelab

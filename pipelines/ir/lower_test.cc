@@ -64,7 +64,6 @@ TEST(Lower, KeepsItsPromisesForAllShapes) {
     }
   }
   for (const Schedule& s : OtherSchedules()) {
-    if (!s.prepares.empty()) continue;  // CheckProgram knows no copies that replicas share
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Program p, Lower(s, {}));
     EXPECT_EQ(CheckProgram(p), "") << ToText(s);
   }
@@ -91,6 +90,9 @@ TEST(Sharding, RunsOfStages) {
             "0/0 [0,0] 0/0 [1,1] 0/1 [2,2] 0/1 [3,3] 0/1 [4,5] 0/1 [6,7] 0/0 [8,9] 0/0 [10,11] ");
   EXPECT_EQ(RunsOf(GradientRuns(s, 0, Residency::kMicroBatch)),
             "0/1 [5,5] 0/1 [7,7] 0/0 [9,9] 0/0 [11,11] ");
+  // Copies to the host and steps are of no run.
+  EXPECT_EQ(RunsOf(WeightRuns(ChainOf(1, {"0F0 0O0 0L0 0B0 0S@1"}), 0, Residency::kRun)),
+            "0/0 [0,0] 0/0 [3,3] ");
   // The second run of stage 0 would be gathered where stage 1's begins, and it is still there; the
   // third where that of stage 2 begins, when it is gone.
   EXPECT_EQ(RunsOf(JoinForPrefetch({{0, 0, 0, 3}, {0, 1, 2, 4}, {0, 0, 5, 6}})),

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "pipelines/ir/collective_checker.h"
 #include "pipelines/ir/hop_checker.h"
-#include "tools/base/units.h"
+#include "pipelines/ir/list_checker.h"
 
 namespace pipelab {
 namespace {
@@ -21,7 +21,7 @@ class Checker {
       : p_(p), s_(p.schedule), hops_(p), at_(p.instructions.size(), 0) {}
 
   std::string Check() {
-    CheckLists();
+    error_ = CheckLists(p_);
     if (error_.empty()) error_ = CheckCollectives(p_);
     while (error_.empty() && Round()) {
     }
@@ -32,100 +32,13 @@ class Checker {
              ToString(i.action));
       }
     }
-    return error_;
+    return error_.empty() ? hops_.End() : error_;
   }
 
  private:
   template <typename... Parts>
   void Fail(const Parts&... parts) {
     if (error_.empty()) error_ = absl::StrCat(parts...);
-  }
-
-  // Orders and counts, without running.
-  void CheckLists() {
-    std::map<std::pair<int, int>, std::vector<int>> sent, posted;
-    std::map<int, int> sends, receives, waits;
-    filled_.assign(p_.fills.size(), false);
-    for (int d = 0; d < s_.num_devices(); ++d) {
-      std::vector<Action> computed;
-      for (const Instruction& i : p_.instructions[d]) {
-        const bool message =
-            i.op == OpCode::kSend || i.op == OpCode::kReceive || i.op == OpCode::kWait;
-        if (message) {
-          const Message& m = p_.messages[i.arg];
-          if ((i.op == OpCode::kSend ? m.from_device : m.to_device) != d) {
-            Fail("message on a wrong device");
-          }
-          if (m.from_device == m.to_device) Fail("a message to itself");
-          ++(i.op == OpCode::kSend ? sends : i.op == OpCode::kReceive ? receives : waits)[i.arg];
-          if (i.op == OpCode::kSend) sent[{m.from_device, m.to_device}].push_back(i.arg);
-          if (i.op == OpCode::kReceive) posted[{m.from_device, m.to_device}].push_back(i.arg);
-        }
-        if (i.op == OpCode::kCompute) computed.push_back(i.action);
-        if (IsHostTransfer(i.op)) CheckHostCopy(d, i);
-        if (i.op == OpCode::kFill) CheckFill(d, i.arg);
-      }
-      std::vector<Action> ordered;
-      for (const Action& a : s_.order[d]) {
-        if (a.kind != ActionKind::kStep && !IsHostTransfer(a.kind)) ordered.push_back(a);
-      }
-      if (computed != ordered) Fail("device ", d, " does not compute the schedule's list");
-    }
-    for (size_t n = 0; n < filled_.size(); ++n) {
-      if (!filled_[n]) Fail("fill ", n, " is on no device");
-    }
-    for (const auto& [d, copies] : copies_) {
-      if (!copies.second.empty()) Fail("device ", d, " does not wait for all copies to the host");
-    }
-    if (sent != posted) Fail("a pair receives in another order than it sends");
-    for (int id = 0; id < static_cast<int>(p_.messages.size()); ++id) {
-      if (sends[id] != 1 || receives[id] != 1 || waits[id] != 1) {
-        const Message& m = p_.messages[id];
-        if (m.is_hop()) {
-          Fail("hop ", id, " is not sent, posted and waited for exactly once");
-          continue;
-        }
-        const StageGraph::Edge& e = s_.stages.edges[m.edge];
-        Fail("message ", id, " for ", m.gradient ? e.from : e.to, m.gradient ? "B" : "F",
-             m.micro_batch, " is not sent, posted and waited for exactly once");
-      }
-    }
-  }
-
-  // Lists are walked one after the other: copies are numbered in the list's order, each is waited
-  // for once, and what was offloaded before the next copy begins.
-  void CheckHostCopy(int device, const Instruction& i) {
-    auto& [next, waits] = copies_[device];
-    const std::string name = absl::StrCat("device ", device, ": ", OpCodeName(i.op), " ", i.arg);
-    if (i.op == OpCode::kHostWait) {
-      const auto at = waits.find(i.arg);
-      if (at == waits.end() || at->second != i.action) return Fail(name, " waits for no copy");
-      waits.erase(at);
-      return;
-    }
-    if ((i.action.kind == ActionKind::kOffload) != (i.op == OpCode::kOffload)) {
-      Fail(name, " is of another kind than ", ToString(i.action));
-    }
-    if (i.arg != next++) Fail(name, " is out of order");
-    for (const auto& [id, action] : waits) {
-      if (action.kind == ActionKind::kOffload)
-        Fail(name, " begins before offload ", id, " is over");
-    }
-    waits[i.arg] = i.action;
-  }
-
-  void CheckFill(int device, int32_t id) {
-    if (id < 0 || id >= static_cast<int64_t>(filled_.size())) {
-      return Fail("device ", device, " has fill ", id, " of ", filled_.size());
-    }
-    const Fill& fill = p_.fills[id];
-    if (filled_[id]) Fail("fill ", id, " is there twice");
-    filled_[id] = true;
-    if (fill.time < Nanoseconds(0) || fill.bytes < Bytes(0))
-      Fail("fill ", id, " has less than no room");
-    if (fill.work > fill.time) {
-      Fail("fill ", id, " plans ", fill.work.value(), " ns and may take ", fill.time.value());
-    }
   }
 
   // Every device does what it can do alone; then pairs that meet exchange. False when nothing
@@ -158,13 +71,14 @@ class Checker {
         break;
       case OpCode::kWait:
         if (arrived_.count(i.arg) == 0) return false;
+        Take(i.arg);
         break;
       // The messages of a call are posted together, and each waits for its other end.
       case OpCode::kSend:
       case OpCode::kReceive:
         if (p_.calls == MessageCalls::kNone) return false;
         if (i.op == OpCode::kSend) in_call_[d].push_back(i.arg);
-        if (!posted_.insert(i.arg).second) Arrive(i.arg);
+        if (!posted_.insert(i.arg).second) arrived_.insert(i.arg);
         break;
       case OpCode::kSynchronise:
         for (int sent : in_call_[d]) {
@@ -189,12 +103,17 @@ class Checker {
       default:
         return false;
     }
-    CheckHop(d, i);
+    CheckMessage(d, i);
     ++at_[d];
     return true;
   }
 
-  void CheckHop(int d, const Instruction& i) {
+  void CheckMessage(int d, const Instruction& i) {
+    const Action& a = i.action;
+    if (i.op == OpCode::kSend && !p_.messages[i.arg].is_hop() &&
+        !Did(d, a.kind, a.stage, a.micro_batch, a.slice)) {
+      Fail("device ", d, " sends what ", ToString(a), " has not made");
+    }
     const std::string error = hops_.Run(d, i);
     if (!error.empty()) Fail(error);
   }
@@ -206,20 +125,13 @@ class Checker {
       const int to = p_.messages[i->arg].to_device;
       const Instruction* j = Head(to);
       if (j == nullptr || j->op != OpCode::kReceive || j->arg != i->arg) return false;
-      CheckHop(d, *i);
-      Arrive(i->arg);
+      CheckMessage(d, *i);
+      arrived_.insert(i->arg);
       ++at_[d];
       ++at_[to];
       return true;
     }
-    const std::vector<StageCopy>* members = nullptr;
-    if (i->op == OpCode::kReduce || i->op == OpCode::kReduceWait) {
-      members = &p_.reductions[i->arg].members;
-    } else if (i->op == OpCode::kGather || i->op == OpCode::kGatherWait) {
-      members = &p_.gathers[i->arg].members;
-    } else if (i->op == OpCode::kNorm || i->op == OpCode::kNormWait) {
-      members = &p_.norm->members;
-    }
+    const std::vector<StageCopy>* members = MembersOf(p_, *i);
     if (members == nullptr) return false;
     const OpCode op = i->op;
     const int32_t arg = i->arg;
@@ -233,9 +145,9 @@ class Checker {
     return true;
   }
 
-  void Arrive(int id) {
+  // Behind its wait a device may read a message.
+  void Take(int id) {
     const Message& m = p_.messages[id];
-    arrived_.insert(id);
     if (m.is_hop()) return;
     by_use_[{m.to_device, m.edge, m.micro_batch, m.slice, m.gradient}].push_back(id);
   }
@@ -249,12 +161,7 @@ class Checker {
     return done_.count({d, {kind, stage, micro_batch, slice}}) > 0;
   }
   // Samples are the smallest micro-batches.
-  int SamplesOf(int stage) const {
-    return s_.micro_batches_of_stage.empty() || s_.replay > 0
-               ? 1
-               : s_.num_micro_batches / s_.micro_batches_of_stage[stage];
-  }
-  int FirstSample(const Action& a) const { return a.micro_batch * SamplesOf(a.stage); }
+  int FirstSample(const Action& a) const { return a.micro_batch * s_.MicroBatchSize(a.stage); }
 
   void CheckInputs(int d, const Action& a) {
     const bool forward = a.kind == ActionKind::kForward;
@@ -286,7 +193,8 @@ class Checker {
   // Counts the rows of device d's share that messages brought or that were made here, in units of a
   // sample that both group sizes divide.
   void CheckRows(int d, const Action& a, int edge, int other, bool gradient) {
-    const int first = FirstSample(a), mine = SamplesOf(a.stage), theirs = SamplesOf(other);
+    const int first = FirstSample(a), mine = s_.MicroBatchSize(a.stage),
+              theirs = s_.MicroBatchSize(other);
     const auto& groups = s_.placement.groups[s_.placement.replica_of_micro_batch[first]];
     const int units = static_cast<int>(groups[a.stage].size() * groups[other].size());
     std::vector<bool> have(mine * units, false);  // from the action's first sample on
@@ -301,8 +209,8 @@ class Checker {
     const auto share = [&](int stage, int device, int micro_batch) {
       const std::vector<int>& group = groups[stage];
       const int i = static_cast<int>(std::find(group.begin(), group.end(), device) - group.begin());
-      const int n = SamplesOf(stage) * units / static_cast<int>(group.size());
-      const int begin = micro_batch * SamplesOf(stage) * units + i * n;
+      const int n = s_.MicroBatchSize(stage) * units / static_cast<int>(group.size());
+      const int begin = micro_batch * s_.MicroBatchSize(stage) * units + i * n;
       return std::make_pair(begin, begin + n);
     };
     const int of_message = std::min(mine, theirs);
@@ -334,13 +242,10 @@ class Checker {
   HopChecker hops_;
   std::vector<size_t> at_;
   std::set<int> arrived_;
-  std::set<int> posted_;  // by one end; calls only
-  // [device] The next copy's number, and those that are not waited for.
-  std::map<int, std::pair<int32_t, std::map<int32_t, Action>>> copies_;
+  std::set<int> posted_;                                           // by one end; calls only
   std::set<std::pair<int, std::tuple<int, int, int>>> offloaded_;  // by device
-  std::vector<bool> filled_;                                       // [fill] seen in a list
   std::map<int, std::vector<int>> in_call_;  // [device] what it has sent since the last call
-  // The same by to_device, edge, micro-batch, slice, gradient.
+  // Those that are awaited, by to_device, edge, micro-batch, slice, gradient.
   std::map<std::tuple<int, int, int, int, bool>, std::vector<int>> by_use_;
   std::set<std::pair<int, ActionKey>> done_;
   std::string error_;

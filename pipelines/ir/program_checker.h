@@ -12,10 +12,9 @@
 
 namespace pipelab {
 
-// Empty, or what is wrong: devices that are stuck; a pair whose receives are not in the order of
-// its sends; a message that is not sent, posted and waited for exactly once; a compute that runs
-// before the rows it needs are there; a list whose computes are not the schedule's order; a fill
-// that is not there exactly once, or plans more than it may take; what collective_checker.h says.
+// Empty, or what is wrong: devices that are stuck; a pass that runs before the rows it needs are
+// there and awaited; a message that is sent before its pass; what list_checker.h and
+// collective_checker.h say.
 std::string CheckProgram(const Program& program);
 
 }  // namespace pipelab

@@ -12,7 +12,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/ir/collective_checker.h"
-#include "pipelines/ir/hop_checker.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/test_schedules.h"
 #include "tools/base/status_matchers.h"
@@ -30,7 +29,7 @@ TEST(ProgramChecker, FindsFaults) {
   std::swap(p.instructions[0][3], p.instructions[0][4]);  // waits for 1B0 before it sends 0F1
   EXPECT_THAT(CheckProgram(p), HasSubstr("device 0 is stuck at 3: receive 1B0"));
   p = good;  // receives of a pair in another order than its sends
-  std::swap(p.instructions[1][0].arg, p.instructions[1][3].arg);
+  std::swap(p.instructions[1][0], p.instructions[1][3]);
   EXPECT_THAT(CheckProgram(p), HasSubstr("order"));
   p = good;
   p.instructions[1].erase(p.instructions[1].begin() + 1);  // no wait for 0F0
@@ -77,6 +76,12 @@ TEST(ProgramChecker, FindsFaultsOfMessages) {
   EXPECT_EQ(Edited(good, Without(9)), "device 0 does not compute the schedule's list");
   EXPECT_EQ(Edited(good, Swapped(0, 2)), "device 0 does not compute the schedule's list");
   EXPECT_EQ(Edited(good, Moved(6, 4)), "device 0: 0B0 runs without all rows of edge 0");
+  EXPECT_EQ(Edited(good, Swapped(5, 6)), "device 0: 0B0 runs without all rows of edge 0");
+  EXPECT_EQ(Edited(good, Swapped(0, 1)), "device 0 sends what 0F0 has not made");
+  EXPECT_EQ(Edited(good, [](List& l) { l[1].action.micro_batch = 1; }),
+            "device 0: send 0 is not of 0F1");
+  EXPECT_EQ(Edited(good, [](List& l) { l[4].action.stage = 0; }),
+            "device 0: receive 2 is not of 0B0");
   EXPECT_EQ(Edited(good, [](List& l) { l[0].replica = 1; }), "wrong replica");
   Program p = good;
   p.messages[0].to_device = 0;
@@ -113,6 +118,54 @@ TEST(ProgramChecker, FindsFaultsOfRows) {
   EXPECT_EQ(CheckProgram(p), "1F0 gets a part of a unit");
 }
 
+TEST(ProgramChecker, FindsFaultsOfCalls) {
+  LoweringOptions options;
+  options.calls = MessageCalls::kOneNeighbour;
+  // 0F0 send sync 0F1 receive send wait sync 0B0 receive wait sync 0B1 step
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program good,
+                               Lower(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}), options));
+  ASSERT_EQ(CheckProgram(good), "");
+  EXPECT_EQ(Edited(good, Without(2)), "device 0: compute 0F1 in call 0, which it is not of");
+  EXPECT_EQ(Edited(good, Swapped(6, 7)), "device 0: wait 1B0 in call 2, which it is not of");
+  EXPECT_EQ(Edited(good, Moved(4, 2)), "device 0: wait 1B0 in call 1, which it is not of");
+  EXPECT_EQ(Edited(good, Twice(2)), "device 0: call 0 is out of order");
+  EXPECT_EQ(Edited(good, [](List& l) { l.erase(l.begin() + 11, l.end()); }),
+            "device 0 does not end its last call");
+}
+
+TEST(ProgramChecker, FindsFaultsOfSteps) {
+  // 0F0 send 0F1 send receive wait 0B0 receive wait 0B1 step
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program good,
+                               Lower(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}), {}));
+  EXPECT_EQ(Edited(good, Swapped(9, 10)), "device 0: 0B1 behind its stage's step");
+  EXPECT_EQ(Edited(good, Without(10)), "device 0: stage 0 steps 0 times");
+  EXPECT_EQ(Edited(good, Twice(10)), "device 0: stage 0 steps 2 times");
+  EXPECT_EQ(Edited(good, [](List& l) { l[10].action.stage = 1; }),
+            "device 0: step -1 is not of stage 1 here");
+  // 0F0 0B0 0S 0F1 0B1 0S: the steps are the schedule's
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program own,
+                               Lower(ChainOf(2, {"0F0 0B0 0S@1 0F1@1 0B1@1 0S@2"}), {}));
+  ASSERT_EQ(CheckProgram(own), "");
+  EXPECT_EQ(Edited(own, Swapped(2, 3)), "device 0 does not compute the schedule's list");
+  EXPECT_EQ(Edited(own, Without(5)), "device 0 does not compute the schedule's list");
+}
+
+// Workers that prepare, and one copy of what is trained, whatever is sharded.
+TEST(ProgramChecker, KnowsCopiesThatReplicasShare) {
+  for (const Schedule& s : OtherSchedules()) {
+    if (s.prepares.empty()) continue;
+    for (const Sharding sharding :
+         {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
+      LoweringOptions options;
+      options.sharding = sharding;
+      options.norm_values = 1;
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const Program p, Lower(s, options));
+      EXPECT_EQ(CheckProgram(p), "") << ShardingName(sharding);
+      EXPECT_TRUE(p.reductions.empty()) << ShardingName(sharding);
+    }
+  }
+}
+
 TEST(ProgramChecker, FindsFaultsOfCopiesToTheHost) {
   // 0F0 O0 0F1 wait O1 wait L1 wait 0I1 L0 0W1 wait 0I0 0W0 step
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Program good,
@@ -132,7 +185,11 @@ TEST(ProgramChecker, FindsFaultsOfCopiesToTheHost) {
                    }),
             "device 0: reload 3 is out of order");
   EXPECT_EQ(Edited(good, Swapped(11, 12)), "0I0 runs while its activations are at the host");
-  EXPECT_EQ(Edited(good, Swapped(0, 1)), "0O0 without its forward");
+  EXPECT_EQ(Edited(good, Swapped(0, 1)), "device 0 does not compute the schedule's list");
+  Program p = good;
+  std::swap(p.instructions[0][0], p.instructions[0][1]);
+  std::swap(p.schedule.order[0][0], p.schedule.order[0][1]);
+  EXPECT_EQ(CheckProgram(p), "0O0 without its forward");
 }
 
 TEST(ProgramChecker, FindsFaultsOfFills) {
@@ -186,6 +243,8 @@ TEST(CollectiveChecker, FindsFaultsOfSharedWeights) {
   EXPECT_EQ(Collectives(good, Swapped(6, 7)),
             "device 0: sums parts of stage 0 before its last run is in them");
   EXPECT_EQ(Collectives(good, Without(8)), "device 0: takes the norm before the sum of stage 0");
+  EXPECT_EQ(Collectives(good, [](List& l) { l[7].action.stage = 1; }),
+            "device 0: reduce 2 is not of stage 1 here");
   EXPECT_EQ(Collectives(good, Moved(7, 9)), "device 0: awaits reduction 2 before it begins");
   EXPECT_EQ(Collectives(good, [](List& l) { l.insert(l.begin() + 10, l[7]); }),
             "device 0: sums gradients whose norm is taken already");
@@ -202,6 +261,7 @@ TEST(CollectiveChecker, FindsFaultsOfSharedWeights) {
   options.norm_values = 0;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Program plain, Lower(s, options));
   EXPECT_EQ(Collectives(plain, Swapped(8, 9)), "device 0: steps stage 0 before its sum is there");
+  EXPECT_EQ(Collectives(plain, Moved(9, 7)), "device 0: sums stage 0 behind its step");
   options.step = false;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Program no_step, Lower(s, options));
   EXPECT_EQ(Collectives(no_step, Without(4)), "device 0: stage 0's weights are never released");
@@ -278,83 +338,8 @@ TEST(CollectiveChecker, FindsFaultsOfMembers) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(p, Lower(ChainOf(1, {"0F0 0B0", "1F0 1B0"}), options));
   ASSERT_EQ(CheckCollectives(p), "");
   p.reductions[0].members[0].replica = 1;  // a copy that there is not
+  for (const int at : {5, 6}) p.instructions[0][at].replica = 1;
   EXPECT_EQ(CheckCollectives(p), "the norm has embedding 0 times");
-}
-
-// A ring of two: stage 0's weights go from device 0, their owner, to device 1, and the sum of their
-// gradients comes back.
-TEST(HopChecker, FindsFaults) {
-  Program p;
-  p.schedule = ChainOf(2, {"0F0 1F0 1B0 0B0", "0F1 1F1 1B1 0B1"});
-  p.schedule.placement.groups = {{{0}, {0}}, {{1}, {1}}};
-  p.schedule.placement.replica_of_micro_batch = {0, 1};
-  p.schedule.weights_travel = true;
-  p.sharding = Sharding::kFully;
-  Message weights, gradients;
-  weights.hop_of_stage = gradients.hop_of_stage = 0;
-  weights.to_device = gradients.from_device = 1;
-  gradients.gradient = true;
-  p.messages = {weights, gradients};
-  using Steps = std::vector<std::pair<int, Instruction>>;
-  const auto op = [](int device, OpCode op, int32_t message) {
-    Instruction i;
-    i.op = op;
-    i.arg = message;
-    return std::make_pair(device, i);
-  };
-  const auto compute = [](int device, const std::string& action) {
-    Instruction i;
-    i.action = Actions(action)[0];
-    i.op = i.action.kind == ActionKind::kStep ? OpCode::kStep : OpCode::kCompute;
-    return std::make_pair(device, i);
-  };
-  const auto run = [&](const Steps& steps) {
-    HopChecker hops(p);
-    for (const auto& [device, instruction] : steps) {
-      std::string error = hops.Run(device, instruction);
-      if (!error.empty()) return error;
-    }
-    return std::string();
-  };
-  const Steps good = {op(0, OpCode::kSend, 0), op(1, OpCode::kWait, 0),
-                      compute(1, "0F1"),       compute(1, "0B1"),
-                      compute(0, "0F0"),       compute(0, "0B0"),
-                      op(1, OpCode::kSend, 1), op(1, OpCode::kRelease, 0),
-                      op(0, OpCode::kWait, 1), compute(1, "0S"),
-                      compute(0, "0S")};
-  EXPECT_EQ(run(good), "");
-  const auto without = [&](size_t at) {
-    Steps steps = good;
-    steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(at));
-    return run(steps);
-  };
-  const auto twice = [&](size_t at) {
-    Steps steps = good;
-    steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(at),
-                 std::make_pair(good[at].first, good[at].second));
-    return run(steps);
-  };
-  const std::string early = " before its gradients are there, or keeps what it does not own";
-  EXPECT_EQ(without(1), "device 1: 0F1 without its stage's weights");
-  EXPECT_EQ(twice(1), "device 1, hop 0 of stage 0: brings weights that are there");
-  EXPECT_EQ(without(3), "device 1, hop 1 of stage 0: sends no gradients");
-  EXPECT_EQ(without(5), "device 0 steps stage 0" + early);
-  EXPECT_EQ(twice(5), "device 0 steps stage 0" + early);
-  EXPECT_EQ(without(6), "device 1 steps stage 0" + early);
-  EXPECT_EQ(twice(6), "device 1, hop 1 of stage 0: sends no gradients");
-  EXPECT_EQ(without(7), "device 1 steps stage 0" + early);
-  EXPECT_EQ(twice(7), "device 1, hop 0 of stage 0: releases what is not there");
-  EXPECT_EQ(without(8), "device 0 steps stage 0" + early);
-  EXPECT_EQ(run({op(1, OpCode::kSend, 0)}),
-            "device 1, hop 0 of stage 0: sends weights that are not there");
-  // Weight gradients of a split backward count as those of a whole one; its input part has none.
-  Steps split = good;
-  split[5] = compute(0, "0W0");
-  EXPECT_EQ(run(split), "");
-  split[5] = compute(0, "0I0");
-  EXPECT_EQ(run(split), "device 0 steps stage 0" + early);
-  p.schedule.weights_travel = false;
-  EXPECT_EQ(without(1), "");
 }
 
 TEST(ProgramChecker, FindsFaultsOfTheNorm) {
@@ -388,7 +373,7 @@ TEST(ProgramChecker, FindsFaultsOfTheNorm) {
               HasSubstr("steps before the norm is there"));
   Program p = good;  // a copy that nobody sums
   p.norm->members.pop_back();
-  EXPECT_THAT(CheckProgram(p), HasSubstr("norm 0 begins 1 times"));
+  EXPECT_EQ(CheckProgram(p), "device 1: norm 0 is not of stage 1 here");
   options.ties.clear();
   PIPELAB_ASSERT_OK_AND_ASSIGN(p, Lower(ChainOf(1, {"0F0 0B0"}), options));
   std::swap(p.instructions[0][1], p.instructions[0][2]);

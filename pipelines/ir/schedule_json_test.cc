@@ -154,6 +154,11 @@ TEST(ScheduleJson, ErrorsNameTheField) {
   EXPECT_EQ(JsonError(JsonWith("\"F\", 1, 0, 0", "\"F\", 1, 0, 1")),
             "a.json: device 1, position 0: 1F0 is of replica 1, but micro-batch 0 is of replica 0 "
             "before; number micro-batches over all replicas");
+  for (const char* edge : {"[2, 1]", "[0, 2]"}) {
+    EXPECT_THAT(
+        JsonError(JsonWith("\"chunks\"", std::string("\"edges\": [") + edge + "], \"chunks\"")),
+        HasSubstr("edges[0]: is 2; it must be a whole number from 0 to 1"));
+  }
   EXPECT_THAT(JsonError(JsonWith("[[0, 1]]", "[]")), HasSubstr("field 'stage_to_device': is []"));
   EXPECT_THAT(JsonError(JsonWith("[[0, 1]]", "[[0, 1], [0]]")),
               HasSubstr("stage_to_device[1]: is [0]"));

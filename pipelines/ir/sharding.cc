@@ -65,8 +65,8 @@ std::vector<StageRun> RunsOf(const Schedule& s, int device, Residency residency,
     const Action& a = order[i];
     const bool passes = a.kind != ActionKind::kStep && !IsHostTransfer(a.kind);
     const int pass = passes ? pass_of(a.kind) : -1;
-    if (pass < 0) continue;
-    const int replica = s.ReplicaOf(a.stage, a.micro_batch);
+    if (pass < 0 || s.Prepares(a.stage)) continue;
+    const int replica = s.IsOneCopy(a.stage) ? 0 : s.ReplicaOf(a.stage, a.micro_batch);
     const auto same = [&](const StageRun& r) { return r.replica == replica && r.stage == a.stage; };
     if (residency == Residency::kMicroBatch) {
       // Slices of a micro-batch are one, as are a recompute and its backward.

@@ -219,6 +219,12 @@ Schedule Carried() {
 
 TEST(Validate, ChecksWhatIsCarried) {
   EXPECT_EQ(Verdict(Carried()), "");
+  for (const char* list : {"0F0 0B0", "0F0 0I0", "0F0 0W0", "0F0 0R0", "0F0 0I0 0W0"}) {
+    Schedule more = ChainOf(1, {list});
+    more.forward_only = true;
+    EXPECT_NE(Verdict(more), "") << list;
+    EXPECT_FALSE(BruteForceValid(more)) << list;
+  }
   Schedule s = Carried();
   s.stages = StageGraph::Chain(2);
   EXPECT_EQ(Verdict(s), "micro-batches take what is carried, and no edge carries");

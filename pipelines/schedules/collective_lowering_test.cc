@@ -14,37 +14,13 @@
 #include "pipelines/ir/program_checker.h"
 #include "pipelines/ir/schedule_json.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/schedules/scheme_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
 namespace {
 
 using testing::HasSubstr;
-
-// Every way to lower that a schedule may be asked for.
-std::vector<LoweringOptions> AllOptions(int num_stages) {
-  std::vector<LoweringOptions> all;
-  for (bool eager : {false, true}) {
-    for (Sharding sharding :
-         {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
-      const bool runs = sharding == Sharding::kGradients || sharding == Sharding::kFully;
-      for (bool overlap : {false, true}) {
-        for (Residency residency : {Residency::kRun, Residency::kMicroBatch}) {
-          if (!runs && (overlap || residency != Residency::kRun)) continue;
-          LoweringOptions options;
-          if (num_stages > 1) options.ties = {{"embedding", {0, num_stages - 1}}};
-          options.eager_reductions = eager;
-          options.sharding = sharding;
-          options.overlap = overlap;
-          options.residency = residency;
-          options.norm_values = overlap != eager ? 7 : 0;
-          all.push_back(options);
-        }
-      }
-    }
-  }
-  return all;
-}
 
 TEST(CollectiveLowering, IsSoundForTheWholeCatalogue) {
   int programs = 0;

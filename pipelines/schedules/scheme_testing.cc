@@ -107,4 +107,28 @@ std::string Refusal(absl::string_view scheme, const SchemeParams& params) {
   return std::string(schedule.status().message());
 }
 
+std::vector<LoweringOptions> AllOptions(int num_stages) {
+  std::vector<LoweringOptions> all;
+  for (bool eager : {false, true}) {
+    for (Sharding sharding :
+         {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
+      const bool runs = sharding == Sharding::kGradients || sharding == Sharding::kFully;
+      for (bool overlap : {false, true}) {
+        for (Residency residency : {Residency::kRun, Residency::kMicroBatch}) {
+          if (!runs && (overlap || residency != Residency::kRun)) continue;
+          LoweringOptions options;
+          if (num_stages > 1) options.ties = {{"embedding", {0, num_stages - 1}}};
+          options.eager_reductions = eager;
+          options.sharding = sharding;
+          options.overlap = overlap;
+          options.residency = residency;
+          options.norm_values = overlap != eager ? 7 : 0;
+          all.push_back(options);
+        }
+      }
+    }
+  }
+  return all;
+}
+
 }  // namespace pipelab

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "pipelines/ir/program.h"
 #include "pipelines/schedules/catalog.h"
 
 namespace pipelab {
@@ -46,6 +47,9 @@ inline SchemeParams SlicedSizes(int devices, int micro_batches, int slices,
   params.slices = slices;
   return params;
 }
+
+// Every way to place collectives and steps that a schedule of so many stages may be asked for.
+std::vector<LoweringOptions> AllOptions(int num_stages);
 
 // Status message of a scheme that must refuse.
 std::string Refusal(absl::string_view scheme, const SchemeParams& params);

@@ -137,6 +137,30 @@ TEST(ZeroBubble, NotSlowerThanByHand) {
   }
 }
 
+// Four devices, for each of the heuristics one case in which it is shorter than all others.
+TEST(ZeroBubble, EachHeuristicIsTheBestSomewhere) {
+  struct Case {
+    int activations, seed, micro_batches;
+    int64_t makespan;
+  };
+  for (const Case& c : std::vector<Case>{{2, 1, 5, 2654},
+                                         {2, 8, 8, 4357},
+                                         {3, 5, 5, 2219},
+                                         {3, 7, 5, 2006},
+                                         {3, 8, 8, 3435},
+                                         {3, 11, 5, 2044},
+                                         {3, 15, 8, 3159},
+                                         {3, 29, 5, 2117},
+                                         {3, 30, 8, 3402},
+                                         {4, 3, 5, 1904},
+                                         {4, 29, 5, 1890},
+                                         {5, 16, 5, 1759}}) {
+    const ZeroBubbleCosts costs = Uneven(4, c.activations, /*hop=*/0, c.seed);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule schedule, MakeZeroBubble(costs, c.micro_batches));
+    EXPECT_EQ(SimulateWithCosts(costs, schedule).makespan, Nanoseconds(c.makespan)) << c.seed;
+  }
+}
+
 // Calls fn for every order of device d from action n on, F, I and W each in micro-batch order.
 template <typename Fn>
 void ForEachOrder(Schedule* s, size_t d, int f, int i, int w, Fn&& fn) {
@@ -189,6 +213,13 @@ TEST(ZeroBubble, SmallestMemory) {
   const Trace trace = SimulateWithCosts(costs, schedule);
   for (const DeviceTrace& d : trace.devices) EXPECT_EQ(d.peak_activation, Bytes(1));
   EXPECT_EQ(trace.makespan, ZeroBubbleBound(costs, 4));
+}
+
+TEST(ZeroBubble, ForwardsMayTakeNoTime) {
+  ZeroBubbleCosts costs = ZeroBubbleCosts::Unit(2, 2);
+  for (ZeroBubbleStage& stage : costs.stages) stage.forward = Nanoseconds(0);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule schedule, MakeZeroBubble(costs, 2));
+  EXPECT_EQ(SimulateWithCosts(costs, schedule).makespan, Nanoseconds(5));
 }
 
 TEST(ZeroBubble, Refuses) {
