@@ -7,6 +7,7 @@ table has the seconds (user and system), the peak of memory and the outcome of e
   reader_limits_test.py PIPELAB [WORD]        WORD: only readers and shapes that have it in their names
 
 PIPELAB_LARGE=1: more shapes, and inputs of 100 MB, which takes a quarter of an hour.
+PIPELAB_SMALL=1: all shapes of 6 kB, where only outcomes are judged: what is wrong in a file ends with exit code 1.
 """
 import http.client
 import os
@@ -22,7 +23,8 @@ import zlib
 PIPELAB = os.path.abspath(sys.argv[1])
 WORD = sys.argv[2] if len(sys.argv) > 2 else ""
 MB = 1000000
-LARGE = os.environ.get("PIPELAB_LARGE") == "1"
+SMALL = os.environ.get("PIPELAB_SMALL") == "1"
+LARGE = SMALL or os.environ.get("PIPELAB_LARGE") == "1"
 SIZES = [MB, 10 * MB] + ([100 * MB] if LARGE else [])
 SHARED = [MB] + ([10 * MB] if LARGE else [])  # where another reader shares the code
 WORKED = [MB // 10, MB] + ([10 * MB] if LARGE else [])  # where much work follows the reading
@@ -38,6 +40,8 @@ GROWTH = 2.5  # beyond linear, where the larger input takes JUDGED_FROM seconds
 JUDGED_FROM = 1.0
 MEMORY_FACTOR, MEMORY_BASE_MB = 60, 300
 MOST_MESSAGE = 16384  # bytes of stderr
+# The file is right, and an option asks for something else.
+USAGE = ["cluster, long shape", "times, many stages", "tokens, a list", "data text, all bytes"]
 NOTES = re.compile(rb"(Note|note|warning|Warning): |\w+: \d+ s; Ctrl-C ends it")
 
 CASES = []
@@ -46,7 +50,9 @@ CASES = []
 def case(reader, shape, words, make, sizes=None, large=False):
     """Words stand for files of make(size): a dictionary of contents, or the content of the file `in`."""
     if not large or LARGE:
-        CASES.append((reader, shape, words.split(" ") if isinstance(words, str) else words, make, sizes or SIZES))
+        small = ARGUMENT[:1] if sizes is ARGUMENT else [6000]
+        words = words.split(" ") if isinstance(words, str) else words
+        CASES.append((reader, shape, words, make, small if SMALL else sizes or SIZES))
 
 
 # Texts of about `size` bytes.
@@ -222,7 +228,8 @@ DENSE = '{"name":"a%d","kind":"dense","out":1,"inputs":["a%d"]}'
 INPUT = '{"name":"a0","kind":"data_input","field":"features","shape":[2]},'
 LOSS = ',{"name":"loss","kind":"element_loss","loss":"squared_error"}'
 case("network", "a chain", NETWORK, lambda n: layers(n, DENSE, INPUT, LOSS), WORKED)
-case("network", "a chain that runs", RUN, lambda n: layers(n, DENSE, INPUT, LOSS), WORKED)
+# 10 MB of layers are trained for ten seconds.
+case("network", "a chain that runs", RUN, lambda n: layers(n, DENSE, INPUT, LOSS), [MB // 10, MB])
 case("network", "one takes one again", NETWORK, lambda n: in_json(
     many('"a0",', n, '{"name":"mine","layers":[' + INPUT + '{"name":"z","kind":"add","inputs":[', '"a0"]}' + LOSS
          + "]}")))
@@ -527,7 +534,8 @@ case("reference rows", "fault at the end", PLANNERS,
 
 GRAPH = "plan --graph=in --devices=4"
 case("graph", "a chain", GRAPH, lambda n: chained("%d %d", n, between="\n"))
-case("graph", "a star", GRAPH, lambda n: numbered("0 %d", n, between="\n"))
+# METIS hardly makes a star smaller: linear, but half a minute for 100 MB.
+case("graph", "a star", GRAPH, lambda n: numbered("0 %d", n, between="\n"), [MB, 10 * MB])
 case("graph", "one edge again", GRAPH, lambda n: many("0 1\n", n))
 case("graph", "drawn from", GRAPH + " --partition=pre_samples", lambda n: numbered("0 %d", n, between="\n"),
      WORKED)
@@ -746,6 +754,10 @@ class Outcome:
     def __init__(self, seconds, megabytes, text, faults):
         self.seconds, self.megabytes, self.text, self.faults = seconds, megabytes, text, faults
 
+    def judge_usage(self, reader, shape):
+        if self.text == "exit 2" and reader != "argument" and "%s, %s" % (reader, shape) not in USAGE:
+            self.faults.append("wrong usage, where the file is wrong")
+
 
 def write_files(make, size, folder):
     """In a process of its own: the memory of this one would count as that of the command."""
@@ -883,6 +895,7 @@ def main():
                     break
             total, outcome = run(words, make, size, sizes is WORKED or sizes is FEW)
             runs += 1
+            outcome.judge_usage(reader, shape)
             if size == MB and sizes is SIZES and outcome.seconds > SLOW and "more than" not in outcome.text:
                 outcome.faults.append("slower than %d MB/s" % (1 / SLOW))
                 outcome.text += ", " + outcome.faults[-1]

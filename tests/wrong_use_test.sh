@@ -80,7 +80,9 @@ spoiled() {
   sed "$2" "$1.right" >"$1.file"
   cmp -s "$1.right" "$1.file" && { echo "changes nothing: $2"; return 1; }
   [[ $1 == config ]] && mv config.file config.file.json
-  one_line_error 1 "" with "$1" || return 1
+  local code=1
+  [[ $3 == *"give at most @"* ]] && code=2  # the option's part
+  one_line_error "$code" "" with "$1" || return 1
   [[ ! -s stdout && $(<stderr) == "$3" ]] || { echo "said:     $(<stderr)"; echo "expected: $3"; return 1; }
 }
 for kind in flags toml config; do

@@ -9,6 +9,7 @@
 #include "experiments/report/claim_json.h"
 #include "tools/base/csv.h"
 #include "tools/base/file.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
 
@@ -144,9 +145,7 @@ absl::StatusOr<ResultFolder> ReadResultFolder(absl::string_view path) {
   }
   ResultFolder r;
   r.path = std::string(path);
-  // What is wrong in a file is no mistake in the command.
-  const absl::Status read = ReadAll(&r);
-  if (!read.ok()) return absl::FailedPreconditionError(read.message());
+  PIPELAB_RETURN_IF_ERROR(FaultOfFile(ReadAll(&r)));
   return r;
 }
 

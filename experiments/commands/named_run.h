@@ -8,6 +8,7 @@
 #define PIPELAB_EXPERIMENTS_COMMANDS_NAMED_RUN_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -27,8 +28,10 @@ struct NamedRun {
   int64_t own_unit() const { return run.unit.empty() ? run.nanoseconds_per_unit : 0; }
 };
 
-// `least_decimals`: SimulatedTimes::least_decimals; drawings need 6.
-absl::StatusOr<NamedRun> ReadNamedRun(const Words& words, int least_decimals);
+// `least_decimals`: SimulatedTimes::least_decimals; drawings need 6. A schedule of more than
+// `most_actions` is refused before it is simulated.
+absl::StatusOr<NamedRun> ReadNamedRun(const Words& words, int least_decimals,
+                                      int64_t most_actions = std::numeric_limits<int64_t>::max());
 
 // What `simulate --json_out` writes, with the flags of simulate alone.
 absl::StatusOr<std::string> SimulatedJson(const NamedRun& named);

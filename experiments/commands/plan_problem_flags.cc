@@ -26,6 +26,7 @@
 #include "pipelines/planners/plan_inputs.h"
 #include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step_config.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/quantity_text.h"
 #include "tools/base/status_macros.h"
 
@@ -217,27 +218,25 @@ absl::StatusOr<PlanProblem> FileProblem(const std::string& option, const std::st
       return absl::InvalidArgumentError(
           absl::StrCat("--model_time_unit=", unit, ": must be s or ms"));
     }
-    const absl::StatusOr<PiperProblem> piper = ParsePiper(
-        text, what, unit == "ms" ? PiperTimeUnit::kMilliseconds : PiperTimeUnit::kSeconds);
-    if (!piper.ok()) return FaultOfFile(piper.status());
-    return PlanProblemOf(*piper);
+    const auto time_unit = unit == "ms" ? PiperTimeUnit::kMilliseconds : PiperTimeUnit::kSeconds;
+    PIPELAB_ASSIGN_OR_RETURN(const PiperProblem piper,
+                             FaultOfFile(ParsePiper(text, what, time_unit)));
+    return PlanProblemOf(piper);
   }
   if (option == "--pipedream_profile") {
-    const absl::StatusOr<PipeDreamProfile> profile = ParsePipeDreamProfile(text, what);
-    if (!profile.ok()) return FaultOfFile(profile.status());
+    PIPELAB_ASSIGN_OR_RETURN(const PipeDreamProfile profile,
+                             FaultOfFile(ParsePipeDreamProfile(text, what)));
     if (!FlagWasSet("bandwidth")) {
       return absl::InvalidArgumentError(
           "--bandwidth: missing; a PipeDream profile does not contain it");
     }
-    PlanProblem problem = PlanProblemOf(*profile);
+    PlanProblem problem = PlanProblemOf(profile);
     problem.micro_batches = std::max(1, absl::GetFlag(FLAGS_micro_batches));
     return problem;
   }
-  const absl::StatusOr<PlacementProblem> placement = ParsePlacement(text, what);
-  if (!placement.ok()) return FaultOfFile(placement.status());
-  absl::StatusOr<PlanProblem> problem = PlanProblemOf(*placement, what);
-  if (!problem.ok()) return FaultOfFile(problem.status());
-  return problem;
+  PIPELAB_ASSIGN_OR_RETURN(const PlacementProblem placement,
+                           FaultOfFile(ParsePlacement(text, what)));
+  return FaultOfFile(PlanProblemOf(placement, what));
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "experiments/simulate/user_file.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/cluster/cluster.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
 
@@ -59,13 +60,10 @@ absl::Status PredictCommand(const Words& words) {
   if (name.empty()) {
     return absl::InvalidArgumentError("--cluster: missing; a name or a file, such as dgx-a100");
   }
-  const absl::StatusOr<ClusterSpec> loaded = LoadCluster("--cluster", name);
-  if (!loaded.ok()) return FaultOfWord(name, loaded.status());
-  const ClusterSpec& cluster = *loaded;
+  PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec cluster, LoadCluster("--cluster", name));
   PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadUserFile("--rows", path));
-  const absl::StatusOr<MeasuredRows> read = ParseMeasuredRows(text, absl::StrCat("--rows=", path));
-  if (!read.ok()) return FaultOfFile(read.status());
-  const MeasuredRows& rows = *read;
+  PIPELAB_ASSIGN_OR_RETURN(const MeasuredRows rows,
+                           FaultOfFile(ParseMeasuredRows(text, absl::StrCat("--rows=", path))));
   const auto predict = [&](const ClusterSpec& machine) {
     return PredictEachRow(rows, machine, absl::StrCat("--rows=", path), vocabulary);
   };

@@ -21,6 +21,7 @@
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/status_macros.h"
 
 ABSL_DECLARE_FLAG(int, devices);          // schedule_input.cc
@@ -142,13 +143,12 @@ absl::StatusOr<ClusterSpec> ClusterFromFlags(NumberType type, absl::string_view 
   if (name.empty()) {
     return absl::InvalidArgumentError("--cluster: missing; a name or a file, such as dgx-h100");
   }
-  absl::StatusOr<ClusterSpec> cluster = LoadCluster("--cluster", name);
-  if (!cluster.ok()) return FaultOfWord(name, cluster.status());
-  PIPELAB_RETURN_IF_ERROR(TakeLaunches(&*cluster));
-  if (cluster->device.peaks.count(type) > 0) return cluster;
+  PIPELAB_ASSIGN_OR_RETURN(ClusterSpec cluster, LoadCluster("--cluster", name));
+  PIPELAB_RETURN_IF_ERROR(TakeLaunches(&cluster));
+  if (cluster.device.peaks.count(type) > 0) return cluster;
   return absl::InvalidArgumentError(
-      absl::StrCat(what, ": computes with ", NumberTypeName(type), ", which ", cluster->name,
-                   " does not; nearest: ", NumberTypeName(NarrowestType(cluster->device))));
+      absl::StrCat(what, ": computes with ", NumberTypeName(type), ", which ", cluster.name,
+                   " does not; nearest: ", NumberTypeName(NarrowestType(cluster.device))));
 }
 
 }  // namespace

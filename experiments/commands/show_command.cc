@@ -1,5 +1,7 @@
 // pipelab show: a schedule as a picture.
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,7 +82,12 @@ absl::Status ShowCommand(const Words& words) {
                                 [](const Drawing& d) { return d.path.empty(); }),
                  drawings.end());
   PIPELAB_RETURN_IF_ERROR(CheckApart(drawings));
-  PIPELAB_ASSIGN_OR_RETURN(const NamedRun shown, ReadNamedRun(words, /*least_decimals=*/6));
+  int64_t most = std::numeric_limits<int64_t>::max();
+  for (const Drawing& d : drawings) {
+    if (d.make == &TimelineOf) most = std::min<int64_t>(most, kMostBoxes);
+    if (d.make == &TraceOf) most = std::min<int64_t>(most, kMostTraced);
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const NamedRun shown, ReadNamedRun(words, /*least_decimals=*/6, most));
   const SimulatedRun& run = shown.run;
   std::vector<std::string> texts;
   for (const Drawing& d : drawings) {

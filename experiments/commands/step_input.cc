@@ -14,7 +14,6 @@
 #include "experiments/flags/flags.h"
 #include "experiments/flags/output.h"
 #include "experiments/report/table.h"
-#include "experiments/simulate/user_file.h"
 #include "models/files/model_file.h"
 #include "models/specs/megatron_kernels.h"
 #include "pipelines/cluster/catalog.h"
@@ -174,9 +173,8 @@ absl::StatusOr<ModelGraph> LoadModel(const std::string& word) {
   if (word.empty()) {
     return absl::InvalidArgumentError("--model: missing; a name (pipelab list models) or a file");
   }
-  absl::StatusOr<ModelGraph> graph = FindModel("--model", word, options);
-  if (!graph.ok()) return FaultOfWord(word, graph.status());
-  PrintNotes(*graph);
+  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, FindModel("--model", word, options));
+  PrintNotes(graph);
   return graph;
 }
 
@@ -239,14 +237,13 @@ absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepCon
     PIPELAB_ASSIGN_OR_RETURN(graph, WithKernels(std::move(graph), NumberType::kFp32));
     return ModelOnCluster::Of(std::move(graph), absl::nullopt, NumberType::kFp32);
   }
-  absl::StatusOr<ClusterSpec> cluster = LoadCluster("--cluster", name);
-  if (!cluster.ok()) return FaultOfWord(name, cluster.status());
-  PIPELAB_RETURN_IF_ERROR(TakeLaunches(&*cluster));
+  PIPELAB_ASSIGN_OR_RETURN(ClusterSpec cluster, LoadCluster("--cluster", name));
+  PIPELAB_RETURN_IF_ERROR(TakeLaunches(&cluster));
   const int64_t asked = FlagWasSet("devices") ? absl::GetFlag(FLAGS_devices) : 0;
-  cluster = GrownTo(std::max(asked, config.devices()), *std::move(cluster));
-  PIPELAB_ASSIGN_OR_RETURN(const NumberType type, TypeFromFlags(config, *cluster));
+  cluster = GrownTo(std::max(asked, config.devices()), std::move(cluster));
+  PIPELAB_ASSIGN_OR_RETURN(const NumberType type, TypeFromFlags(config, cluster));
   PIPELAB_ASSIGN_OR_RETURN(graph, WithKernels(std::move(graph), type));
-  return ModelOnCluster::Of(std::move(graph), *std::move(cluster), type);
+  return ModelOnCluster::Of(std::move(graph), std::move(cluster), type);
 }
 
 absl::Status CheckHasTimes(const ModelOnCluster& on) {

@@ -9,6 +9,7 @@
 #include "experiments/predict/measured_rows.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/file.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
 
@@ -67,7 +68,8 @@ absl::StatusOr<std::vector<MeasuredLayout>> NodeLayouts(const std::string& folde
   std::vector<MeasuredLayout> runs;
   if (!PathExists(path)) return runs;
   PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  PIPELAB_ASSIGN_OR_RETURN(const MeasuredRows rows, ParseMeasuredRows(text, kNodeRows));
+  PIPELAB_ASSIGN_OR_RETURN(const MeasuredRows rows,
+                           FaultOfFile(ParseMeasuredRows(text, kNodeRows)));
   PIPELAB_ASSIGN_OR_RETURN(ClusterSpec read, LoadCluster("--cluster", "dgx-a100"));
   const auto cluster = std::make_shared<const ClusterSpec>(std::move(read));
   int64_t place = 0;

@@ -9,6 +9,7 @@
 #include "experiments/modern/modern_calibration.h"
 #include "experiments/modern/modern_model.h"
 #include "tools/base/file.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -66,8 +67,10 @@ absl::StatusOr<ModernData> LoadModernData(const std::string& folder) {
                            ReadFile(JoinPath(folder, "modern_models.csv")));
   PIPELAB_ASSIGN_OR_RETURN(const std::string rows,
                            ReadFile(JoinPath(folder, "modern_training_rows.csv")));
-  PIPELAB_ASSIGN_OR_RETURN(data.models, ParseModernModels(models, "modern_models.csv"));
-  PIPELAB_ASSIGN_OR_RETURN(data.rows, ParseModernRows(rows, "modern_training_rows.csv"));
+  PIPELAB_ASSIGN_OR_RETURN(data.models,
+                           FaultOfFile(ParseModernModels(models, "modern_models.csv")));
+  PIPELAB_ASSIGN_OR_RETURN(data.rows,
+                           FaultOfFile(ParseModernRows(rows, "modern_training_rows.csv")));
   for (ModernRow& row : data.rows) {
     const ModernModel* model = FindModernModel(data.models, row.model);
     if (model == nullptr || row.Seconds().has_value()) continue;

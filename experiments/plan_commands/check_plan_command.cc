@@ -13,6 +13,7 @@
 #include "experiments/simulate/user_file.h"
 #include "pipelines/checker/check_plan.h"
 #include "pipelines/planners/plan_json.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
 
@@ -50,9 +51,7 @@ absl::Status CheckPlanCommand(const Words& words) {
   const std::string what = absl::StrCat("--plan=", path);
   PIPELAB_ASSIGN_OR_RETURN(const PlanProblem problem, PlanProblemFromFlags());
   PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadUserFile("--plan", path));
-  const absl::StatusOr<Plan> parsed = ParsePlan(text, what, problem);
-  if (!parsed.ok()) return FaultOfFile(parsed.status());
-  const Plan& plan = *parsed;
+  PIPELAB_ASSIGN_OR_RETURN(const Plan plan, FaultOfFile(ParsePlan(text, what, problem)));
   const std::string json_out = absl::GetFlag(FLAGS_json_out);
   if (!plan.has_plan()) {
     const std::string state = absl::StrCat(PlanStateName(plan.state), ", without a plan");

@@ -22,6 +22,7 @@
 #include "models/data/theorem_graph.h"
 #include "models/data/wordnet_graph.h"
 #include "pipelines/planners/graph_partition.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/text_columns.h"
 
@@ -54,10 +55,9 @@ absl::StatusOr<NamedGraph> ReadGraph(const std::string& name) {
     return NamedGraph{std::move(data.graph), std::move(data.train)};
   }
   PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadUserFile("--graph", name));
-  auto graph = ParseEdgeList(text, absl::StrCat("--graph=", name));
-  if (!graph.ok()) return FaultOfFile(graph.status());
   NamedGraph named;
-  named.graph = *std::move(graph);
+  PIPELAB_ASSIGN_OR_RETURN(named.graph,
+                           FaultOfFile(ParseEdgeList(text, absl::StrCat("--graph=", name))));
   // Where nobody says what is learned from: a tenth of the vertices, as GSplit takes.
   for (int32_t v = 0; v < named.graph.num_vertices(); v += 10) named.train.push_back(v);
   return named;

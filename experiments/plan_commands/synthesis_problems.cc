@@ -12,6 +12,7 @@
 #include "pipelines/ir/program.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/synthesis/stage_times.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/status_macros.h"
 
 ABSL_DECLARE_FLAG(std::string, memory);  // plan_problem_flags.cc
@@ -112,9 +113,8 @@ absl::StatusOr<GivenProblems> ProblemsOfTimes(const StepConfig& config,
   PIPELAB_ASSIGN_OR_RETURN(int stages, NumStages(config.scheme, SchemeSizes(config)));
   if (!file.empty()) {
     PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadUserFile("--times", file));
-    absl::StatusOr<StageTimes> read = ParseStageTimes(text, absl::StrCat("--times=", file));
-    if (!read.ok()) return FaultOfFile(read.status());
-    of_file = *std::move(read);
+    PIPELAB_ASSIGN_OR_RETURN(of_file,
+                             FaultOfFile(ParseStageTimes(text, absl::StrCat("--times=", file))));
     if (config.virtual_stages == 0 && of_file.stages() % config.pipeline == 0) {
       stages = of_file.stages();
     }

@@ -16,6 +16,7 @@
 #include "models/files/piper_json.h"
 #include "pipelines/planners/plan_inputs.h"
 #include "tools/base/file.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -163,6 +164,14 @@ absl::StatusOr<PlanProblem> PipeDreamRow(const ReferenceRow& row, absl::string_v
   return problem;
 }
 
+absl::StatusOr<PlanProblem> ParseProblem(const ReferenceRow& row, absl::string_view text,
+                                         const std::string& file) {
+  if (row.planner == "piper") return PiperRow(row, text, file);
+  if (row.planner == "pipedream") return PipeDreamRow(row, text, file);
+  PIPELAB_ASSIGN_OR_RETURN(const PlacementProblem placement, ParsePlacement(text, file));
+  return PlanProblemOf(placement, file);
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<ReferenceRow>> ReadReferenceRows(absl::string_view folder) {
@@ -175,7 +184,7 @@ absl::StatusOr<std::vector<ReferenceRow>> ReadReferenceRows(absl::string_view fo
     if (line_number == 1 || line.empty()) continue;
     const std::vector<std::string> cells = Cells(line);
     const auto error = [&](const auto&... parts) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ":", line_number, ": ", parts...));
+      return absl::FailedPreconditionError(absl::StrCat(path, ":", line_number, ": ", parts...));
     };
     if (cells.size() < 7) return error("a row must have at least 7 cells");
     ReferenceRow row;
@@ -199,17 +208,9 @@ absl::StatusOr<std::vector<ReferenceRow>> ReadReferenceRows(absl::string_view fo
 absl::StatusOr<PlanProblem> ProblemOf(const ReferenceRow& row, absl::string_view folder) {
   const std::string file = row.input.substr(0, row.input.find(' '));
   PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadFile(JoinPath(folder, file)));
-  PlanProblem problem;
-  if (row.planner == "piper") {
-    PIPELAB_ASSIGN_OR_RETURN(problem, PiperRow(row, text, file));
-  } else if (row.planner == "pipedream") {
-    PIPELAB_ASSIGN_OR_RETURN(problem, PipeDreamRow(row, text, file));
-  } else {
-    PIPELAB_ASSIGN_OR_RETURN(const PlacementProblem placement, ParsePlacement(text, file));
-    PIPELAB_ASSIGN_OR_RETURN(problem, PlanProblemOf(placement, file));
-  }
+  PIPELAB_ASSIGN_OR_RETURN(PlanProblem problem, FaultOfFile(ParseProblem(row, text, file)));
   problem.name = file;
-  PIPELAB_RETURN_IF_ERROR(FinishProblem(&problem, file));
+  PIPELAB_RETURN_IF_ERROR(FaultOfFile(FinishProblem(&problem, file)));
   return problem;
 }
 

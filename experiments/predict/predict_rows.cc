@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -28,10 +29,8 @@ absl::StatusOr<std::vector<RowPrediction>> PredictEachRow(const MeasuredRows& ro
     const GptRun run = RunOfRow(row, vocabulary);
     const absl::StatusOr<StepPrediction> p = SimulateRun(run, cluster);
     if (!p.ok()) {
-      const absl::StatusCode code = p.status().code();
-      return absl::Status(
-          code == absl::StatusCode::kInvalidArgument ? absl::StatusCode::kFailedPrecondition : code,
-          absl::StrCat(what, ": line ", row.line, ": ", p.status().message()));
+      return FaultOfFile(absl::Status(
+          p.status().code(), absl::StrCat(what, ": line ", row.line, ": ", p.status().message())));
     }
     const double gpu_teraseconds = ToSeconds(p->step_time) * static_cast<double>(row.gpus) * 1e12;
     predicted.push_back({ToMilliseconds(p->step_time), p->largest_device, p->step.device_memory,

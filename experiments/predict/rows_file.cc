@@ -3,6 +3,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "tools/base/file.h"
+#include "tools/base/file_fault.h"
 
 namespace pipelab {
 
@@ -16,10 +17,7 @@ absl::StatusOr<MeasuredRows> ReadMeasuredRows(absl::string_view option, const st
   if (!text.ok()) {
     return absl::Status(text.status().code(), absl::StrCat(what, ": ", text.status().message()));
   }
-  absl::StatusOr<MeasuredRows> rows = ParseMeasuredRows(*text, what);
-  if (rows.ok()) return rows;
-  // The file's fault, not the command line's.
-  return absl::FailedPreconditionError(rows.status().message());
+  return FaultOfFile(ParseMeasuredRows(*text, what));
 }
 
 }  // namespace pipelab

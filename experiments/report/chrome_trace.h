@@ -24,6 +24,9 @@
 
 namespace pipelab {
 
+// Actions, of some hundred bytes each: viewers take no more, and nor does `show`.
+inline constexpr int kMostTraced = 1 << 20;
+
 absl::StatusOr<std::string> ChromeTrace(absl::string_view scheme, const Program& program,
                                         const Trace& trace, const CostTable* costs = nullptr);
 

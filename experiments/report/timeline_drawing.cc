@@ -36,14 +36,17 @@ bool IsStep(const Span& s) {
 
 }  // namespace
 
+absl::Status CheckDrawn(int64_t actions, int64_t most) {
+  if (actions <= most) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(actions, " actions are too many to draw; the limit is ", most));
+}
+
 absl::StatusOr<TimelineDrawing> TimelineDrawing::Make(const Program& program, const Trace& trace,
                                                       double width, int64_t ns_per_unit,
                                                       int most_boxes) {
   PIPELAB_ASSIGN_OR_RETURN(TraceAnalysis analysis, Analyze(trace));
-  if (analysis.overall.actions > most_boxes) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        analysis.overall.actions, " actions are too many to draw; the limit is ", most_boxes));
-  }
+  PIPELAB_RETURN_IF_ERROR(CheckDrawn(analysis.overall.actions, most_boxes));
   PIPELAB_ASSIGN_OR_RETURN(std::vector<MessageTiming> messages, MatchMessages(program, trace));
   return TimelineDrawing(program, trace, std::move(analysis), std::move(messages), width,
                          ns_per_unit);

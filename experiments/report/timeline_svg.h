@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "pipelines/ir/program.h"
@@ -25,6 +26,9 @@ namespace pipelab {
 
 inline constexpr int kMostBoxes = 20000;
 inline constexpr int kMostMessageLines = 700;
+
+// ResourceExhausted for more actions than a drawing takes.
+absl::Status CheckDrawn(int64_t actions, int64_t most);
 
 // `id` prefixes element ids; `scheme` is the name in the title. With `ns_per_unit` times are in
 // units of the user's own, of so many nanoseconds each.

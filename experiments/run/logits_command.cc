@@ -29,6 +29,7 @@
 #include "models/files/pretrained.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/serial_trainer.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <utility>
 
 #include "absl/flags/commandlineflag.h"
@@ -52,14 +53,20 @@ absl::Status WriteFiles(const std::string& folder,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CommandPool>> CommandPool::Start(const ServeLimits& limits) {
-  int control[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) != 0) {
-    return absl::UnavailableError("serve: no socket for the processes of requests");
-  }
   const char* temporary = getenv("TMPDIR");
   PIPELAB_ASSIGN_OR_RETURN(std::string folder,
                            MakeTemporaryDirectory(absl::StrCat(
                                temporary == nullptr ? "/tmp" : temporary, "/pipelab-serve-")));
+  PIPELAB_ASSIGN_OR_RETURN(const Helpers helpers, StartHelpers(limits, folder));
+  return std::unique_ptr<CommandPool>(new CommandPool(limits, helpers, std::move(folder)));
+}
+
+absl::StatusOr<CommandPool::Helpers> CommandPool::StartHelpers(const ServeLimits& limits,
+                                                               const std::string& folder) {
+  int control[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) != 0) {
+    return absl::UnavailableError("serve: no socket for the processes of requests");
+  }
   const pid_t pid = fork();
   if (pid < 0) {
     close(control[0]);
@@ -67,22 +74,45 @@ absl::StatusOr<std::unique_ptr<CommandPool>> CommandPool::Start(const ServeLimit
     return absl::UnavailableError("serve: no process for requests");
   }
   if (pid == 0) {
-    close(control[0]);
+    // Clients wait for the end of sockets that the server has by now.
+    CloseAllBut(control[1]);
     ResetFlags();
     KeepForking(control[1], folder, limits);
   }
+  setpgid(pid, pid);  // as it does itself, whoever is first
   close(control[1]);
-  return std::unique_ptr<CommandPool>(new CommandPool(limits, control[0], pid, std::move(folder)));
+  return Helpers{control[0], pid};
 }
 
+namespace {
+
+// The group has their number until the first one, which is our child, has been waited for.
+void EndHelpers(int control, pid_t pid) {
+  kill(-pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  close(control);
+}
+
+}  // namespace
+
 CommandPool::~CommandPool() {
-  close(control_);
-  kill(pid_, SIGCONT);  // should it be stopped
-  waitpid(pid_, nullptr, 0);
+  EndHelpers(helpers_.control, helpers_.pid);
   RemoveTree(folder_).IgnoreError();
 }
 
-absl::StatusOr<int> CommandPool::Fork() const {
+absl::Status CommandPool::ReplaceHelpers(pid_t by) {
+  const std::lock_guard<std::mutex> lock(helpers_mutex_);
+  if (helpers_.pid != by) return absl::OkStatus();
+  PIPELAB_ASSIGN_OR_RETURN(const Helpers others, StartHelpers(limits_, folder_));
+  EndHelpers(helpers_.control, helpers_.pid);
+  helpers_ = others;
+  std::fputs("serve: the processes that fork commands ended; they are started again\n", stderr);
+  const std::lock_guard<std::mutex> counting(mutex_);
+  ++counts_.restarted;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> CommandPool::Fork(pid_t* by) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     return absl::UnavailableError("no socket is free; try again soon");
@@ -90,11 +120,16 @@ absl::StatusOr<int> CommandPool::Fork() const {
   // A process that is stopped takes nothing, and a send without a limit would wait for it.
   const timeval wait = {absl::ToInt64Seconds(kStart), 0};
   setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
-  const bool sent = SendSocket(control_, ends[1]);
+  const auto send = [&] {
+    const std::lock_guard<std::mutex> lock(helpers_mutex_);
+    *by = helpers_.pid;
+    return SendSocket(helpers_.control, ends[1]);
+  };
+  const bool sent = send() || (ReplaceHelpers(*by).ok() && send());
   close(ends[1]);
   if (sent) return ends[0];
   close(ends[0]);
-  return absl::UnavailableError("the process that runs commands is gone; start pipelab serve anew");
+  return absl::UnavailableError("no process is free; try again soon");
 }
 
 absl::optional<CommandAnswer> CommandPool::TakePlace(absl::Time deadline, const Gone& gone) {
@@ -155,10 +190,14 @@ absl::optional<CommandAnswer> CommandPool::Running::Start(absl::string_view body
   }
   const absl::Status files = WriteFiles(folder_, request_.files);
   if (!files.ok()) return Refusal(503, files.message());
-  const absl::StatusOr<int> forked = pool_->Fork();
+  pid_t by = 0;
+  const absl::StatusOr<int> forked = pool_->Fork(&by);
   if (!forked.ok()) return Refusal(503, forked.status().message());
   fd_ = *forked;
-  if (!HasStarted()) {
+  const FrameReader::Result start = AwaitStart();
+  if (start != FrameReader::Result::kFrame) {
+    // Those that take nothing are stopped.
+    if (start == FrameReader::Result::kNothing) pool_->ReplaceHelpers(by).IgnoreError();
     return Answer(&Counts::failed, Refusal(503, "no process is free; try again soon")).answer;
   }
   if (!request_.id.empty()) {
@@ -172,11 +211,16 @@ absl::optional<CommandAnswer> CommandPool::Running::Start(absl::string_view body
   return absl::nullopt;
 }
 
-bool CommandPool::Running::HasStarted() {
+// kFrame: the process runs.
+FrameReader::Result CommandPool::Running::AwaitStart() {
   AnswerFrame frame;
-  return reader_.Next(fd_, kStart, pool_->limits_.answer_bytes, &frame) ==
-             FrameReader::Result::kFrame &&
-         frame.kind == AnswerFrameKind::kStarted && absl::SimpleAtoi(frame.text, &pid_);
+  // A second at least, so that helpers that are well are not replaced for a call that came late.
+  const absl::Duration wait = std::clamp(deadline_ - absl::Now(), absl::Seconds(1), kStart);
+  const auto got = reader_.Next(fd_, wait, pool_->limits_.answer_bytes, &frame);
+  if (got != FrameReader::Result::kFrame) return got;
+  const bool started =
+      frame.kind == AnswerFrameKind::kStarted && absl::SimpleAtoi(frame.text, &pid_);
+  return started ? got : FrameReader::Result::kEnd;
 }
 
 // A process that is stopped does not hear that its socket is closed, so it is killed by its number,
@@ -259,9 +303,10 @@ bool CommandPool::Stop(const std::string& id) {
 }
 
 CommandPool::Counts CommandPool::counts() {
+  const std::lock_guard<std::mutex> own(helpers_mutex_);
   const std::lock_guard<std::mutex> lock(mutex_);
   char note = 0;
-  while (recv(control_, &note, 1, MSG_DONTWAIT) > 0) ++counts_.restarted;
+  while (recv(helpers_.control, &note, 1, MSG_DONTWAIT) > 0) ++counts_.restarted;
   return counts_;
 }
 

@@ -5,7 +5,8 @@
 //   CommandAnswer answer = pool->Call("simulate", body);               // from any thread
 //
 // Start forks one process that has no threads, and that one forks another for each call; when it is
-// killed or stopped it is started again. A call ends by its answer; by the limit on time (504; a
+// killed or stopped it is started again, by its keeper or, where both are, with the next call. A call
+// ends by its answer; by the limit on time (504; a
 // search gives what it found by then); with its client; or without memory or room (503, 429). Its
 // process is killed then, also where it is stopped.
 #ifndef PIPELAB_EXPERIMENTS_SERVE_COMMAND_POOL_H_
@@ -61,16 +62,25 @@ class CommandPool {
   Counts counts();
 
  private:
-  CommandPool(const ServeLimits& limits, int control, pid_t pid, std::string folder)
-      : limits_(limits), control_(control), pid_(pid), folder_(std::move(folder)) {}
-  absl::StatusOr<int> Fork() const;
+  // The processes that fork: the socket to them, and the number of the first and of their group.
+  struct Helpers {
+    int control = -1;
+    pid_t pid = 0;
+  };
+  static absl::StatusOr<Helpers> StartHelpers(const ServeLimits& limits, const std::string& folder);
+  CommandPool(const ServeLimits& limits, Helpers helpers, std::string folder)
+      : limits_(limits), folder_(std::move(folder)), helpers_(helpers) {}
+  // A socket of a new process; `by` is the number of the helpers that were asked for it.
+  absl::StatusOr<int> Fork(pid_t* by);
+  // Others in the place of those of this number, unless that has been done.
+  absl::Status ReplaceHelpers(pid_t by);
   // Nothing: with a place among the calls that run. Else why there is none.
   absl::optional<CommandAnswer> TakePlace(absl::Time deadline, const Gone& gone);
 
   const ServeLimits limits_;
-  const int control_;
-  const pid_t pid_;
   const std::string folder_;
+  std::mutex helpers_mutex_;
+  Helpers helpers_;  // guarded by helpers_mutex_
   std::mutex mutex_;
   std::condition_variable freed_;
   int running_ = 0, waiting_ = 0;  // guarded by mutex_, as what follows
@@ -97,7 +107,7 @@ class CommandPool::Running {
       : pool_(pool), limit_(limit), deadline_(absl::Now() + limit) {}
   // Its files and its process; the answer where there is none.
   absl::optional<CommandAnswer> Start(absl::string_view body);
-  bool HasStarted();
+  FrameReader::Result AwaitStart();
   void Kill() const;
   Event Answer(int64_t Counts::*count, CommandAnswer answer);
   Event TooLong();

@@ -154,6 +154,7 @@ void ForkWhileKept(int control, pid_t keeper, const ServeLimits& limits) {
     if (fd < 0) _exit(0);
     const pid_t pid = fork();
     if (pid == 0) {
+      setpgid(0, 0);  // it stays where those that fork are ended
       close(control);
       g_socket = fd;
       AnswerOneCall(limits);
@@ -219,6 +220,11 @@ bool SendSocket(int control, int fd) {
   head->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(head), &fd, sizeof(fd));
   return sendmsg(control, &m.message, MSG_NOSIGNAL) > 0;
+}
+
+void CloseAllBut(int fd) {
+  if (fd > STDERR_FILENO + 1) close_range(STDERR_FILENO + 1, fd - 1, 0);
+  close_range(fd + 1, ~0U, 0);
 }
 
 void KeepForking(int control, const std::string& folder, const ServeLimits& limits) {

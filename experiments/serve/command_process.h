@@ -41,6 +41,9 @@ class FrameReader {
 // Sends a socket to the process that forks; false: it is gone.
 bool SendSocket(int control, int fd);
 
+// Closes what the server has open but this and the standard streams.
+void CloseAllBut(int fd);
+
 // Starts that process, which forks for each socket that comes, and starts it again when it is killed
 // or stopped: then with a line on stderr, and a byte to the other side of `control`. Once that is
 // closed, removes `folder`.

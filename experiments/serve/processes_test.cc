@@ -90,6 +90,38 @@ TEST(ProcessesTest, TheOneThatForksIsStartedAgain) {
   EXPECT_EQ(StatusOfSimulate(server), 200);
 }
 
+// The next request starts both again, whatever happened to them.
+TEST(ProcessesTest, BothProcessesMayEndOrStopAtOnce) {
+  ServeLimits limits;
+  limits.command_time = absl::Seconds(1);
+  TestServer server(limits);
+  pid_t keeper = ChildOf(getpid());
+  int failures = 0;
+  for (const int signal : {SIGKILL, SIGSTOP, SIGKILL}) {
+    ASSERT_GT(keeper, 0);
+    const pid_t forks = ChildOf(keeper);
+    kill(keeper, SIGSTOP);  // it starts nothing now
+    kill(forks, signal);
+    kill(keeper, signal);
+    for (const pid_t one : {forks, keeper}) {
+      while (signal == SIGKILL && ParentOf(absl::StrCat(one)) != 0) {
+        absl::SleepFor(absl::Milliseconds(1));
+      }
+    }
+    RawClient client(server.port());
+    client.Send(PostText(server.host(), "/api/simulate", R"({"words": ["1f1b:P=4,M=8"]})"));
+    const HttpAnswer answer = client.Read(absl::Seconds(5));
+    EXPECT_EQ(answer.status, signal == SIGKILL ? 200 : 503) << signal;
+    if (signal == SIGSTOP) {
+      EXPECT_THAT(answer.body, HasSubstr("no process is free; try again soon"));
+    }
+    EXPECT_EQ(StatusOfSimulate(server), 200) << signal;
+    EXPECT_EQ(server.pool().counts().restarted, ++failures);
+    EXPECT_EQ(ParentOf(absl::StrCat(forks)), 0);  // also where it was stopped
+    keeper = ChildOf(getpid(), keeper);
+  }
+}
+
 TEST(ProcessesTest, ACommandThatIsStoppedEndsWithItsTime) {
   ServeLimits limits;
   limits.command_time = absl::Seconds(1);

@@ -12,6 +12,7 @@
 #include "experiments/simulate/decimal.h"
 #include "experiments/simulate/links_file.h"
 #include "experiments/simulate/user_file.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -176,10 +177,9 @@ class Maker {
     const std::string what = absl::StrCat("--links=", times_.links);
     PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadUserFile("--links", times_.links));
     const Link own{"", costs.hop_latency, costs.bandwidth};
-    absl::StatusOr<Network> network =
-        ParseLinks(text, what, program_.schedule.num_devices(), own, per_unit);
-    if (!network.ok()) return FaultOfFile(network.status());
-    costs.network = *std::move(network);
+    PIPELAB_ASSIGN_OR_RETURN(
+        costs.network,
+        FaultOfFile(ParseLinks(text, what, program_.schedule.num_devices(), own, per_unit)));
     return absl::OkStatus();
   }
 

@@ -1,6 +1,5 @@
 #include "experiments/simulate/user_file.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tools/base/file.h"
 
@@ -21,18 +20,6 @@ absl::StatusOr<std::string> ReadUserFile(absl::string_view option, const std::st
   if (text.ok()) return text;
   return absl::FailedPreconditionError(
       absl::StrCat(option, "=", path, ": ", text.status().message()));
-}
-
-absl::Status FaultOfFile(const absl::Status& status) {
-  return absl::FailedPreconditionError(status.message());
-}
-
-absl::Status FaultOfWord(absl::string_view word, const absl::Status& status) {
-  // A model's word may end with the tokens of a sample.
-  const absl::string_view path = word.substr(0, word.rfind('@'));
-  const bool file =
-      absl::StrContains(path, "/") || absl::EndsWith(path, ".json") || absl::EndsWith(path, ".txt");
-  return file ? FaultOfFile(status) : absl::InvalidArgumentError(status.message());
 }
 
 }  // namespace pipelab

@@ -16,13 +16,6 @@ namespace pipelab {
 // FailedPrecondition, or InvalidArgument for a second "-"; both begin with "OPTION=PATH".
 absl::StatusOr<std::string> ReadUserFile(absl::string_view option, const std::string& path);
 
-// `status`, not OK, with the code that says whose fault it is: what is wrong in a file is no
-// mistake in the command.
-absl::Status FaultOfFile(const absl::Status& status);
-
-// The same of an option whose word names a file or something that is built in.
-absl::Status FaultOfWord(absl::string_view word, const absl::Status& status);
-
 }  // namespace pipelab
 
 #endif  // PIPELAB_EXPERIMENTS_SIMULATE_USER_FILE_H_

@@ -41,7 +41,7 @@ std::map<std::string, std::string> TextModelSettings(const GptConfig& config,
 
 absl::StatusOr<TextModel> ReadTextModel(absl::string_view option, const std::string& file) {
   const auto error = [&](const auto&... words) {
-    return absl::InvalidArgumentError(absl::StrCat(option, "=", file, ": ", words...));
+    return absl::FailedPreconditionError(absl::StrCat(option, "=", file, ": ", words...));
   };
   absl::StatusOr<TrainingState> state = ReadTrainingState(file);
   if (!state.ok())

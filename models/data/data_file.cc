@@ -12,6 +12,7 @@
 #include "models/data/table_batches.h"
 #include "models/data/text_batches.h"
 #include "tools/base/file.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -61,7 +62,7 @@ class Opener {
     if (Find(reads_, kFeatures) == nullptr) return Lacks(kFeatures, "a table");
     const absl::StatusOr<std::string> text = ReadTextFile(path_);
     if (!text.ok()) return Error(text.status());
-    PIPELAB_ASSIGN_OR_RETURN(const DataTable table, ParseCsv(*text, what_));
+    PIPELAB_ASSIGN_OR_RETURN(const DataTable table, FaultOfFile(ParseCsv(*text, what_)));
     const DataField* targets = Find(reads_, kTargets);
     TableOptions options;
     options.targets = options_.targets;
@@ -79,7 +80,7 @@ class Opener {
     if (!text.ok()) return Error(text.status());
     absl::StatusOr<TextData> data =
         MakeTextData({path_, {path_}, {*text}}, tokens->shape[0], options_.seed);
-    if (!data.ok()) return Error(data.status());
+    if (!data.ok()) return FaultOfFile(Error(data.status()));
     return DataFile{path_, std::move(data->train), std::move(data->held_out)};
   }
 
@@ -102,15 +103,16 @@ class Opener {
       PIPELAB_ASSIGN_OR_RETURN(
           const auto read,
           ReadIdxImages(images, JoinPath(path_, absl::StrCat("train-labels-idx1-ubyte", end))));
-      return SplitImages(*read, path_, options_.seed);
+      return FaultOfFile(SplitImages(*read, path_, options_.seed));
     }
     const int64_t channels = field.shape[2];
     if (field.shape[0] != field.shape[1] || (channels != 1 && channels != 3)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "pictures become squares of 1 or 3 channels; the network reads ", Described(field)));
     }
-    PIPELAB_ASSIGN_OR_RETURN(const auto read, ReadImageFolder(path_, {field.shape[0], channels}));
-    return SplitImages(*read, path_, options_.seed);
+    PIPELAB_ASSIGN_OR_RETURN(const auto read,
+                             FaultOfFile(ReadImageFolder(path_, {field.shape[0], channels})));
+    return FaultOfFile(SplitImages(*read, path_, options_.seed));
   }
 
   const std::string what_, path_;

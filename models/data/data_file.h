@@ -14,8 +14,9 @@
 // A network that reads none of these (two languages, bags of ids) trains on generated data
 // (random_batches.h).
 //
-// Errors: InvalidArgument or NotFound, "OPTION=PATH: ...", one line. What the network reads and the
-// data lacks is said by field: "the network reads "features" as numbers [8]; the data has [5]".
+// Errors: "OPTION=PATH: ...", one line; FailedPrecondition for what is wrong in the file,
+// InvalidArgument where the network reads other data. What it reads and the data lacks is said by
+// field: "the network reads "features" as numbers [8]; the data has [5]".
 #ifndef PIPELAB_MODELS_DATA_DATA_FILE_H_
 #define PIPELAB_MODELS_DATA_DATA_FILE_H_
 

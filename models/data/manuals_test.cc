@@ -160,7 +160,7 @@ TEST(MiningTask, FilesGiveItBack) {
   for (const std::string wrong : {"3 x", "3 -1", "1 1"}) {
     ASSERT_THAT(WriteFileAtomically(JoinPath(folder, "truth.txt"), "1 2\n" + wrong), IsOk());
     EXPECT_THAT(ReadMiningTruth(folder),
-                StatusIs(absl::StatusCode::kInvalidArgument,
+                StatusIs(absl::StatusCode::kFailedPrecondition,
                          HasSubstr("truth.txt: line 2: \"" + wrong + "\"")));
   }
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "models/data/example_order.h"
 #include "tools/base/file.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -126,7 +127,7 @@ absl::StatusOr<MiningTruth> ParseMiningTruth(absl::string_view contents, absl::s
 absl::StatusOr<MiningTruth> ReadMiningTruth(const std::string& folder) {
   const std::string file = JoinPath(folder, "truth.txt");
   PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file));
-  return ParseMiningTruth(text, file);
+  return FaultOfFile(ParseMiningTruth(text, file));
 }
 
 }  // namespace pipelab

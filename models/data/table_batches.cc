@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "glog/logging.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -109,11 +110,13 @@ void TableBatchSource::WriteIds(int, const Draw& draw, absl::Span<int32_t> out) 
 absl::StatusOr<TableData> MakeTableData(const DataTable& table, absl::string_view what,
                                         const TableOptions& options) {
   if (table.rows() < kLeastRows) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return absl::FailedPreconditionError(absl::StrCat(
         what, ": ", table.rows(), " rows; must have at least ", kLeastRows, ", to hold some out"));
   }
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int64_t> columns,
-                           ColumnsOf(table, what, options.targets));
+  absl::StatusOr<std::vector<int64_t>> found = ColumnsOf(table, what, options.targets);
+  // Nobody named a column that the table does not have.
+  if (options.targets.empty()) found = FaultOfFile(std::move(found));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int64_t> columns, std::move(found));
   Rows train;
   train.targets = std::max<int64_t>(1, static_cast<int64_t>(options.targets.size()));
   train.features = table.width() - train.targets;
@@ -122,7 +125,7 @@ absl::StatusOr<TableData> MakeTableData(const DataTable& table, absl::string_vie
       return absl::InvalidArgumentError(
           absl::StrCat(what, ": ", train.targets, " target columns; classes are in one"));
     }
-    PIPELAB_ASSIGN_OR_RETURN(train.classes, ClassesIn(table, what, columns.back()));
+    PIPELAB_ASSIGN_OR_RETURN(train.classes, FaultOfFile(ClassesIn(table, what, columns.back())));
   }
   Rows held_out = train;
   const Shuffle shuffle(static_cast<uint64_t>(table.rows()), options.seed, "data/table/split");

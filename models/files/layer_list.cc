@@ -1,10 +1,10 @@
 #include "models/files/layer_list.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -75,6 +75,7 @@ class GraphMaker {
     PIPELAB_RETURN_IF_ERROR(FindOutputs());
     PIPELAB_RETURN_IF_ERROR(CheckOutputBytes());
     graph_.name = list_.name;
+    graph_.layers.reserve(list_.layers.size() + 1);
     index_.resize(list_.layers.size());
     for (int i : order.nodes) AddLayer(i);
     if (!LastIsLoss()) AddLoss();
@@ -239,7 +240,7 @@ class GraphMaker {
 
   const LayerList& list_;
   const absl::string_view what_;
-  std::map<std::string, int> number_;  // of a layer in the list
+  absl::flat_hash_map<absl::string_view, int> number_;  // of a layer in the list
   std::vector<std::vector<int>> inputs_, consumers_;
   std::vector<int> outputs_;
   std::vector<int> index_;  // of a layer in the graph

@@ -24,6 +24,7 @@
 #include "models/zoo/size_check.h"
 #include "models/zoo/vit.h"
 #include "tools/base/file.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
 
@@ -179,7 +180,14 @@ absl::StatusOr<ModelGraph> ReadModelFile(absl::string_view option, absl::string_
   if (!text.ok()) {
     return absl::Status(text.status().code(), absl::StrCat(what, ": ", text.status().message()));
   }
-  return ParseModel(*text, what, NameOf(path), options);
+  absl::StatusOr<ModelGraph> graph = ParseModel(*text, what, NameOf(path), options);
+  if (!graph.ok() && options.tokens > 0) {
+    ModelFileOptions own = options;
+    own.tokens = 0;
+    // The model takes other numbers of tokens than the option asks for.
+    if (ParseModel(*text, what, NameOf(path), own).ok()) return graph;
+  }
+  return FaultOfFile(std::move(graph));
 }
 
 absl::StatusOr<ModelGraph> FindModel(absl::string_view option, absl::string_view word,
@@ -213,8 +221,12 @@ absl::StatusOr<GptConfig> FindLanguageModel(absl::string_view option, absl::stri
   PIPELAB_ASSIGN_OR_RETURN(const int64_t tokens, TakeTokens(option, &word));
   if (IsModelFile(word)) {
     PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(FileOf(word)));
-    PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json root, ParseJson(text, what));
-    if (IsHuggingFaceConfig(root)) return ReadHuggingFaceConfig(root, what, tokens);
+    PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json root, FaultOfFile(ParseJson(text, what)));
+    if (IsHuggingFaceConfig(root)) {
+      PIPELAB_RETURN_IF_ERROR(
+          FaultOfFile(ReadHuggingFaceConfig(root, what, /*tokens=*/0).status()));
+      return ReadHuggingFaceConfig(root, what, tokens);
+    }
   }
   const NamedModel named = FindPublished(word);
   if (named.model != nullptr && named.model->gpt.has_value()) {

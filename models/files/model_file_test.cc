@@ -65,7 +65,7 @@ TEST(ModelFile, ErrorsNameTheOptionAndTheFile) {
   const auto message = [&](const std::string& text) {
     EXPECT_THAT(WriteFileAtomically(path, text), IsOk());
     const auto graph = FindModel("--model", path);
-    EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(graph.status().code(), absl::StatusCode::kFailedPrecondition);
     return std::string(graph.status().message());
   };
   EXPECT_THAT(message("layers"), HasSubstr(absl::StrCat("--model=", path, ":1:")));

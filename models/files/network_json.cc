@@ -1,9 +1,9 @@
 #include "models/files/network_json.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "models/files/network_layers.h"
 #include "tools/base/json.h"
@@ -60,7 +60,7 @@ class NetworkReader {
     return absl::OkStatus();
   }
 
-  std::map<std::string, int> number_;
+  absl::flat_hash_map<std::string, int> number_;
   std::vector<NetworkValue> values_;  // [layer]
 };
 
@@ -79,6 +79,7 @@ absl::StatusOr<ModelGraph> ReadNetwork(const json& root, absl::string_view what)
   NetworkReader reader;
   PIPELAB_ASSIGN_OR_RETURN(reader.graph.name, file.String("name"));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> layers, file.Objects("layers"));
+  reader.graph.layers.reserve(layers.size());
   for (const JsonObject& layer : layers) PIPELAB_RETURN_IF_ERROR(reader.Add(layer));
   const absl::Status valid = Validate(reader.graph);
   if (valid.ok()) return std::move(reader.graph);

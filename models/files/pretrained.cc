@@ -8,6 +8,7 @@
 #include "models/files/hugging_face_config.h"
 #include "models/files/model_file.h"
 #include "tools/base/file.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
 
@@ -28,7 +29,7 @@ absl::Status ReadPretrained(absl::string_view option, absl::string_view word,
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash);
   PIPELAB_ASSIGN_OR_RETURN(const WeightFiles files, WeightFiles::Open(folder));
-  return ReadHuggingFaceWeights(*config, what, graph, files, take);
+  return FaultOfFile(ReadHuggingFaceWeights(*config, what, graph, files, take));
 }
 
 }  // namespace pipelab

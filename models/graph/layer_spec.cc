@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "glog/logging.h"
@@ -28,7 +29,7 @@ std::string StartOf(const ParameterSpec& p) {
 
 // Parameters seen so far, while Validate walks the layers.
 struct Seen {
-  std::set<std::string> names;
+  absl::flat_hash_set<absl::string_view> names;
   std::map<std::string, const ParameterSpec*> ties;  // first of each
 };
 
@@ -58,14 +59,14 @@ absl::Status CheckInputs(const ModelGraph& graph, int index) {
     return Error(layer, absl::StrCat("has ", layer.inputs.size(), " inputs, but the shapes of ",
                                      layer.input_shapes.size()));
   }
-  std::set<int> taken;
+  std::set<int> taken;  // of several
   for (size_t k = 0; k < layer.inputs.size(); ++k) {
     const int input = layer.inputs[k];
     if (input < 0 || input >= index) {
       return Error(layer, absl::StrCat("is number ", index, " and takes input ", input,
                                        ": inputs are earlier layers"));
     }
-    if (!taken.insert(input).second) {
+    if (layer.inputs.size() > 1 && !taken.insert(input).second) {
       return Error(layer, absl::StrCat("takes input \"", graph.layers[input].name, "\" twice"));
     }
     const std::vector<int64_t>& shape = graph.layers[input].output_shape;
@@ -153,7 +154,7 @@ absl::Status Validate(const ModelGraph& graph) {
     return absl::InvalidArgumentError(absl::StrCat("model \"", graph.name, "\" has no layers"));
   }
   Seen seen;
-  std::set<std::string> layer_names;
+  absl::flat_hash_set<absl::string_view> layer_names;
   for (int i = 0; i < static_cast<int>(graph.layers.size()); ++i) {
     const std::string& name = graph.layers[i].name;
     if (name.empty()) return absl::InvalidArgumentError(absl::StrCat("layer ", i, " has no name"));

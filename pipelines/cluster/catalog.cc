@@ -13,6 +13,7 @@
 #include "pipelines/cluster/cluster_json.h"
 #include "tools/base/did_you_mean.h"
 #include "tools/base/file.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -32,14 +33,14 @@ absl::StatusOr<ClusterSpec> LoadAsItIs(absl::string_view word, const std::string
     if (!text.ok()) {
       return absl::Status(text.status().code(), absl::StrCat(what, ": ", text.status().message()));
     }
-    return ParseCluster(*text, what);
+    return FaultOfFile(ParseCluster(*text, what));
   }
   const std::string name = absl::StrReplaceAll(word, {{"_", "-"}});
   for (const EmbeddedText& file : ClusterFiles()) {
     if (file.name == name) return ParseCluster(file.text, what);
   }
   const std::vector<std::string> names = ClusterNames();
-  return absl::NotFoundError(
+  return absl::InvalidArgumentError(
       absl::StrCat(what, ": no such cluster, and no file, whose name would end in .json",
                    NearestOrAll(word, {names.begin(), names.end()})));
 }

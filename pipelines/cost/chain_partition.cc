@@ -119,6 +119,54 @@ std::vector<int> MinimiseLargest(absl::Span<const double> layer_costs, int num_s
   return first;
 }
 
+// Minimises the sum of the stages' squared costs, where stages end anywhere. The first of the best
+// begins of a last stage never moves back as layers are added, so those of the layers in the middle
+// bound those on either side.
+class LeastSquares {
+ public:
+  LeastSquares(absl::Span<const double> layer_costs, int num_stages)
+      : layers_(static_cast<int>(layer_costs.size())),
+        sum_(layers_ + 1, 0),
+        best_(layers_ + 1, 0),
+        begins_(num_stages + 1, std::vector<int>(layers_ + 1, 0)) {
+    for (int i = 0; i < layers_; ++i) sum_[i + 1] = sum_[i] + layer_costs[i];
+    for (int n = 1; n <= layers_; ++n) best_[n] = sum_[n] * sum_[n];
+    for (int k = 2; k <= num_stages; ++k) {
+      before_ = best_;
+      Fill(k, k, layers_, k - 1, layers_ - 1);
+    }
+  }
+
+  std::vector<int> FirstLayers() const {
+    std::vector<int> first(begins_.size() - 1);
+    for (int k = static_cast<int>(first.size()), n = layers_; k > 0; --k) {
+      n = first[k - 1] = begins_[k][n];
+    }
+    return first;
+  }
+
+ private:
+  // Of k stages that have the first n layers, `from` to `to`, and whose last begins in these.
+  void Fill(int k, int from, int to, int earliest, int latest) {
+    if (from > to) return;
+    const int n = from + (to - from) / 2;
+    int begin = earliest;
+    for (int b = earliest; b <= std::min(latest, n - 1); ++b) {
+      const double stage = sum_[n] - sum_[b], squares = before_[b] + stage * stage;
+      if (b > earliest && squares >= best_[n]) continue;
+      best_[n] = squares;
+      begin = b;
+    }
+    begins_[k][n] = begin;
+    Fill(k, from, n - 1, earliest, begin);
+    Fill(k, n + 1, to, begin, latest);
+  }
+
+  const int layers_;
+  std::vector<double> sum_, best_, before_;  // as in Minimise
+  std::vector<std::vector<int>> begins_;     // [stages][layers]
+};
+
 }  // namespace
 
 absl::StatusOr<std::vector<int>> PartitionChain(absl::Span<const double> layer_costs,
@@ -135,6 +183,10 @@ absl::StatusOr<std::vector<int>> PartitionChainByVariance(absl::Span<const doubl
                                                           int num_stages,
                                                           absl::Span<const StageEnd> ends) {
   // The mean is that of all partitions, so the sum of squares decides.
+  if (ends.empty()) {
+    if (absl::Status s = CheckCosts(layer_costs, num_stages); !s.ok()) return s;
+    return LeastSquares(layer_costs, num_stages).FirstLayers();
+  }
   return Minimise(layer_costs, num_stages, ends,
                   [](double squares, double stage) { return squares + stage * stage; });
 }

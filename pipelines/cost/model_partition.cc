@@ -87,9 +87,11 @@ absl::StatusOr<ModelPartition> MakePartition(const ModelGraph& graph,
     const int from = p.stage_of_layer[i];
     p.layers[from].push_back(i);
     std::set<int> to, back;
-    for (int consumer : consumers[i]) to.insert(p.stage_of_layer[consumer]);
-    for (int source : sources[i]) back.insert(p.stage_of_layer[source]);
-    to.erase(from);
+    const auto add_other = [&](int layer, std::set<int>* stages) {
+      if (p.stage_of_layer[layer] != from) stages->insert(p.stage_of_layer[layer]);
+    };
+    for (int consumer : consumers[i]) add_other(consumer, &to);
+    for (int source : sources[i]) add_other(source, &back);
     for (int stage : to) {
       edges.push_back({from, stage, back.count(stage) > 0 ? 0 : StageGraph::kNoGradient});
       p.edge_layer.push_back(i);

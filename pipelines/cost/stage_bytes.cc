@@ -9,6 +9,8 @@ namespace pipelab {
 StageBytes BytesOf(const ModelGraph& graph, const StagePlan& plan, int64_t samples,
                    TokenSlice slice, TensorParallel split) {
   StageBytes bytes{plan, {}, {}, {}};
+  bytes.costs.reserve(plan.layers.size());
+  bytes.value.reserve(plan.values.size());
   for (size_t place = 0; place < plan.layers.size(); ++place) {
     const LayerSpec& layer = graph.layers[plan.layers[place]];
     LayerCosts costs = CostsOf(layer, samples, slice, split);
@@ -26,11 +28,11 @@ StageBytes BytesOf(const ModelGraph& graph, const StagePlan& plan, int64_t sampl
 }
 
 int64_t NumValues(const ModelGraph& graph, const std::vector<int>& layers, TensorParallel split) {
-  std::set<std::string> values;
+  std::set<std::string> ties;
   int64_t n = 0;
   for (int i : layers) {
     for (const ParameterSpec& p : graph.layers[i].parameters) {
-      if (values.insert(ValueName(p)).second) n += p.size_on(split);
+      if (p.tie.empty() || ties.insert(p.tie).second) n += p.size_on(split);
     }
   }
   return n;

@@ -8,6 +8,7 @@
 
 #include "models/graph/layer_spec.h"
 #include "models/graph/tensor_parallel.h"
+#include "pipelines/cost/stage_costs.h"
 #include "pipelines/cost/stage_plan.h"
 #include "tools/base/units.h"
 
@@ -30,6 +31,10 @@ struct StageBytes {
 // `plan` must outlive the result.
 StageBytes BytesOf(const ModelGraph& graph, const StagePlan& plan, int64_t samples,
                    TokenSlice slice, TensorParallel split);
+
+// ComputeStageMemory of these bytes.
+StageMemory MemoryOf(const ModelGraph& graph, const ModelPartition& partition, int stage,
+                     const StageBytes& bytes, int optimizer_tensors, TensorParallel split);
 
 // Of parameters: values that several layers share count once.
 int64_t NumValues(const ModelGraph& graph, const std::vector<int>& layers, TensorParallel split);

@@ -88,8 +88,8 @@ StageCost PlainTimes(const ModelGraph& graph, const std::vector<int>& layers, in
 // What our stages do between layers: sums of the gradients of a value that several take, which
 // compilers fuse into what makes the gradients, and copies of what leaves on several edges or stays
 // as well.
-absl::Status AddJoins(const StagePlan& plan, const StageBytes& bytes, const Machine& machine,
-                      StageCost* cost) {
+absl::Status AddJoins(const StageBytes& bytes, const Machine& machine, StageCost* cost) {
+  const StagePlan& plan = bytes.plan;
   for (size_t v = 0; v < plan.values.size(); ++v) {
     const StagePlan::Value& value = plan.values[v];
     const int64_t numbers = bytes.value[v].value() / 4;
@@ -148,18 +148,15 @@ absl::StatusOr<StageCost> LayersOnMachine(const ModelGraph& graph, const std::ve
   return cost;
 }
 
-absl::StatusOr<StageCost> MachineTimes(const ModelGraph& graph, const ModelPartition& partition,
-                                       int stage, int64_t samples, TokenSlice slice,
+absl::StatusOr<StageCost> MachineTimes(const ModelGraph& graph, const StageBytes& bytes,
+                                       int64_t samples, TokenSlice slice,
                                        const StageCostOptions& options) {
-  const std::vector<int>& layers = partition.layers[stage];
+  const std::vector<int>& layers = bytes.plan.layers;
   PIPELAB_ASSIGN_OR_RETURN(StageCost cost, LayersOnMachine(graph, layers, samples, slice, options));
-  const StagePlan plan = MakeStagePlan(graph, partition, stage);
-  const TensorParallel split = options.tensor.split;
-  PIPELAB_RETURN_IF_ERROR(
-      AddJoins(plan, BytesOf(graph, plan, samples, slice, split), *options.machine, &cost));
+  PIPELAB_RETURN_IF_ERROR(AddJoins(bytes, *options.machine, &cost));
   PIPELAB_ASSIGN_OR_RETURN(
-      cost.step,
-      OptimizerTime(*options.machine, NumValues(graph, layers, split), options.optimizer_tensors));
+      cost.step, OptimizerTime(*options.machine, NumValues(graph, layers, options.tensor.split),
+                               options.optimizer_tensors));
   return cost;
 }
 
@@ -263,16 +260,18 @@ absl::StatusOr<StageCost> CostOf(const ModelGraph& graph, const ModelPartition& 
                                  int stage, int64_t samples, TokenSlice slice,
                                  const StageCostOptions& options) {
   const std::vector<int>& layers = partition.layers[stage];
+  const TensorParallel split = options.tensor.split;
+  const StagePlan plan = MakeStagePlan(graph, partition, stage);
+  const StageBytes bytes = BytesOf(graph, plan, samples, slice, split);
   StageCost cost;
   if (options.machine.has_value()) {
-    PIPELAB_ASSIGN_OR_RETURN(cost, MachineTimes(graph, partition, stage, samples, slice, options));
+    PIPELAB_ASSIGN_OR_RETURN(cost, MachineTimes(graph, bytes, samples, slice, options));
   } else {
     cost = PlainTimes(graph, layers, samples, slice, options);
   }
   PIPELAB_RETURN_IF_ERROR(MoveUnsplit(graph, partition, stage, samples, slice, options, &cost));
   cost.recompute = cost.forward;
   PIPELAB_RETURN_IF_ERROR(RebuildInBackward(graph, partition, stage, samples, options, &cost));
-  const TensorParallel split = options.tensor.split;
   if (const auto sums = SumsOfAStep(graph, layers, split); !sums.empty()) {
     cost.step += options.tensor.TimeOf(Together(sums), NumberType::kFp32);
     cost.tensor_traffic.step = options.tensor.TrafficOf(sums, NumberType::kFp32);
@@ -285,8 +284,7 @@ absl::StatusOr<StageCost> CostOf(const ModelGraph& graph, const ModelPartition& 
       all->insert(all->end(), more->begin(), more->end());
     }
   }
-  cost.memory =
-      ComputeStageMemory(graph, partition, stage, samples, slice, options.optimizer_tensors, split);
+  cost.memory = MemoryOf(graph, partition, stage, bytes, options.optimizer_tensors, split);
   SetNumberBytes(NumberBytes(options), &cost.memory);
   SetStateNumbers(options.state, &cost.memory);
   return cost;

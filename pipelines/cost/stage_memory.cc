@@ -175,7 +175,7 @@ Bytes ExpertGradientBytes(const ModelGraph& graph, const std::vector<int>& layer
 // tie with other stages are summed with those.
 Bytes OwnGradientBytes(const ModelGraph& graph, const ModelPartition& partition, int stage,
                        TensorParallel split) {
-  std::set<std::string> elsewhere, values;
+  std::set<std::string> elsewhere, ties;
   for (size_t i = 0; i < graph.layers.size(); ++i) {
     if (partition.stage_of_layer[i] == stage) continue;
     for (const ParameterSpec& p : graph.layers[i].parameters) {
@@ -186,7 +186,7 @@ Bytes OwnGradientBytes(const ModelGraph& graph, const ModelPartition& partition,
   for (int i : partition.layers[stage]) {
     for (const ParameterSpec& p : graph.layers[i].parameters) {
       if (elsewhere.count(p.tie) > 0) continue;
-      if (values.insert(ValueName(p)).second) bytes += Bytes(4) * p.size_on(split);
+      if (p.tie.empty() || ties.insert(p.tie).second) bytes += Bytes(4) * p.size_on(split);
     }
   }
   return bytes;
@@ -198,7 +198,13 @@ StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& pa
                                int64_t samples, TokenSlice slice, int optimizer_tensors,
                                TensorParallel split) {
   const StagePlan plan = MakeStagePlan(graph, partition, stage);
-  const StageBytes bytes = BytesOf(graph, plan, samples, slice, split);
+  return MemoryOf(graph, partition, stage, BytesOf(graph, plan, samples, slice, split),
+                  optimizer_tensors, split);
+}
+
+StageMemory MemoryOf(const ModelGraph& graph, const ModelPartition& partition, int stage,
+                     const StageBytes& bytes, int optimizer_tensors, TensorParallel split) {
+  const StagePlan& plan = bytes.plan;
   StageMemory memory = plan.rebuilds ? ForwardOfBlocks(bytes) : ForwardAndRecompute(bytes);
   for (const LayerCosts& layer : bytes.costs) {
     memory.kept_for_weight += layer.kept_for_weight;

@@ -138,11 +138,13 @@ void FillReleases(StagePlan* plan) {
     plan->released_of_pass[pass].resize(plan->layers.size());
     for (int value = 0; value < static_cast<int>(plan->values.size()); ++value) {
       const StagePass p = static_cast<StagePass>(pass);
-      const std::vector<int> places = plan->rebuilds
-                                          ? of_blocks->Of(value, p)
-                                          : std::vector<int>{ReleasePlace(*plan, value, p)};
-      for (int place : places) {
+      const auto let_go = [&](int place) {
         if (place >= 0) plan->released_of_pass[pass][place].push_back(value);
+      };
+      if (plan->rebuilds) {
+        for (int place : of_blocks->Of(value, p)) let_go(place);
+      } else {
+        let_go(ReleasePlace(*plan, value, p));
       }
     }
   }
@@ -155,15 +157,25 @@ StagePlan MakeStagePlan(const ModelGraph& graph, const ModelPartition& partition
   plan.layers = partition.layers[stage];
   plan.blocks = BlocksOf(partition, plan.layers);
   plan.rebuilds = !partition.block_of_layer.empty();
-  std::map<int, int> value_of_layer;
+  plan.values.reserve(partition.stages.in_edges[stage].size() + plan.layers.size());
+  plan.inputs.reserve(plan.layers.size());
+  plan.gives.reserve(plan.layers.size());
+  std::map<int, int> value_of_edge;  // by its layer
   const auto add = [&](int layer) {
-    value_of_layer[layer] = static_cast<int>(plan.values.size());
     plan.values.emplace_back();
     plan.values.back().layer = layer;
   };
-  for (int edge : partition.stages.in_edges[stage]) add(partition.edge_layer[edge]);
+  for (int edge : partition.stages.in_edges[stage]) {
+    value_of_edge[partition.edge_layer[edge]] = static_cast<int>(plan.values.size());
+    add(partition.edge_layer[edge]);
+  }
   plan.num_in_edges = static_cast<int>(plan.values.size());
   for (int layer : plan.layers) add(layer);
+  const auto value_of_layer = [&](int layer) {
+    const auto at = std::lower_bound(plan.layers.begin(), plan.layers.end(), layer);
+    if (at == plan.layers.end() || *at != layer) return value_of_edge.at(layer);
+    return plan.output(static_cast<int>(at - plan.layers.begin()));
+  };
   for (int place = 0; place < static_cast<int>(plan.layers.size()); ++place) {
     const LayerSpec& layer = graph.layers[plan.layers[place]];
     plan.splits.push_back(partition.Splits(plan.layers[place]));
@@ -172,7 +184,7 @@ StagePlan MakeStagePlan(const ModelGraph& graph, const ModelPartition& partition
     plan.inputs.emplace_back();
     plan.gives.emplace_back();
     for (int input : layer.inputs) {
-      const int value = value_of_layer.at(input);
+      const int value = value_of_layer(input);
       plan.inputs.back().push_back(value);
       plan.gives.back().push_back(!IsDetached(layer, input));
       plan.values[value].shares += plan.gives.back().back() ? 1 : 0;
@@ -181,7 +193,7 @@ StagePlan MakeStagePlan(const ModelGraph& graph, const ModelPartition& partition
     }
   }
   for (int edge : partition.stages.out_edges[stage]) {
-    const int value = value_of_layer.at(partition.edge_layer[edge]);
+    const int value = value_of_layer(partition.edge_layer[edge]);
     plan.values[value].out_edges.push_back(static_cast<int>(plan.out_values.size()));
     if (partition.stages.edges[edge].lag != StageGraph::kNoGradient) {
       ++plan.values[value].back_edges;

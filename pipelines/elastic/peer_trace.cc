@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "tools/base/csv.h"
 #include "tools/base/file.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/quantity_text.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_macros.h"
@@ -123,10 +124,7 @@ absl::StatusOr<PeerTrace> ReadPeerTrace(absl::string_view option, absl::string_v
   if (!text.ok()) {
     return absl::Status(text.status().code(), absl::StrCat(option, ": ", text.status().message()));
   }
-  absl::StatusOr<PeerTrace> trace = ParsePeerTrace(*text, absl::StrCat(option, "=", path));
-  if (trace.ok()) return trace;
-  // The file's fault, not the command line's.
-  return absl::FailedPreconditionError(trace.status().message());
+  return FaultOfFile(ParsePeerTrace(*text, absl::StrCat(option, "=", path)));
 }
 
 std::string ToCsv(const PeerTrace& trace) {

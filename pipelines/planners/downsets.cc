@@ -47,10 +47,10 @@ int64_t FewestSets(const std::vector<std::vector<int>>& needs) {
 class Downsets::Builder {
  public:
   explicit Builder(const std::vector<std::vector<int>>& needs) : needs_(needs) {
-    PutOnChains();
+    const std::vector<std::vector<uint8_t>> reaches = PutOnChains();
     const int words = (static_cast<int>(chains_.size()) + kChainsInWord - 1) / kChainsInWord;
     sets_.words_ = std::max(words, 1);
-    FindRequirements();
+    FindRequirements(reaches);
   }
 
   bool Grow(int limit) {
@@ -78,22 +78,24 @@ class Downsets::Builder {
   Downsets Take() { return std::move(sets_); }
 
  private:
-  // Greedily: below a node is the top of a chain that it needs, directly if there is one.
-  void PutOnChains() {
-    const size_t nodes = needs_.size(), bits = (nodes + 63) / 64;
-    std::vector<std::vector<uint64_t>> below(nodes, std::vector<uint64_t>(bits));
-    sets_.place_.resize(nodes);
+  // Greedily: below a node is the top of a chain that it needs, directly if there is one. Reaches are
+  // how far a set must reach on each chain before the node can be added.
+  std::vector<std::vector<uint8_t>> PutOnChains() {
+    std::vector<std::vector<uint8_t>> reaches(needs_.size());  // [node][chain]
+    sets_.place_.resize(needs_.size());
     for (int v : Order(needs_)) {
+      std::vector<uint8_t>& reach = reaches[v];
+      reach.resize(chains_.size());
       for (int u : needs_[v]) {
-        below[v][u / 64] |= uint64_t{1} << (u % 64);
-        for (size_t w = 0; w < bits; ++w) below[v][w] |= below[u][w];
+        for (size_t c = 0; c < reaches[u].size(); ++c) reach[c] = std::max(reach[c], reaches[u][c]);
+        const Place& p = sets_.place_[u];
+        uint8_t& own = reach[p.word * kChainsInWord + p.shift / 8];
+        own = std::max(own, static_cast<uint8_t>(p.position + 1));
       }
       int best = -1;
       for (size_t c = 0; c < chains_.size(); ++c) {
-        const int top = chains_[c].back();
-        if (chains_[c].size() >= kLongestChain) continue;
-        if (((below[v][top / 64] >> (top % 64)) & 1) == 0) continue;
-        const bool direct = std::count(needs_[v].begin(), needs_[v].end(), top) > 0;
+        if (chains_[c].size() >= kLongestChain || reach[c] < chains_[c].size()) continue;
+        const bool direct = std::count(needs_[v].begin(), needs_[v].end(), chains_[c].back()) > 0;
         if (best < 0 || direct) best = static_cast<int>(c);
         if (direct) break;
       }
@@ -104,19 +106,15 @@ class Downsets::Builder {
       sets_.place_[v] = {best / kChainsInWord, 8 * (best % kChainsInWord), chains_[best].size()};
       chains_[best].push_back(v);
     }
-    below_ = std::move(below);
+    return reaches;
   }
 
-  // How far a set must reach on each chain before the node can be added.
-  void FindRequirements() {
+  void FindRequirements(const std::vector<std::vector<uint8_t>>& reaches) {
     required_.assign(needs_.size() * sets_.words_, 0);
     for (size_t v = 0; v < needs_.size(); ++v) {
-      uint64_t* required = &required_[v * sets_.words_];
-      for (size_t u = 0; u < needs_.size(); ++u) {
-        if (((below_[v][u / 64] >> (u % 64)) & 1) == 0) continue;
-        const Place& p = sets_.place_[u];
-        const uint64_t reach = (required[p.word] >> p.shift) & 127;
-        if (p.position + 1 > reach) required[p.word] += (p.position + 1 - reach) << p.shift;
+      for (size_t c = 0; c < reaches[v].size(); ++c) {
+        required_[v * sets_.words_ + c / kChainsInWord] |= uint64_t{reaches[v][c]}
+                                                           << 8 * (c % kChainsInWord);
       }
     }
   }
@@ -165,8 +163,7 @@ class Downsets::Builder {
 
   const std::vector<std::vector<int>>& needs_;
   std::vector<std::vector<int>> chains_;
-  std::vector<std::vector<uint64_t>> below_;  // [node]: bits of all that it needs
-  std::vector<uint64_t> required_;            // [node][word]
+  std::vector<uint64_t> required_;  // [node][word]
   std::vector<int> table_;
   Downsets sets_;
 };

@@ -1,7 +1,6 @@
 #include "pipelines/planners/equal_branches.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <numeric>
 #include <string>
@@ -12,26 +11,28 @@
 namespace pipelab {
 namespace {
 
-// [operator] Whether every other one comes before it or after it.
+// [operator] Whether every other one comes before it or after it: in topological order each of those
+// before it has an edge to it or to one before it, and each of those after it likewise.
 std::vector<bool> BesideNone(const PlanProblem& problem, const std::vector<int>& order) {
   const int n = problem.size();
-  const size_t words = (n + 63) / 64;
-  std::vector<std::vector<uint64_t>> before(n, std::vector<uint64_t>(words));
-  std::vector<int> related(n);
-  for (int v : order) {
-    for (int e : problem.operators[v].in_edges) {
-      const int from = problem.edges[e].from;
-      before[v][from / 64] |= uint64_t{1} << (from % 64);
-      for (size_t w = 0; w < words; ++w) before[v][w] |= before[from][w];
-    }
-    for (int u = 0; u < n; ++u) {
-      if ((before[v][u / 64] >> (u % 64) & 1) == 0) continue;
-      ++related[u];
-      ++related[v];
-    }
+  std::vector<int> place(n);
+  for (int i = 0; i < n; ++i) place[order[i]] = i;
+  // [place] Where its nearest edges lead.
+  std::vector<int> next(n, n), last(n, -1);
+  for (const PlanEdge& edge : problem.edges) {
+    const int from = place[edge.from], to = place[edge.to];
+    next[from] = std::min(next[from], to);
+    last[to] = std::max(last[to], from);
   }
   std::vector<bool> none(n);
-  for (int v = 0; v < n; ++v) none[v] = related[v] == n - 1;
+  for (int i = 0, farthest = 0; i < n; ++i) {
+    none[order[i]] = farthest <= i;
+    farthest = std::max(farthest, next[i]);
+  }
+  for (int i = n - 1, farthest = n; i >= 0; --i) {
+    none[order[i]] = none[order[i]] && farthest >= i;
+    farthest = std::min(farthest, last[i]);
+  }
   return none;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "tools/base/csv.h"
 #include "tools/base/file.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/quantity_text.h"
 #include "tools/base/status_macros.h"
 
@@ -58,10 +59,7 @@ absl::StatusOr<std::vector<Request>> ReadRequests(absl::string_view option,
   if (!text.ok()) {
     return absl::Status(text.status().code(), absl::StrCat(option, ": ", text.status().message()));
   }
-  absl::StatusOr<std::vector<Request>> requests = ParseRequests(*text, what);
-  if (requests.ok()) return requests;
-  // The file's fault, not the command line's.
-  return absl::FailedPreconditionError(requests.status().message());
+  return FaultOfFile(ParseRequests(*text, what));
 }
 
 }  // namespace pipelab
