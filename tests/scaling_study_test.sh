@@ -37,10 +37,10 @@ refused() {
 
 check "whole report" whole_report
 check "own file" own_file
-check "negative bandwidth" refused 2 'bad.json: device.memory_bandwidth.value: "-350 GB/s": must be finite and not negative' \
+check "negative bandwidth" refused 1 'bad.json: device.memory_bandwidth.value: "-350 GB/s": must be finite and not negative' \
   's/"350 GB\/s"/"-350 GB\/s"/'
-check "missing unit" refused 2 'bad.json: device.memory.value: "8": the unit is missing' 's/"8 GiB"/"8"/'
-check "unknown key" refused 2 'bad.json: levels[0].colour: unknown' 's/"sharing": "pair"/"colour": 1, "sharing": "pair"/'
-check "unknown device" one_line_error 1 '--cluster=tpu-v9' "$study" --cluster=tpu-v9 --out="$work/out"
+check "missing unit" refused 1 'bad.json: device.memory.value: "8": the unit is missing' 's/"8 GiB"/"8"/'
+check "unknown key" refused 1 'bad.json: levels[0].colour: unknown' 's/"sharing": "pair"/"colour": 1, "sharing": "pair"/'
+check "unknown device" one_line_error 2 '--cluster=tpu-v9' "$study" --cluster=tpu-v9 --out="$work/out"
 check "a word" one_line_error 2 "'x': not an option" "$study" x
 exit $((failures > 0))

@@ -408,7 +408,7 @@ TEST(Catalog, GpusHaveOneRuleForTheHost) {
     const ClusterSpec& alike = rings ? h100 : a100;
     EXPECT_EQ(c.device.collective_overhead->value, alike.device.collective_overhead->value) << name;
     if (name == "dgx-a100") continue;
-    EXPECT_EQ(c.device.host_launch->source.substr(0, 20), "assumed: the default") << name;
+    EXPECT_EQ(c.device.host_launch->source.substr(0, 9), "assumed: ") << name;
     if (rings) continue;
     EXPECT_EQ(c.device.collective_overhead->source, c.device.host_launch->source) << name;
   }

@@ -145,20 +145,27 @@ def At(rates, axes, sizes):
     return math.exp(log_rate)
 
 
+def Grid(measured, axes, names, source):
+    """The table of what was measured on the grid. measured: sizes -> Tflop/s."""
+    # A size of which nothing was measured is no size of the table.
+    axes = tuple(tuple(s for s in axis if any(sizes[a] == s for sizes in measured)) for a, axis in enumerate(axes))
+    logs = {tuple(axes[a].index(s) for a, s in enumerate(sizes)): math.log(rate)
+            for sizes, rate in measured.items() if IsOn(sizes, axes)}
+    rates = Printed(Monotone(Filled(logs, axes), axes), axes)
+    return {**{names[a]: list(axes[a]) for a in range(3)}, "tflops": [rates[place] for place in sorted(rates)],
+            "source": source}
+
+
+def IsOn(sizes, axes):
+    return all(s in axis for s, axis in zip(sizes, axes))
+
+
 def Table(measured, axes, names, source):
-    """measured: sizes -> Tflop/s."""
-    on_grid = {tuple(axes[a].index(s) for a, s in enumerate(sizes)): math.log(rate)
-               for sizes, rate in measured.items() if all(s in axes[a] for a, s in enumerate(sizes))}
-    # A last size of which nothing was measured is no size of the table.
-    axes = tuple(tuple(s for i, s in enumerate(axis) if any(p[a] == i for p in on_grid))
-                 for a, axis in enumerate(axes))
-    on_grid = {tuple(axes[a].index(s) for a, s in enumerate(sizes)): math.log(rate)
-               for sizes, rate in measured.items() if all(s in axes[a] for a, s in enumerate(sizes))}
-    rates = Printed(Monotone(Filled(on_grid, axes), axes), axes)
-    errors = sorted(abs(At(rates, axes, sizes) / rate - 1) for sizes, rate in measured.items()
-                    if not all(s in axes[a] for a, s in enumerate(sizes)))
-    table = {names[a]: list(axes[a]) for a in range(3)}
-    table["tflops"] = [rates[place] for place in sorted(rates)]
+    """Grid, with how far the other sizes are from it in the source."""
+    table = Grid({sizes: rate for sizes, rate in measured.items() if IsOn(sizes, axes)}, axes, names, source)
+    axes = tuple(tuple(table[name]) for name in names)
+    rates = dict(zip(itertools.product(*[range(len(axis)) for axis in axes]), table["tflops"]))
+    errors = sorted(abs(At(rates, axes, sizes) / rate - 1) for sizes, rate in measured.items() if not IsOn(sizes, axes))
     table["source"] = (f"measured: {ORIGIN}: {source}; the {len(errors)} rows beside this grid are "
                        f"{100 * statistics.median(errors):.1f} % from it in the median, "
                        f"{100 * errors[len(errors) * 19 // 20]:.0f} % at the 95th percentile")
