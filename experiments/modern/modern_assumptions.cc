@@ -15,7 +15,7 @@
 namespace pipelab {
 
 bool IsMegatronCore(const ModernRow& row) {
-  constexpr absl::string_view kMegatron[] = {"dgxc", "mbridge", "nemo1", "mlm"};
+  constexpr absl::string_view kMegatron[] = {"dgxc", "mbridge", "mlperf", "nemo1", "mlm"};
   const bool jax =
       absl::StrContains(row.system, "MaxText") || absl::StrContains(row.system, "Paxml");
   return !jax &&

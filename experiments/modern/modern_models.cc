@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "experiments/modern/layout_groups.h"
 #include "experiments/modern/measured_layouts.h"
+#include "experiments/modern/mlperf_rows.h"
 #include "experiments/modern/modern_claims.h"
 #include "experiments/modern/modern_machines.h"
 #include "experiments/modern/modern_results.h"
@@ -24,6 +25,7 @@
 #include "experiments/study/study_list.h"
 #include "experiments/study/study_main.h"
 #include "tools/base/file.h"
+#include "tools/base/file_fault.h"
 #include "tools/base/shared_data.h"
 #include "tools/base/status_macros.h"
 
@@ -36,6 +38,23 @@ STUDY_FLAG(bool, recipes, true,
            "search for better layouts than the published ones, in five minutes");
 
 constexpr char kInputs[] = "measured";
+constexpr char kMlperfRows[] = "mlperf_405b_rows.csv";
+
+// A folder without these rows has no claim about them.
+absl::Status AddMlperf(const std::string& folder, const std::vector<ModernModel>& models,
+                       const ModernMachines& machines, Report* report) {
+  const absl::StatusOr<std::string> text = ReadFile(JoinPath(folder, kMlperfRows));
+  std::vector<MlperfStep> steps;
+  if (text.ok()) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<ModernRow> rows,
+                             FaultOfFile(ParseMlperfRows(*text, kMlperfRows)));
+    PIPELAB_ASSIGN_OR_RETURN(steps, PredictMlperf(rows, models, machines));
+    report->AddTable(MlperfTable(steps));
+    report->AddTable(MlperfLineTable(steps));
+  }
+  for (Claim& claim : MlperfClaims(steps)) report->AddClaim(std::move(claim));
+  return absl::OkStatus();
+}
 
 absl::Status Run(StudyRun* study) {
   const std::string named = absl::GetFlag(FLAGS_measured);
@@ -48,6 +67,7 @@ absl::Status Run(StudyRun* study) {
       NotMade(&c, absl::StrCat("the rows are not part of the project: ", NoSharedData(kInputs)));
       report.AddClaim(std::move(c));
     }
+    for (Claim& c : MlperfClaims({})) report.AddClaim(std::move(c));
     report.AddClaim(GroupClaim({}));
     report.AddClaim(RecipeClaim({}));
     return absl::OkStatus();
@@ -61,6 +81,7 @@ absl::Status Run(StudyRun* study) {
     report.AddTable(table(all));
   }
   for (Claim& claim : ModernClaims(all)) report.AddClaim(std::move(claim));
+  PIPELAB_RETURN_IF_ERROR(AddMlperf(folder, data.models, machines, &report));
   std::vector<MeasuredLayout> runs = ModernLayouts(data, machines, all);
   PIPELAB_ASSIGN_OR_RETURN(std::vector<MeasuredLayout> in_nodes, NodeLayouts(folder));
   std::move(in_nodes.begin(), in_nodes.end(), std::back_inserter(runs));
