@@ -176,8 +176,8 @@ class Probes {
                                            s.head_size, s.causal ? "/causal" : "");
     const Flops scores = MatmulFlops(s.samples, s.tokens * s.tokens, width);
     const AttentionSize size = {s.tokens, s.samples * s.heads, s.head_size};
-    Add("Attention" + shape, AttentionOperation(2.0 * scores, 4 * m * width, size),
-        4 * m * width, [=](ProbeTensors* t) {
+    Add("Attention" + shape, AttentionOperation(2.0 * scores, 4 * m * width, size), 4 * m * width,
+        [=](ProbeTensors* t) {
           const Tensor qkv = t->Hot({m, 3 * width});
           const Tensor lse = t->Cold({m, s.heads});
           return [=, be = t->backend()] {

@@ -25,7 +25,6 @@
 namespace pipelab {
 namespace {
 
-using ::testing::HasSubstr;
 
 std::string FileOf(const std::string& name) { return JoinPath(::testing::TempDir(), name); }
 std::string AddressOf(int number) {  // below the ports that the system deals

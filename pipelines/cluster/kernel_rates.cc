@@ -33,8 +33,8 @@ std::vector<double> LogsOf(const std::vector<double>& values) {
 
 }  // namespace
 
-absl::StatusOr<RateTable> RateTable::Make(std::array<std::vector<double>, 3> axes,
-                                          std::vector<double> rates) {
+absl::StatusOr<RateGrid> RateGrid::Make(std::array<std::vector<double>, 3> axes,
+                                        std::vector<double> rates) {
   size_t count = 1;
   for (int a = 0; a < 3; ++a) {
     const absl::Status status = CheckAxis(a, axes[a]);
@@ -62,7 +62,7 @@ absl::StatusOr<RateTable> RateTable::Make(std::array<std::vector<double>, 3> axe
       }
     }
   }
-  RateTable table;
+  RateGrid table;
   for (int a = 0; a < 3; ++a) table.log_axes_[a] = LogsOf(axes[a]);
   table.log_rates_ = LogsOf(rates);
   table.axes_ = std::move(axes);
@@ -70,7 +70,7 @@ absl::StatusOr<RateTable> RateTable::Make(std::array<std::vector<double>, 3> axe
   return table;
 }
 
-double RateTable::At(const Sizes& sizes) const {
+double RateGrid::At(const Sizes& sizes) const {
   size_t below[3], above[3];
   double share[3];  // of the way from the one to the other
   double log_rate = 0;
@@ -96,7 +96,7 @@ double RateTable::At(const Sizes& sizes) const {
   return std::exp(log_rate);
 }
 
-const RateTable* KernelRates::Find(OperationKind kind, NumberType type) const {
+const RateGrid* KernelRates::Find(OperationKind kind, NumberType type) const {
   auto found = tables.find({kind, type});
   if (found == tables.end() && type == NumberType::kFp16) {
     found = tables.find({kind, NumberType::kBf16});
@@ -106,13 +106,13 @@ const RateTable* KernelRates::Find(OperationKind kind, NumberType type) const {
 
 absl::optional<double> KernelRates::RateOf(const Operation& o, NumberType type) const {
   if (o.m <= 0 || o.n <= 0 || o.k <= 0) return absl::nullopt;
-  const RateTable* table = Find(o.kind, type);
+  const RateGrid* table = Find(o.kind, type);
   if (table == nullptr) return absl::nullopt;
   const auto m = static_cast<double>(o.m), n = static_cast<double>(o.n);
   const auto k = static_cast<double>(o.k);
   double rate = sustained.has_value() ? sustained->value : 1;
   if (o.kind != OperationKind::kAttention) {
-    RateTable::Sizes sizes = {m * static_cast<double>(o.groups), n, k};
+    RateGrid::Sizes sizes = {m * static_cast<double>(o.groups), n, k};
     for (int a = 0; a < 3; ++a) {
       const double least = table->axes()[a].front(), tile = std::min(kTile, least);
       if (sizes[a] >= least) continue;

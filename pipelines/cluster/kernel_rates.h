@@ -1,7 +1,7 @@
 // How fast the kernels of a GPU were measured to be, by the three sizes of one: products by m, n
 // and k, attention by tokens, heads and the size of a head.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(const RateTable table, RateTable::Make({m, n, k}, rates));
+//   PIPELAB_ASSIGN_OR_RETURN(const RateGrid table, RateGrid::Make({m, n, k}, rates));
 //   table.At({4096, 8192, 8192});                         // flop/s
 //   device.rates->Find(OperationKind::kMatmul, NumberType::kFp8);
 //
@@ -10,7 +10,7 @@
 // time is constant there. Products have the smallest size's rate down to a tile of 128: libraries
 // have smaller tiles and divided sums for few rows, and reading the weights takes longer then
 // (OperationTime). A larger operation is never slower, and never takes less time
-// (RateTable::Make refuses the rest), which is what bounds of a search rest on; the tables of the
+// (RateGrid::Make refuses the rest), which is what bounds of a search rest on; the tables of the
 // catalogue are measured times after a regression with these two constraints
 // (tools/machines/kernel_rates.py).
 //
@@ -38,14 +38,14 @@
 
 namespace pipelab {
 
-class RateTable {
+class RateGrid {
  public:
   using Sizes = std::array<double, 3>;
 
   // `rates`, in flop/s, of each size of the first axis, of the second, of the third in turn.
   // InvalidArgument says which number is wrong.
-  static absl::StatusOr<RateTable> Make(std::array<std::vector<double>, 3> axes,
-                                        std::vector<double> rates);
+  static absl::StatusOr<RateGrid> Make(std::array<std::vector<double>, 3> axes,
+                                       std::vector<double> rates);
 
   double At(const Sizes& sizes) const;
 
@@ -62,14 +62,14 @@ class RateTable {
 struct KernelRates {
   // "h100-sxm": a file of pipelines/cluster/rates. Empty: the cluster's file holds the tables.
   std::string name;
-  std::map<std::pair<OperationKind, NumberType>, Sourced<RateTable>> tables;
+  std::map<std::pair<OperationKind, NumberType>, Sourced<RateGrid>> tables;
   // Of the forward's rate. Unset: 1.
   absl::optional<Sourced<double>> attention_backward;
   // Of all rates, in a training step. Unset: 1.
   absl::optional<Sourced<double>> sustained;
 
   // bf16's for fp16, which has the same units; null where there is none.
-  const RateTable* Find(OperationKind kind, NumberType type) const;
+  const RateGrid* Find(OperationKind kind, NumberType type) const;
 
   // In flop/s, of an operation that a table has; none of others.
   absl::optional<double> RateOf(const Operation& operation, NumberType type) const;

@@ -35,8 +35,8 @@ absl::StatusOr<std::vector<double>> ReadNumbers(const JsonObject& object, absl::
   return numbers;
 }
 
-absl::StatusOr<Sourced<RateTable>> ReadTable(const JsonObject& parent, absl::string_view key,
-                                             OperationKind kind) {
+absl::StatusOr<Sourced<RateGrid>> ReadTable(const JsonObject& parent, absl::string_view key,
+                                            OperationKind kind) {
   const std::array<const char*, 3> names = AxesOf(kind);
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject object, parent.Object(key));
   PIPELAB_RETURN_IF_ERROR(object.AllowKeys({names[0], names[1], names[2], "tflops", "source"}));
@@ -46,10 +46,10 @@ absl::StatusOr<Sourced<RateTable>> ReadTable(const JsonObject& parent, absl::str
   }
   PIPELAB_ASSIGN_OR_RETURN(std::vector<double> rates, ReadNumbers(object, "tflops"));
   for (double& rate : rates) rate *= kTera;
-  absl::StatusOr<RateTable> table = RateTable::Make(std::move(axes), std::move(rates));
+  absl::StatusOr<RateGrid> table = RateGrid::Make(std::move(axes), std::move(rates));
   if (!table.ok()) return object.Error("tflops", table.status().message());
   PIPELAB_ASSIGN_OR_RETURN(std::string source, object.String("source"));
-  return Sourced<RateTable>{*std::move(table), std::move(source)};
+  return Sourced<RateGrid>{*std::move(table), std::move(source)};
 }
 
 // Above 0 and at most 1.
@@ -81,7 +81,7 @@ absl::StatusOr<std::shared_ptr<const KernelRates>> ReadObject(const JsonObject& 
     for (const std::string& type_name : types.Keys()) {
       const absl::StatusOr<NumberType> type = FindNumberType(type_name);
       if (!type.ok()) return types.Error(type_name, type.status().message());
-      PIPELAB_ASSIGN_OR_RETURN(Sourced<RateTable> table, ReadTable(types, type_name, kind));
+      PIPELAB_ASSIGN_OR_RETURN(Sourced<RateGrid> table, ReadTable(types, type_name, kind));
       rates->tables.emplace(std::make_pair(kind, *type), std::move(table));
     }
   }

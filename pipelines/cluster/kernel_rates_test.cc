@@ -19,12 +19,12 @@ namespace {
 using testing::HasSubstr;
 
 // Rates 100, 150 (n = 200), 120 (k = 20) and 180 (both), of one m.
-RateTable Small() {
-  return RateTable::Make({{{10}, {100, 200}, {10, 20}}}, {100, 120, 150, 180}).value();
+RateGrid Small() {
+  return RateGrid::Make({{{10}, {100, 200}, {10, 20}}}, {100, 120, 150, 180}).value();
 }
 
-TEST(RateTable, StraightInLogarithmsBetweenItsSizes) {
-  const RateTable table = Small();
+TEST(RateGrid, StraightInLogarithmsBetweenItsSizes) {
+  const RateGrid table = Small();
   EXPECT_NEAR(table.At({10, 100, 10}), 100, 1e-9);
   EXPECT_NEAR(table.At({10, 200, 20}), 180, 1e-9);
   EXPECT_NEAR(table.At({10, std::sqrt(100 * 200), 10}), std::sqrt(100 * 150), 1e-9);
@@ -32,16 +32,16 @@ TEST(RateTable, StraightInLogarithmsBetweenItsSizes) {
               std::pow(100.0 * 120 * 150 * 180, 0.25), 1e-9);
 }
 
-TEST(RateTable, ConstantRateBeyondAndConstantTimeBelow) {
-  const RateTable table = Small();
+TEST(RateGrid, ConstantRateBeyondAndConstantTimeBelow) {
+  const RateGrid table = Small();
   EXPECT_NEAR(table.At({1e6, 1e7, 1e8}), 180, 1e-9);
   EXPECT_NEAR(table.At({10, 50, 10}), 50, 1e-9);
   EXPECT_NEAR(table.At({5, 50, 20}), 30, 1e-9);
 }
 
-TEST(RateTable, RefusesWhatBoundsOfASearchRestOn) {
+TEST(RateGrid, RefusesWhatBoundsOfASearchRestOn) {
   const auto error = [](std::array<std::vector<double>, 3> axes, std::vector<double> rates) {
-    return std::string(RateTable::Make(std::move(axes), std::move(rates)).status().message());
+    return std::string(RateGrid::Make(std::move(axes), std::move(rates)).status().message());
   };
   EXPECT_EQ(error({{{1}, {1, 2}, {1}}}, {10, 20}), "");
   EXPECT_THAT(error({{{1}, {1, 2}, {1}}}, {10, 9}),
@@ -66,7 +66,7 @@ double SecondsOf(const DeviceSpec& device, const Operation& operation,
 TEST(KernelRates, AProductTakesItsMeasuredTime) {
   const DeviceSpec device = H100();
   const Operation product = MatmulOperation(8192, 8192, 8192);
-  const RateTable* table = device.rates->Find(OperationKind::kMatmul, NumberType::kBf16);
+  const RateGrid* table = device.rates->Find(OperationKind::kMatmul, NumberType::kBf16);
   ASSERT_NE(table, nullptr);
   EXPECT_EQ(table, device.rates->Find(OperationKind::kMatmul, NumberType::kFp16));
   const double rate = device.rates->sustained->value * table->At({8192, 8192, 8192});
@@ -113,7 +113,7 @@ TEST(KernelRates, GroupedProductsAreOneKernelOfAllTheirRows) {
 
 TEST(KernelRates, AttentionByItsKeysForwardAndBackward) {
   const DeviceSpec device = H100();
-  const RateTable* table = device.rates->Find(OperationKind::kAttention, NumberType::kBf16);
+  const RateGrid* table = device.rates->Find(OperationKind::kAttention, NumberType::kBf16);
   const double sustained = device.rates->sustained->value;
   const AttentionSize size = {4096, 32, 128};
   const Flops causal(2.0 * 4096 * 4096 * 32 * 128);
