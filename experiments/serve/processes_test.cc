@@ -30,7 +30,8 @@ using ::testing::IsEmpty;
 // 1 where /proc says "4 (name) S 1 ..."; 0: it has ended.
 pid_t ParentOf(const std::string& process) {
   std::ifstream file(absl::StrCat("/proc/", process, "/stat"));
-  const std::string text(std::istreambuf_iterator<char>(file), {});
+  std::string text;
+  std::getline(file, text, '\0');  // a process that ends meanwhile is a fault of the stream
   const std::vector<std::string> fields = absl::StrSplit(text.substr(text.rfind(')') + 1), ' ');
   pid_t parent = 0;
   return fields.size() > 2 && fields[1] != "Z" && absl::SimpleAtoi(fields[2], &parent) ? parent : 0;

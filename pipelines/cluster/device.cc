@@ -27,7 +27,8 @@ double Slope(const EfficiencyCurve::Point& from, const EfficiencyCurve::Point& t
 }
 
 double RoundedUp(int64_t size, int64_t tile) {
-  return static_cast<double>((size + tile - 1) / tile * tile) / static_cast<double>(size);
+  const int64_t whole = (size + tile - 1) / tile * tile;
+  return static_cast<double>(whole) / static_cast<double>(size);
 }
 
 // Of the product of two numbers in this type, which of those of 1 byte are no others' but those of

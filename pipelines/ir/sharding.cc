@@ -152,18 +152,20 @@ std::vector<StageRun> GradientRuns(const Schedule& schedule, int device, Residen
 
 std::vector<StageRun> JoinForPrefetch(std::vector<StageRun> runs) {
   std::map<std::pair<int, int>, size_t> last;  // of (replica, stage)
-  std::vector<StageRun> joined;
-  for (const StageRun& run : runs) {
-    const int32_t begun = joined.empty() ? run.begin : joined.back().begin;
-    const auto [at, first] = last.emplace(std::make_pair(run.replica, run.stage), joined.size());
-    if (!first && joined[at->second].end >= begun) {
-      joined[at->second].end = std::max(joined[at->second].end, run.end);
+  size_t joined = 0;                           // of them, in their places
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const StageRun run = runs[i];
+    const int32_t begun = joined == 0 ? run.begin : runs[joined - 1].begin;
+    const auto [at, first] = last.emplace(std::make_pair(run.replica, run.stage), joined);
+    if (!first && runs[at->second].end >= begun) {
+      runs[at->second].end = std::max(runs[at->second].end, run.end);
       continue;
     }
-    at->second = joined.size();
-    joined.push_back(run);
+    at->second = joined;
+    runs[joined++] = run;
   }
-  return joined;
+  runs.resize(joined);
+  return runs;
 }
 
 }  // namespace pipelab
