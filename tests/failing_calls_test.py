@@ -3,15 +3,19 @@
 
 The command then ends with one line and an exit code, or as if nothing were, and its file is whole or not there.
 
-  failing_calls_test.py PIPELAB LIBRARY       PIPELAB_EVERY_CALL=1: every allocation, not some of them
+  failing_calls_test.py PIPELAB LIBRARY       PIPELAB_CALLS=1000
+
+Each call fails, but of allocations the first 20 and then some that are a quarter apart; with PIPELAB_CALLS=1000 the
+first 1,000 and then some that are 1 % apart. A search makes a million.
 """
+import concurrent.futures
 import os
 import subprocess
 import sys
 import tempfile
 
 PIPELAB, LIBRARY = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-EVERY = os.environ.get("PIPELAB_EVERY_CALL") == "1"
+FIRST = int(os.environ.get("PIPELAB_CALLS", "20"))
 SCRIPT = """torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 \\
   --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1 --global-batch-size 16 --bf16 \\
   --vocab-size 32000 --pipeline-model-parallel-size 2
@@ -44,7 +48,7 @@ def content(path):
         return file.read()
 
 
-def fault(name, words, folder, fail, whole):
+def fault(words, folder, fail, whole):
     """What is wrong when this call fails; None: nothing, and '' once there are not as many calls."""
     for old in ("out", "failed"):
         if os.path.exists(os.path.join(folder, old)):
@@ -66,39 +70,46 @@ def fault(name, words, folder, fail, whole):
     return f"left {sorted(rest)}" if rest and done.returncode == 0 else None
 
 
+def failures_of(name):
+    """Lines to print, and how many calls were tried and were faults."""
+    lines, failures, tried = [], 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "script.sh"), "w", encoding="utf-8") as file:
+            file.write(SCRIPT)
+        plain = run(COMMANDS[name], folder)
+        if plain.returncode != 0:
+            return [f"FAILED: {name}: {plain.stderr.decode()}"], 0, 1
+        whole = content(os.path.join(folder, "out"))
+        for call in CALLS:
+            n, count = 1, 0
+            while True:
+                wrong = fault(COMMANDS[name], folder, f"{call}:{n}", whole)
+                if wrong == "":
+                    break
+                count += 1
+                if wrong:
+                    failures += 1
+                    lines.append(f"FAILED: {name}: {call} {n}: {wrong}")
+                n += 1 if call != "malloc" or n < FIRST else max(1, n // max(4, FIRST // 10))
+            tried += count
+            lines.append(f"{name}: {count} failing calls of {call}")
+    return lines, tried, failures
+
+
 def main():
     with open(PIPELAB, "rb") as file:
         program = file.read()
     if b"__asan_init" in program or b"__tsan_init" in program:
         print("skipped: failing calls, as a sanitizer has its own allocator")
         return 0
-    failures, tried = 0, 0
-    for name, words in COMMANDS.items():
-        with tempfile.TemporaryDirectory() as folder:
-            with open(os.path.join(folder, "script.sh"), "w", encoding="utf-8") as file:
-                file.write(SCRIPT)
-            plain = run(words, folder)
-            if plain.returncode != 0:
-                print(f"FAILED: {name}: {plain.stderr.decode()}")
-                failures += 1
-                continue
-            whole = content(os.path.join(folder, "out"))
-            for call in CALLS:
-                n, count = 1, 0
-                while True:
-                    wrong = fault(name, words, folder, f"{call}:{n}", whole)
-                    if wrong == "":
-                        break
-                    count += 1
-                    if wrong:
-                        failures += 1
-                        print(f"FAILED: {name}: {call} {n}: {wrong}")
-                    few = call != "malloc" or EVERY or n < 20
-                    n = n + 1 if few else n + max(1, n // 4)
-                tried += count
-                print(f"{name}: {count} failing calls of {call}")
-    print(f"{tried} failing calls, {failures} faults")
-    return 1 if failures else 0
+    all_tried = all_failures = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for lines, tried, failures in pool.map(failures_of, COMMANDS):
+            print("\n".join(lines), flush=True)
+            all_tried += tried
+            all_failures += failures
+    print(f"{all_tried} failing calls, {all_failures} faults")
+    return 1 if all_failures else 0
 
 
 sys.exit(main())

@@ -91,7 +91,25 @@ def simulated(words, o, costs):
     if is_weighable(o, costs) and set(costs) & {"activation_bytes", "weights", "workspace"}:
         ours["devices"] = [{**a, **b} for a, b in zip(ours["devices"], memory(o, costs))]
     rounded = set(costs) & {"bytes", "links", "device_speed"}  # A unit has a million parts at least.
-    return compared(words, ours, json.loads(run(words + ["--json_out=-"])), 1e-4 if rounded else 1e-9)
+    wrong = compared(words, ours, json.loads(run(words + ["--json_out=-"])), 1e-4 if rounded else 1e-9)
+    if wrong and rounded and is_on_edge(o, costs):
+        EDGES.append(words)
+        return None
+    return wrong
+
+
+EDGES = []  # cases that rounding decides
+
+
+def is_on_edge(o, costs):
+    """Whether latencies that differ by a part of a million change our own figures as much: messages that begin in
+    another order share links in another way."""
+    ours = figures(o, costs)
+    for part in (-1e-6, 1e-6):
+        other = {**costs, "p2p_latency": [x * (1 + part) for x in costs.get("p2p_latency", [])]}
+        if other["p2p_latency"] and differences(ours, figures(o, other), 1e-5):
+            return True
+    return False
 
 
 # Checks: of a case, None or what is wrong.
@@ -305,8 +323,9 @@ def main():
             case, wrong = minimised(case, wrong)
             rest = {k: v for k, v in case.items() if k != "check"}
             print(f"FAILED: {wrong}\n    {json.dumps(rest)}", flush=True)
-    print(", ".join(f"{n} {name}" for name, n in sorted(drawn.items())) + f", {failures} mismatches")
-    return 1 if failures else 0
+    print(", ".join(f"{n} {name}" for name, n in sorted(drawn.items())) + f", {failures} mismatches, "
+          f"{len(EDGES)} cases that rounding decides")
+    return 1 if failures or len(EDGES) > 1 + CASES // 1000 else 0
 
 
 SCHEMES = [line.split()[0] for line in run(["list", "schemes"]).splitlines()[2:] if line.strip()]

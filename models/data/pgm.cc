@@ -93,8 +93,9 @@ absl::StatusOr<GreyImage> ParsePgm(absl::string_view bytes, absl::string_view fi
   if (magic == "P5" && left < size) return short_of(left);
   image.pixels.reserve(std::min(size, left));  // not for pixels that the file cannot have
   for (int64_t i = 0; i < size; ++i) {
-    int64_t level = static_cast<uint8_t>(rest[0]);
+    int64_t level = 0;
     if (magic == "P5") {
+      level = static_cast<uint8_t>(rest[0]);
       rest.remove_prefix(1);
       if (level > white) return header.Error("pixel ", i, " has level ", level, " of ", white);
     } else {

@@ -83,6 +83,7 @@ class ProfileReader {
                                             "activation_size", "parameter_size"};
     std::map<absl::string_view, absl::string_view> values;
     for (absl::string_view field : absl::StrSplit(fields, ", ")) {
+      if (!absl::StrContains(field, "=")) return Error(line_, "\"", field, "\": has no \"=\"");
       const std::pair<absl::string_view, absl::string_view> pair =
           absl::StrSplit(absl::StripAsciiWhitespace(field), absl::MaxSplits('=', 1));
       if (std::find(std::begin(kNames), std::end(kNames), pair.first) == std::end(kNames)) {

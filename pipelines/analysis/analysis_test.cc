@@ -218,6 +218,13 @@ TEST(AnalyzeTest, ADeviceThatNeverComputesIsAllBubble) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(TraceAnalysis a, Analyze(t));
   EXPECT_DOUBLE_EQ(a.devices[2].bubble, 1);
   EXPECT_DOUBLE_EQ(a.overall.bubble, 1 - 60.0 / 225);
+  // Also where the others' work lasts a nanosecond.
+  t.devices[1].spans.clear();
+  t.devices[0].spans.resize(1);
+  Span& only = t.devices[0].spans[0];
+  only.end_ns = only.begin_ns + 1;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(a, Analyze(t));
+  EXPECT_DOUBLE_EQ(a.devices[1].bubble, 1);
 }
 
 TEST(AnalyzeTest, RefusesWhatIsNoTrace) {

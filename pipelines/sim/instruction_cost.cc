@@ -52,11 +52,13 @@ InstructionCostTable::InstructionCostTable(const Program& program, const CostTab
       }
     }
   }
-  for (size_t i = 0; i < costs.exchanges.of_pass.size(); ++i) {
-    if (costs.exchanges.of_pass[i] < static_cast<int32_t>(exchanges_.size())) continue;
+  // The first pass of those with one cost says the stage.
+  exchanges_.resize(costs.exchanges.costs.size());
+  for (size_t i = costs.exchanges.of_pass.size(); i-- > 0;) {
     const Action& a = program.exchanges[i].action;
-    exchanges_.push_back(CostsOfStage(costs.exchanges.costs[exchanges_.size()], a.stage, a.slice,
-                                      recomputed[a.stage], s.placement.groups[0][a.stage]));
+    const int32_t cost = costs.exchanges.of_pass[i];
+    exchanges_[cost] = CostsOfStage(costs.exchanges.costs[cost], a.stage, a.slice,
+                                    recomputed[a.stage], s.placement.groups[0][a.stage]);
   }
 }
 
