@@ -25,7 +25,6 @@
 namespace pipelab {
 namespace {
 
-
 std::string FileOf(const std::string& name) { return JoinPath(::testing::TempDir(), name); }
 std::string AddressOf(int number) {  // below the ports that the system deals
   return absl::StrCat("127.0.0.1:", 10'000 + getpid() * 31 % 2000 * 10 + number);
