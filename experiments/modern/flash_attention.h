@@ -1,6 +1,6 @@
-// What FlashAttention-2 and the version before it reach on A100 and H100, as their authors print it:
-// the attention of PyTorch of 2023 to 2025, where machines of the catalogue have a table of newer
-// kernels or an assumed share of the peak.
+// FlashAttention-2 and the version before it reach these rates on A100 and H100, as their authors
+// print them. It is the attention of PyTorch of 2023 to 2025, where machines of the catalogue have a
+// table of newer kernels or an assumed share of the peak.
 //
 //   TakeFlashAttention2("H100", /*head_size=*/128, /*tokens=*/4096, &cluster);   // 294 Tflop/s
 //

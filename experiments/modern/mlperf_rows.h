@@ -7,9 +7,9 @@
 //   report.AddTable(MlperfTable(steps));
 //   for (Claim& claim : MlperfClaims(steps)) report.AddClaim(std::move(claim));
 //
-// What a submission's logs do not say is as its system has it (docs/modern_models.md): sequence
-// parallelism, tensor parallelism beside products, a ring of keys and values, the optimizer's state
-// divided, CUDA graphs on GB200s.
+// Where a submission's logs are silent, a step is as its system has it (docs/modern_models.md): it
+// has sequence parallelism, tensor parallelism beside products, a ring of keys and values, the
+// optimizer's state divided, and CUDA graphs on GB200s.
 #ifndef PIPELAB_EXPERIMENTS_MODERN_MLPERF_ROWS_H_
 #define PIPELAB_EXPERIMENTS_MODERN_MLPERF_ROWS_H_
 

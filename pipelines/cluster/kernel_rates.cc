@@ -11,7 +11,7 @@ namespace {
 // Rows, columns or terms of a product below which it takes no less time.
 constexpr double kTile = 128;
 
-// Of numbers printed with four digits.
+// Numbers printed with four digits may be off by so much.
 constexpr double kRounding = 1.001;
 
 absl::Status CheckAxis(int axis, const std::vector<double>& sizes) {

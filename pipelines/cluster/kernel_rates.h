@@ -63,9 +63,9 @@ struct KernelRates {
   // "h100-sxm": a file of pipelines/cluster/rates. Empty: the cluster's file holds the tables.
   std::string name;
   std::map<std::pair<OperationKind, NumberType>, Sourced<RateGrid>> tables;
-  // Of the forward's rate. Unset: 1.
+  // The share of the forward's rate that the backward pass has. Unset: 1.
   absl::optional<Sourced<double>> attention_backward;
-  // Of all rates, in a training step. Unset: 1.
+  // The share of all rates that a training step has. Unset: 1.
   absl::optional<Sourced<double>> sustained;
 
   // bf16's for fp16, which has the same units; null where there is none.

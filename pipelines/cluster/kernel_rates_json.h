@@ -24,7 +24,7 @@ namespace pipelab {
 absl::StatusOr<std::shared_ptr<const KernelRates>> ReadKernelRates(const JsonObject& device,
                                                                    absl::string_view key);
 
-// What ReadKernelRates reads back as the same.
+// The JSON that ReadKernelRates reads back as the same.
 nlohmann::json KernelRatesToJson(const KernelRates& rates);
 
 }  // namespace pipelab

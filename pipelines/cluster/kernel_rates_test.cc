@@ -72,7 +72,7 @@ TEST(KernelRates, AProductTakesItsMeasuredTime) {
   const double rate = device.rates->sustained->value * table->At({8192, 8192, 8192});
   EXPECT_NEAR(SecondsOf(device, product), product.flops.value() / rate, 1e-9);
   EXPECT_LT(SecondsOf(device, product, NumberType::kFp8), SecondsOf(device, product));
-  // What no table has keeps its share of the peak.
+  // A type without a table keeps its share of the peak.
   EXPECT_EQ(device.rates->Find(OperationKind::kMatmul, NumberType::kTf32), nullptr);
   DeviceSpec without = device;
   without.rates.reset();
