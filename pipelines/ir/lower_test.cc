@@ -460,15 +460,11 @@ TEST(Lower, KeepsStepsOfAsynchronousSchedulesInPlace) {
 
 // Within sets, then between the devices that have the same part.
 TEST(Lower, ShardsInSets) {
-  Schedule s = ChainOf(1, {"0F0 0B0"});
-  s.placement.groups = {{{0, 1, 2, 3}}};
-  s.placement.num_devices = 4;
-  s.order.resize(4, s.order[0]);
   LoweringOptions options;
   options.sharding = Sharding::kFully;
   options.shards = 2;
   options.norm_values = 1;
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program p, Lower(s, options));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program p, Lower(OneStageOnFour(), options));
   EXPECT_EQ(CheckProgram(p), "");
   EXPECT_THAT(Words(p, 2), ElementsAre("gather 0S", "gather_wait 0S", "compute 0F0", "compute 0B0",
                                        "release 0S", "reduce 0S", "reduce_wait 0S", "reduce 0S",

@@ -226,10 +226,7 @@ std::string Collectives(const Program& good, const std::function<void(List&)>& e
 }
 
 TEST(CollectiveChecker, FindsFaultsOfSharedWeights) {
-  Schedule s = ChainOf(1, {"0F0 0B0"});
-  s.placement.groups = {{{0, 1, 2, 3}}};
-  s.placement.num_devices = 4;
-  s.order.resize(4, s.order[0]);
+  const Schedule s = OneStageOnFour();
   LoweringOptions options;
   options.sharding = Sharding::kFully;
   options.shards = 2;

@@ -59,6 +59,14 @@ Schedule ChainOf(int num_micro_batches, const std::vector<std::string>& lines) {
   return s;
 }
 
+Schedule OneStageOnFour() {
+  Schedule s = ChainOf(1, {"0F0 0B0"});
+  s.placement.groups = {{{0, 1, 2, 3}}};
+  s.placement.num_devices = 4;
+  s.order.resize(4, s.order[0]);
+  return s;
+}
+
 namespace {
 
 // F, O, L, B or I on a device of the action's group: members do the same.

@@ -17,6 +17,9 @@ std::vector<Action> Actions(const std::string& line);
 // A chain with one stage a device and these lists.
 Schedule ChainOf(int num_micro_batches, const std::vector<std::string>& lines);
 
+// One stage on a group of four devices, with one forward and one backward.
+Schedule OneStageOnFour();
+
 // Everything at once: stages, graph and placement as given; the order of each device follows from
 // running micro-batches through the graph with a random choice among the actions that are ready.
 struct RandomShape {
