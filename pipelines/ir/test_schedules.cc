@@ -151,9 +151,9 @@ Schedule RandomOrder(const RandomShape& shape, uint64_t seed) {
 
 std::vector<RandomShape> Shapes() {
   std::vector<RandomShape> shapes;
-  const auto add = [&](StageGraph stages, int devices,
-                       std::vector<std::vector<std::vector<int>>> groups, std::vector<int> replicas,
-                       std::vector<int32_t> counts = {}) {
+  const auto add = [&](const StageGraph& stages, int devices,
+                       const std::vector<std::vector<std::vector<int>>>& groups,
+                       const std::vector<int>& replicas, const std::vector<int32_t>& counts = {}) {
     for (int variant = 0; variant < 6; ++variant) {
       RandomShape shape;
       shape.stages = stages;
