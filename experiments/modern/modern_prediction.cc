@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "experiments/modern/flash_attention.h"
 #include "experiments/modern/megatron_stages.h"
@@ -15,7 +16,6 @@
 #include "experiments/modern/modern_model.h"
 #include "experiments/modern/nanotron_stages.h"
 #include "models/specs/composer_kernels.h"
-#include "models/specs/launched_kernels.h"
 #include "models/specs/megatron_kernels.h"
 #include "models/specs/recomputed_modules.h"
 #include "pipelines/cluster/kernel_rates.h"
@@ -72,10 +72,26 @@ absl::Status TakeFp4(const ModernRow& row, DeviceSpec* device) {
   return absl::OkStatus();
 }
 
-// CUDA graphs: kernels are not launched one by one.
-bool HasGraphs(const ModernRow& row) {
-  return absl::StrContains(row.kernels, "cuda_graph=") &&
-         !absl::StrContains(row.kernels, "cuda_graph=none");
+// CUDA graphs that do not say their modules are of all.
+LaunchedKernels KernelsOf(const ModernRow& row) {
+  const absl::string_view kernels = row.kernels;
+  LaunchedKernels k;
+  k.fused_routers = absl::StrContains(kernels, "fused_router");
+  k.fused_experts = absl::StrContains(kernels, "fused_experts");
+  constexpr absl::string_view kModules = "cuda_graph=transformer_engine(";
+  const size_t at = kernels.find(kModules);
+  if (at == absl::string_view::npos) {
+    k.graphed_step =
+        absl::StrContains(kernels, "cuda_graph=") && !absl::StrContains(kernels, "cuda_graph=none");
+    return k;
+  }
+  const absl::string_view behind = kernels.substr(at + kModules.size());
+  for (absl::string_view module : absl::StrSplit(behind.substr(0, behind.find(')')), ',')) {
+    k.graphed_attention |= module == "attn";
+    k.graphed_feed_forward |= module == "mlp";
+    k.graphed_routers |= module == "moe_router";
+  }
+  return k;
 }
 
 absl::Status CheckDegrees(const ModernRow& row) {
@@ -212,7 +228,7 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   }
   step.eager = nanotron;
   step.composer = row.group == "foundry";
-  if (HasGraphs(row)) step.cluster.device.host_launch.reset();
+  step.kernels = KernelsOf(row);
   // Of gpt-oss under Megatron-Core.
   step.expert_biases = row.group == "mbridge" && absl::StrContains(model->attention, "biases");
   if (row.gpus > step.cluster.max_devices()) return NotPredicted("more GPUs than the machine has");
@@ -230,6 +246,7 @@ absl::StatusOr<ModelGraph> GraphOf(const ModernStep& step) {
   if (step.eager) graph = WithSumsBesideWeights(WithEagerKernels(std::move(graph)));
   if (step.expert_biases) graph = WithExpertBiases(std::move(graph));
   if (step.composer) graph = WithComposerKernels(std::move(graph));
+  graph = WithLaunchedKernels(std::move(graph), step.kernels);
   return WithRecomputedModules(std::move(graph), step.recomputed, ProductInputsUnder(step.type));
 }
 

@@ -22,6 +22,7 @@
 #include "experiments/modern/modern_rows.h"
 #include "models/graph/layer_spec.h"
 #include "models/specs/adapters.h"
+#include "models/specs/launched_kernels.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
@@ -40,6 +41,7 @@ struct ModernStep {
   bool eager = false;                   // WithEagerKernels, and WithExpertBiases, of
   bool expert_biases = false;           // models/specs/launched_kernels.h
   bool composer = false;                // WithComposerKernels
+  LaunchedKernels kernels;
   // The row does not print its micro-batch, which is taken to be its system's default. Such rows
   // are judged by themselves.
   bool assumed = false;

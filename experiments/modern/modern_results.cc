@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "experiments/modern/modern_calibration.h"
 #include "experiments/modern/modern_model.h"
+#include "experiments/modern/release_recipes.h"
 #include "tools/base/file.h"
 #include "tools/base/file_fault.h"
 #include "tools/base/status_macros.h"
@@ -71,6 +72,7 @@ absl::StatusOr<ModernData> LoadModernData(const std::string& folder) {
                            FaultOfFile(ParseModernModels(models, "modern_models.csv")));
   PIPELAB_ASSIGN_OR_RETURN(data.rows,
                            FaultOfFile(ParseModernRows(rows, "modern_training_rows.csv")));
+  PIPELAB_RETURN_IF_ERROR(TakeReleases(&data.rows));
   for (ModernRow& row : data.rows) {
     const ModernModel* model = FindModernModel(data.models, row.model);
     if (model == nullptr || row.Seconds().has_value()) continue;

@@ -154,6 +154,11 @@ absl::optional<double> ModernRow::Seconds() const {
 
 bool ModernRow::trains_adapters() const { return absl::StrContains(id, "-lora-"); }
 
+bool ModernRow::packs_samples() const {
+  if (group != "mbridge" && group != "dgxc" && group != "nemo1") return false;
+  return trains_adapters() || absl::StrContains(id, "-sft-");
+}
+
 const ModernModel* FindModernModel(const std::vector<ModernModel>& models, absl::string_view id) {
   const auto found =
       std::find_if(models.begin(), models.end(), [&](const ModernModel& m) { return m.id == id; });

@@ -50,6 +50,9 @@ struct ModernRow {
   // Of a step, where it follows from what was printed.
   absl::optional<double> Seconds() const;
   bool trains_adapters() const;  // alone (LoRA)
+  // Fine-tuning of NVIDIA's recipes: SQuAD's samples, packed up to the length, do not see each
+  // other (NeMo's finetune_recipe in performance mode, Megatron-Bridge's *_llm_finetune.py).
+  bool packs_samples() const;
 };
 
 // Null where there is none of the name.

@@ -66,6 +66,9 @@ struct Operation {
   // other, so of the sizes that are, m is one here and k is not.
   bool sums_rows = false;
   bool backward = false;  // attention's gradient
+  // The host's launches for it: none as a part of a CUDA graph, several for products in groups that
+  // are called one by one.
+  int64_t calls = 1;
 };
 
 // Flops of a pass are those of the layer's costs.

@@ -6,10 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "glog/logging.h"
 #include "models/specs/change_costs.h"
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_head_spec.h"
+#include "models/specs/gpt_latent_attention_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
 #include "models/specs/megatron_operations.h"
 
@@ -164,6 +166,66 @@ void AddBiases(LayerSpec* layer) {
   });
 }
 
+void FuseRouter(LayerSpec* layer) {
+  const int64_t tokens = layer->output_shape[0], experts = WholeAttribute(*layer, "experts");
+  ChangeOperations(layer, [=](int64_t samples, TensorParallel split, LayerOperations* ops) {
+    const int64_t scores = SplitRows(samples * tokens, split).own * experts;
+    const auto replace = [](int64_t numbers, OperationPass* pass) {
+      const auto chooses = [](const Operation& o) { return o.kind == OperationKind::kLoss; };
+      const auto first = std::find_if(pass->begin(), pass->end(), chooses);
+      if (first == pass->end()) return;
+      *first = MemoryOperation(OperationKind::kLoss, numbers);
+      pass->erase(std::remove_if(first + 1, pass->end(), chooses), pass->end());
+    };
+    replace(2 * scores + scores / 2, &ops->forward);
+    replace(2 * scores, &ops->backward_input);
+  });
+}
+
+// Routed experts are the first with a gate. The cast is of the input of the product behind the
+// gate, forward, and of what the product before it reads, backward.
+void FuseGate(bool forward, OperationPass* pass) {
+  const auto gate = std::find_if(pass->begin(), pass->end(),
+                                 [](const Operation& o) { return o.kind == OperationKind::kGelu; });
+  if (gate == pass->end()) return;
+  const auto cast = forward ? gate + 1 : gate - 2;
+  CHECK(cast->kind == OperationKind::kElementwise) << "fused experts without casts";
+  OperationPass fused;
+  for (auto o = pass->begin(); o != pass->end(); ++o) {
+    if (o != gate && o != cast) fused.push_back(*o);
+  }
+  *pass = std::move(fused);
+}
+
+template <typename Launched>
+void Graph(const Launched& launched, LayerSpec* layer) {
+  ChangeOperations(layer, [launched](int64_t, TensorParallel, LayerOperations* ops) {
+    for (OperationPass* pass : {&ops->forward, &ops->backward_input, &ops->backward_weight}) {
+      for (Operation& o : *pass) {
+        if (!launched(o)) o.calls = 0;
+      }
+    }
+  });
+}
+
+// Routed experts' products, gates, casts and permutations.
+bool IsOfExperts(const Operation& o) {
+  return !o.half && o.kind != OperationKind::kLoss && o.kind != OperationKind::kLayerNorm;
+}
+
+void LaunchGraphs(const LaunchedKernels& k, LayerSpec* layer) {
+  const bool attention = layer->kind == kGptAttention || layer->kind == kGptLatentAttention;
+  const bool experts = layer->kind == kGptExperts;
+  const bool whole = k.graphed_step || (attention && k.graphed_attention) ||
+                     (layer->kind == kGptMlp && k.graphed_feed_forward) ||
+                     (experts && k.graphed_experts);
+  if (whole) {
+    Graph([](const Operation&) { return false; }, layer);
+  } else if (experts && k.graphed_routers) {
+    Graph(IsOfExperts, layer);
+  }
+}
+
 bool IsSum(const TensorCollective& c) {
   return c.kind == Collective::kAllReduce || c.kind == Collective::kReduceScatter;
 }
@@ -190,6 +252,21 @@ ModelGraph WithEagerKernels(ModelGraph graph) {
     if (layer.kind == kGptHead) UnfuseLoss(&layer);
     if (layer.kind == kGptMlp && Attribute(layer, "feed_forward") > 0) UnfuseGate(&layer);
     SumGradients(&layer);
+  }
+  return graph;
+}
+
+ModelGraph WithLaunchedKernels(ModelGraph graph, const LaunchedKernels& kernels) {
+  for (LayerSpec& layer : graph.layers) {
+    const bool experts = layer.kind == kGptExperts;
+    if (experts && kernels.fused_routers) FuseRouter(&layer);
+    if (experts && kernels.fused_experts) {
+      ChangeOperations(&layer, [](int64_t, TensorParallel, LayerOperations* ops) {
+        FuseGate(/*forward=*/true, &ops->forward);
+        FuseGate(/*forward=*/false, &ops->backward_input);
+      });
+    }
+    LaunchGraphs(kernels, &layer);
   }
   return graph;
 }

@@ -38,6 +38,24 @@ ModelGraph WithSumsBesideWeights(ModelGraph graph);
 // part of the gate's kernel.
 ModelGraph WithExpertBiases(ModelGraph graph);
 
+// What a release of Megatron-Core launches otherwise than megatron_kernels.h has it.
+struct LaunchedKernels {
+  // Modules that CUDA graphs launch (cuda_graph_scope). The host launches nothing of theirs.
+  bool graphed_attention = false;     // attn: attention with its norm
+  bool graphed_feed_forward = false;  // mlp: feed-forwards without experts
+  bool graphed_routers = false;       // moe_router and moe_preprocess: norm, router
+  bool graphed_experts = false;       // moe: all of a layer with experts
+  bool graphed_step = false;          // full_iteration: all layers, with their collectives
+  // One kernel reads the scores and writes weights and a map of bytes, and one is its gradient
+  // (moe_router_fusion; Transformer Engine's fused router).
+  bool fused_routers = false;
+  // The routed experts' gate and the cast behind it are part of the products before them, forward
+  // and backward (use_transformer_engine_op_fuser with NVTE_CUTEDSL_FUSED_GROUPED_MLP). For graphs
+  // with fp8's casts alone.
+  bool fused_experts = false;
+};
+ModelGraph WithLaunchedKernels(ModelGraph graph, const LaunchedKernels& kernels);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_MODELS_SPECS_LAUNCHED_KERNELS_H_

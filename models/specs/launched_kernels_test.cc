@@ -152,5 +152,82 @@ TEST(ExpertBiases, AreAddedExpertByExpert) {
   }
 }
 
+int64_t CallsOf(const std::vector<Operation>& pass) {
+  int64_t calls = 0;
+  for (const Operation& o : pass) calls += o.own ? 0 : o.calls;
+  return calls;
+}
+
+int64_t CallsOf(const ModelGraph& graph, const char* kind) {
+  const LayerOperations ops = ShareOfKind(graph, kind).operations;
+  return CallsOf(ops.forward) + CallsOf(ops.backward_input) + CallsOf(ops.backward_weight);
+}
+
+constexpr int64_t kLlamaExperts = 8, kLlamaRows = 2 * kLlamaTokens;  // two experts a token
+
+// Choice, softmax and eight kernels of maps are one; backward four are one.
+TEST(LaunchedKernels, AFusedRouterIsOneKernelAPass) {
+  LaunchedKernels fused;
+  fused.fused_routers = true;
+  const ModelGraph plain = Llama(kLlamaExperts),
+                   with = WithLaunchedKernels(Llama(kLlamaExperts), fused);
+  const auto calls = [](const ModelGraph& graph, std::vector<Operation> LayerOperations::*pass) {
+    return CallsOf(ShareOfKind(graph, "gpt_experts").operations.*pass);
+  };
+  EXPECT_EQ(calls(plain, &LayerOperations::forward) - calls(with, &LayerOperations::forward), 9);
+  EXPECT_EQ(calls(plain, &LayerOperations::backward_input) -
+                calls(with, &LayerOperations::backward_input),
+            3);
+  EXPECT_LT(More(with, plain, "gpt_experts", &LayerOperations::forward), 0);
+}
+
+// The gate reads two rows of the inner width and writes one, and what it writes is cast; backward
+// it reads three and writes two, which are cast.
+TEST(LaunchedKernels, FusedExpertsHaveNeitherGatesNorCastsBehindThem) {
+  LaunchedKernels fused;
+  fused.fused_experts = true;
+  const ModelGraph plain = WithFp8Casts(Llama(kLlamaExperts));
+  const ModelGraph with = WithLaunchedKernels(WithFp8Casts(Llama(kLlamaExperts)), fused);
+  EXPECT_EQ(More(with, plain, "gpt_experts", &LayerOperations::forward),
+            -kLlamaRows * kLlamaInner * (3 + 2));
+  EXPECT_EQ(More(with, plain, "gpt_experts", &LayerOperations::backward_input),
+            -kLlamaRows * kLlamaInner * (5 + 2 * 2));
+  EXPECT_EQ(More(with, plain, "gpt_experts", &LayerOperations::backward_weight), 0);
+}
+
+// Each expert's weight is taken up by itself, and has a gradient of its own.
+TEST(LaunchedKernels, ProductsOfExpertsAreCalledOneByOne) {
+  int64_t products = 0, calls = 0;
+  for (const Operation& o : ShareOfKind(Llama(kLlamaExperts), "gpt_experts").operations.forward) {
+    if (o.groups == 1) continue;
+    ++products;
+    calls += o.calls;
+  }
+  EXPECT_EQ(products, 2);
+  EXPECT_EQ(calls, 2 * kLlamaExperts);
+}
+
+TEST(LaunchedKernels, GraphsLaunchTheirModules) {
+  const auto calls = [](bool LaunchedKernels::*module, const char* kind) {
+    LaunchedKernels kernels;
+    kernels.*module = true;
+    return CallsOf(WithLaunchedKernels(Llama(kLlamaExperts), kernels), kind);
+  };
+  const int64_t attention = CallsOf(Llama(kLlamaExperts), "gpt_attention");
+  const int64_t experts = CallsOf(Llama(kLlamaExperts), "gpt_experts");
+  const int64_t head = CallsOf(Llama(kLlamaExperts), "gpt_head");
+  EXPECT_EQ(calls(&LaunchedKernels::graphed_attention, "gpt_attention"), 0);
+  EXPECT_EQ(calls(&LaunchedKernels::graphed_attention, "gpt_experts"), experts);
+  EXPECT_EQ(calls(&LaunchedKernels::graphed_routers, "gpt_attention"), attention);
+  EXPECT_LT(calls(&LaunchedKernels::graphed_routers, "gpt_experts"), experts);
+  EXPECT_GE(calls(&LaunchedKernels::graphed_routers, "gpt_experts"), 4 * kLlamaExperts);
+  EXPECT_EQ(calls(&LaunchedKernels::graphed_experts, "gpt_experts"), 0);
+  EXPECT_EQ(calls(&LaunchedKernels::graphed_experts, "gpt_head"), head);
+  EXPECT_EQ(calls(&LaunchedKernels::graphed_step, "gpt_head"), 0);
+  LaunchedKernels feed_forward;
+  feed_forward.graphed_feed_forward = true;
+  EXPECT_EQ(CallsOf(WithLaunchedKernels(Llama(), feed_forward), "gpt_mlp"), 0);
+}
+
 }  // namespace
 }  // namespace pipelab

@@ -17,6 +17,10 @@ void AddFeedForward(int64_t rows, int64_t c, int64_t f, int64_t experts, LayerOp
   AddExpertProducts(rows, 2 * f, c, experts, kSummed, ops);
   AddMemory(OperationKind::kGelu, 3 * rows * f, 5 * rows * f, ops);
   AddExpertProducts(rows, c, f, experts, kSummed, ops);
+  // Transformer Engine takes up each expert's weight by itself, and its gradient is another tensor.
+  for (auto* pass : {&ops->forward, &ops->backward_weight}) {
+    for (Operation& o : *pass) o.calls = o.groups;
+  }
 }
 
 }  // namespace

@@ -219,9 +219,11 @@ absl::StatusOr<Nanoseconds> RunTime(const DeviceSpec& device, NumberType type,
       continue;
     }
     work += time;
-    if (!o.own || device.own_kernels) ++launches;
+    if (!o.own || device.own_kernels) launches += o.calls;
   }
-  if (!device.host_launch.has_value()) return measured + work;
+  // A graph of whole layers launches their collectives too.
+  const bool graphed = launches == 0 && !operations.empty();
+  if (graphed || !device.host_launch.has_value()) return measured + work;
   const auto& call =
       device.collective_launch.has_value() ? device.collective_launch : device.host_launch;
   const Nanoseconds host = device.host_launch->value * launches + call->value * collectives;

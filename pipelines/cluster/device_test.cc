@@ -194,6 +194,21 @@ TEST(RunTime, IsTheLargerOfTheDevicesSumAndTheHosts) {
   EXPECT_EQ(RunTime(device, NumberType::kFp32, measured).value(), Nanoseconds(20005));
 }
 
+// One call of three, and none, of a graph that launches its collectives too.
+TEST(RunTime, TheHostTakesTimeForEachCall) {
+  DeviceSpec device = SomeDevice();
+  device.host_launch = {Milliseconds(1), "test"};
+  Operation grouped = ElementwiseOperation(1), graphed = grouped;
+  grouped.calls = 3;
+  graphed.calls = 0;
+  const auto time = [&](const std::vector<Operation>& run) {
+    return RunTime(device, NumberType::kFp32, run, /*collectives=*/1, Nanoseconds(0)).value();
+  };
+  EXPECT_EQ(time({grouped}), Milliseconds(4));
+  EXPECT_EQ(time({grouped, graphed}), Milliseconds(4));
+  EXPECT_LT(time({graphed, graphed}), Milliseconds(1));
+}
+
 TEST(RunTime, OperationsOfOtherKernelsAreNotLaunched) {
   DeviceSpec device = SomeDevice();
   device.host_launch = {Milliseconds(1), "test"};

@@ -35,6 +35,7 @@ class MegatronReader {
     PIPELAB_RETURN_IF_ERROR(TakeMegatronStages(o_, &r_));
     PIPELAB_RETURN_IF_ERROR(TakeBatch());
     PIPELAB_RETURN_IF_ERROR(TakeTypes());
+    PIPELAB_RETURN_IF_ERROR(TakeMegatronLaunches(o_, &r_));
     PIPELAB_RETURN_IF_ERROR(TakeRecomputation());
     PIPELAB_RETURN_IF_ERROR(TakeMegatronExchanges(o_, &r_));
     PIPELAB_RETURN_IF_ERROR(TakeSharding());

@@ -24,6 +24,9 @@ absl::Status TakeMegatronVocabulary(const MegatronOptions& options, Recipe* reci
 absl::Status TakeMegatronExpertDegrees(const MegatronOptions& options, Recipe* recipe);
 // Behind stages and recomputation: how experts' rows are exchanged, and what runs beside that.
 absl::Status TakeMegatronExchanges(const MegatronOptions& options, Recipe* recipe);
+// Behind the type of numbers: kernels that are fused, and those that CUDA graphs launch.
+absl::Status TakeMegatronLaunches(const MegatronOptions& options, Recipe* recipe);
+void AddMegatronLaunches(const LaunchedKernels& kernels, Settings* settings);
 // Layers of stages, and their schedule.
 absl::Status TakeMegatronStages(const MegatronOptions& options, Recipe* recipe);
 

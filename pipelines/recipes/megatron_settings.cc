@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "pipelines/recipes/layer_pattern.h"
 #include "pipelines/recipes/megatron_flags.h"
+#include "pipelines/recipes/megatron_parts.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -146,6 +147,7 @@ absl::Status AddMegatronModel(const Recipe& r, Settings* s) {
   s->Add("--attention-dropout", m.dropout);
   if (r.attention == AttentionImplementation::kUnfused) s->Add("--attention-backend", "unfused");
   s->AddIf(r.loss == LossImplementation::kFused, "--cross-entropy-loss-fusion");
+  AddMegatronLaunches(r.kernels, s);
   if (m.positions == Positions::kSinusoidal) {
     s->Note("positions: Megatron-LM has no sinusoidal ones; it has none here");
   }

@@ -55,7 +55,8 @@ absl::Status GatherByBlock(Recipe* recipe) {
 
 absl::StatusOr<ModelGraph> RecipeGraph(const Recipe& recipe) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(recipe.model));
-  return MegatronGraph(std::move(graph), recipe.attention, recipe.type, recipe.loss);
+  graph = MegatronGraph(std::move(graph), recipe.attention, recipe.type, recipe.loss);
+  return WithLaunchedKernels(std::move(graph), recipe.kernels);
 }
 
 bool HasExperts(const GptConfig& m) { return m.experts.experts > 0 && m.dense_blocks < m.layers; }

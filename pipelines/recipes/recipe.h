@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "models/graph/layer_spec.h"
+#include "models/specs/launched_kernels.h"
 #include "models/specs/megatron_kernels.h"
 #include "models/zoo/gpt.h"
 #include "pipelines/cluster/device.h"
@@ -36,6 +37,7 @@ struct Recipe {
   GptConfig model;
   AttentionImplementation attention = AttentionImplementation::kFused;
   LossImplementation loss = LossImplementation::kFused;
+  LaunchedKernels kernels;
   StepConfig config;                  // with the layout of `stages`
   std::vector<MegatronStage> stages;  // what each has
   NumberType type = NumberType::kBf16;
