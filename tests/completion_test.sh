@@ -53,6 +53,7 @@ check "all values of an option" completes "*tpu-v3" simulate 1f1b --cluster =
 check "a planner" completes "pipedream piper" plan --planner = pip
 check "a listing" completes "*schemes models clusters" list ""
 check "a part of a listing" completes "models" list mo
+check "a machine" completes "dgx-b200 dgx-b300" machine dgx-b
 check "nothing" completes "" simulate zzz
 touch mine.csv
 check "a file" completes "mine.csv" check --csv = mi

@@ -226,6 +226,16 @@ TEST(JsonSchema, ListFollowsIt) {
   }
 }
 
+TEST(JsonSchema, MachineFollowsIt) {
+  const json all = ParseJson(Printed({"machine", "--json"}), "machines").value();
+  EXPECT_EQ(Schema().Check(all, "machine"), "");
+  EXPECT_GE(all["machines"].size(), 10);
+  const json one = ParseJson(Printed({"machine", "dgx-b200", "--json"}), "machine").value();
+  EXPECT_EQ(Schema().Check(one, "machine"), "");
+  EXPECT_GE(one["values"].size(), 30);
+  EXPECT_EQ(one["curves"][0]["lines"].size(), 2);
+}
+
 TEST(JsonSchema, CheckFollowsIt) {
   const std::string file = JoinPath(testing::TempDir(), "schedule.json");
   const auto verdict = [&](const std::string& text, int exit_code) {

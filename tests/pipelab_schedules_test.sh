@@ -110,6 +110,10 @@ check "list" prints 'Huang et al.' list
 check "list as JSON" prints '"name": "1f1b"' list --json
 check "list of models" prints 'gpt-6.6b' list models
 check "list of clusters as JSON" prints '"name": "dgx-a100"' list clusters --json
+check "machines in one line each" prints 'rates b200-sxm' machine
+check "values of a machine" prints 'published   data sheet, SXM' machine dgx-h100
+check "roofline of a machine" prints 'products of n x n by n x n; fp8; peak 4500 Tflop/s' machine dgx-b200
+check "curves of a machine, drawn" prints 'roof: peak 312 Tflop/s' machine dgx-a100 --svg_out=-
 check "version" prints 'pipelab 0.' --version
 check "help of search has its defaults" prints '--devices (default all of the cluster)' help search
 for command in schedule simulate check show run list help; do

@@ -30,6 +30,8 @@ constexpr OptionInCommand kInCommands[] = {
     {"search", "batch", "required", "samples of a training step; not needed with --explain"},
     {"search", "json", "off", "prints JSON instead of a table"},
     {"list", "json", "off", "prints JSON instead of a table"},
+    {"machine", "json", "off", "prints JSON instead of text"},
+    {"machine", "svg_out", "", "file of the roofline and the curves as SVG; -: stdout"},
     {"run", "dtype", "fp32",
      "numbers that the devices compute with: fp32; with --backend=cuda also tf32 (products with 10 "
      "bits); with it or --backend=emulated also bf16 (activations and weights; sums and master "
@@ -109,6 +111,7 @@ std::vector<std::string> CommandNames() {
 
 std::vector<std::string> WordsOf(const Command& command) {
   if (command.name == "list") return {"schemes", "models", "clusters"};
+  if (command.name == "machine") return ClusterNames();
   if (command.name == "completion") return {"bash", "zsh", "fish"};
   if (command.name == "help") {
     std::vector<std::string> names = CommandNames();

@@ -72,10 +72,11 @@ int PipelabMain(int argc, char** argv) {
     PrintError(status);
     return ExitCode(status);
   }
-  // `list --json` needs no file: stdout is meant.
+  // `list --json` and the like need no file: stdout is meant.
   std::string to_stdout = "--json=-";
   for (int i = 2; i < argc; ++i) {
-    const bool prints = words[1] == std::string("list") || words[1] == std::string("search");
+    const std::string command = words[1];
+    const bool prints = command == "list" || command == "machine" || command == "search";
     if (prints && words[i] == std::string("--json")) {
       words[i] = &to_stdout[0];
     }

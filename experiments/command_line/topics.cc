@@ -45,9 +45,9 @@ measured times, bytes and parameters; docs/models.md describes it:
 std::string ClustersText() {
   return absl::StrCat("--cluster takes the name of a machine or a JSON file:\n\n",
                       InLines(ValuesOf("cluster")), R"(
-`pipelab list clusters` has their sizes. A file has the device and the links, values with units;
-ten lines are enough for a new machine: `class` gives the rest (docs/clusters.md). Or measure
-the machine you are on:
+`pipelab list clusters` has their sizes, `pipelab machine dgx-b200` all values of one and their
+sources. A file has the device and the links, values with units; ten lines are enough for a new
+machine: `class` gives the rest (docs/clusters.md). Or measure the machine you are on:
 
   tools/bazel run //experiments:calibrate -- --out here.json
 

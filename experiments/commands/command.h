@@ -68,6 +68,7 @@ absl::Status CheckCommand(const Words& words);
 absl::Status ShowCommand(const Words& words);
 absl::Status PredictCommand(const Words& words);
 absl::Status ListCommand(const Words& words);
+absl::Status MachineCommand(const Words& words);
 absl::Status SearchCommand(const Words& words);
 absl::Status EvaluateCommand(const Words& words);
 absl::Status CompareCommand(const Words& words);

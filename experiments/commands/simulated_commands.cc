@@ -75,6 +75,12 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
        "check_plan --plan=plan.json --model=mmt-small --cluster=summit-4gpu --devices=8 "
        "--micro_batch_size=2",
        JoinOptions({g.plan_problem, {"plan", "json_out"}}), nullptr, kPlanProgram},
+      {"machine",
+       "a machine's values with their origins and sources, its roofline and curves; or all "
+       "machines",
+       "machine dgx-b200",
+       {"json", "svg_out"},
+       &MachineCommand},
       {"list",
        "the schemes, models and clusters that have a name",
        "list models",

@@ -127,7 +127,7 @@ std::string Wrapped(const std::string& before, absl::string_view text) {
       absl::StrAppend(&lines, absl::StripTrailingAsciiWhitespace(line), "\n");
       line = blanks;
     }
-    absl::StrAppend(&line, word);
+    if (line.size() > before.size() || word != " " || lines.empty()) absl::StrAppend(&line, word);
     text.remove_prefix(word.size());
   }
   return absl::StrCat(lines, line, "\n");

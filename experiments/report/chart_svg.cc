@@ -17,17 +17,25 @@ constexpr double kChartLeft = 70, kChartTop = 44, kChartRight = 24, kChartAxis =
 
 // Data to pixels.
 struct Scale {
-  double x_max = 1, low = 0, high = 1;
+  double x_min = 1, x_max = 1, low = 0, high = 1;
   bool doubling = false;
   double Share(double step) const {
-    if (x_max <= 1) return 0.5;
-    return doubling ? std::log2(step) / std::log2(x_max) : (step - 1) / (x_max - 1);
+    if (x_max <= x_min) return 0.5;
+    return doubling ? std::log2(step / x_min) / std::log2(x_max / x_min) : (step - 1) / (x_max - 1);
   }
   double X(double step) const {
     return kChartLeft + Share(step) * (kChartWidth - kChartLeft - kChartRight);
   }
   double Y(double value) const { return kChartTop + (high - value) / (high - low) * kPlotHeight; }
 };
+
+double LeastStep(const std::vector<Series>& series) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Series& line : series) {
+    if (!line.values.empty()) least = std::min(least, static_cast<double>(line.StepOf(0)));
+  }
+  return std::isfinite(least) ? least : 1;
+}
 
 Scale MakeScale(bool doubling, const std::vector<Series>& series) {
   Scale s;
@@ -43,6 +51,7 @@ Scale MakeScale(bool doubling, const std::vector<Series>& series) {
       s.high = std::max(s.high, v);
     }
   }
+  if (doubling) s.x_min = LeastStep(series);
   if (s.low > s.high) s.low = s.high = 0;
   const double margin =
       s.high > s.low ? 0.05 * (s.high - s.low) : std::max(1e-3, 0.05 * std::abs(s.high));
@@ -61,10 +70,10 @@ double WidthOf(size_t i, size_t n) {
 }
 
 std::vector<double> StepsOfAxis(const Scale& s) {
-  if (s.x_max <= 1) return {1};
+  if (s.x_max <= s.x_min) return {s.x_min};
   if (!s.doubling) return NiceTicks(0, s.x_max, 8).values;
   std::vector<double> powers;
-  for (double v = 1; v <= s.x_max; v *= 2) powers.push_back(v);
+  for (double v = s.x_min; v <= s.x_max; v *= 2) powers.push_back(v);
   return powers;
 }
 
@@ -158,6 +167,18 @@ std::string LineChartSvg(const ChartOptions& options, const std::vector<Series>&
     svg.Text(places[i].first + 36, places[i].second + 4, name, "class=\"pl-t\"");
   }
   return std::move(svg).Finish();
+}
+
+std::string StackedSvg(const std::vector<std::string>& charts) {
+  constexpr double kPitch = kChartTop + kPlotHeight + kChartAxis + 6 * kLegendRow;
+  std::string all =
+      absl::StrCat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", kChartWidth,
+                   "\" height=\"", kPitch * static_cast<double>(charts.size()), "\">\n");
+  for (size_t i = 0; i < charts.size(); ++i) {
+    absl::StrAppend(&all, "<g transform=\"translate(0 ", kPitch * static_cast<double>(i), ")\">\n",
+                    charts[i], "</g>\n");
+  }
+  return absl::StrCat(all, "</svg>\n");
 }
 
 }  // namespace pipelab

@@ -34,6 +34,9 @@ struct ChartOptions {
 
 std::string LineChartSvg(const ChartOptions& options, const std::vector<Series>& series);
 
+// Line charts with different ids below one another, as one SVG.
+std::string StackedSvg(const std::vector<std::string>& charts);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_EXPERIMENTS_REPORT_CHART_SVG_H_

@@ -20,7 +20,7 @@
 ABSL_FLAG(std::string, rows, "", "CSV file of measured iterations (docs/validation.md)");
 ABSL_FLAG(std::string, cluster, "dgx-a100", "cluster to begin with: a name or a file");
 ABSL_FLAG(std::string, json_out, "-", "file of the fitted specification; -: stdout");
-ABSL_FLAG(std::string, source, "calibrated on every third of the rows",
+ABSL_FLAG(std::string, source, "calibrated: every third of the rows",
           "source of the fitted values");
 ABSL_FLAG(int, steps, 1000, "steps of the search");
 ABSL_FLAG(int, seed, 1, "seed of the search");

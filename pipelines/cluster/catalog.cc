@@ -78,7 +78,8 @@ absl::Status SetUnits(const std::string& what, absl::string_view text, ClusterSp
 }  // namespace
 
 absl::StatusOr<ClusterSpec> LoadCluster(absl::string_view option, absl::string_view word) {
-  const std::string what = absl::StrCat(option, "=", word);
+  const std::string what =
+      option.empty() ? absl::StrCat("'", word, "'") : absl::StrCat(option, "=", word);
   const size_t colon = word.rfind(':');
   PIPELAB_ASSIGN_OR_RETURN(ClusterSpec cluster, LoadAsItIs(word.substr(0, colon), what));
   if (colon != absl::string_view::npos) {

@@ -23,8 +23,8 @@ namespace pipelab {
 
 std::vector<std::string> ClusterNames();  // sorted
 
-// A name may have _ for -: "dgx_a100". Errors begin with `option` and the word: NotFound lists the
-// names; a file's own are as in cluster_json.h.
+// A name may have _ for -: "dgx_a100". Errors begin with `option` and the word, or the word alone
+// where `option` is empty: NotFound lists the names; a file's own are as in cluster_json.h.
 absl::StatusOr<ClusterSpec> LoadCluster(absl::string_view option, absl::string_view word);
 
 // Of words with commas between them, one at least.

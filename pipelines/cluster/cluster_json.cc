@@ -8,6 +8,7 @@
 #include "absl/types/optional.h"
 #include "pipelines/cluster/device_class.h"
 #include "pipelines/cluster/kernel_rates_json.h"
+#include "pipelines/cluster/shared_fields.h"
 #include "pipelines/cluster/sourced_fields.h"
 #include "tools/base/faults.h"
 #include "tools/base/json.h"
@@ -262,7 +263,8 @@ void WriteConnection(const Connection& connection, json* object) {
 }  // namespace
 
 absl::StatusOr<ClusterSpec> ParseCluster(absl::string_view text, absl::string_view what) {
-  PIPELAB_ASSIGN_OR_RETURN(const json root, ParseJson(text, what));
+  PIPELAB_ASSIGN_OR_RETURN(json root, ParseJson(text, what));
+  PIPELAB_RETURN_IF_ERROR(ExpandSharedFields(what, &root));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject file, JsonObject::Root(root, what));
   Faults faults;
   faults.Add(

@@ -322,13 +322,6 @@ TEST(ClusterJson, AClassHasTheTemplatesEfficiencies) {
   EXPECT_NEAR(filled.device.memory_efficiency.value.At(7.5e6), 0.4, 0.001);
 }
 
-TEST(ClusterJson, FilesOfTheProjectSayWhereEveryValueIsFrom) {
-  for (const EmbeddedText& file : ClusterFiles()) {
-    PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, ParseCluster(file.text, "file"));
-    EXPECT_EQ(ClusterToJson(cluster).find("not given"), std::string::npos) << file.name;
-  }
-}
-
 // What was mistyped would rank configurations by times that are none, or without end.
 TEST(ClusterJson, ValuesThatNoMachineHasAreRefused) {
   const auto set = [](const char* text, auto place) {

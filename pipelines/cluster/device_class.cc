@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tools/base/name_table.h"
 
@@ -22,9 +21,13 @@ constexpr std::pair<OperationKind, double> kArithmetic[] = {{OperationKind::kMat
                                                             {OperationKind::kAttention, 0.45}};
 constexpr double kMemory = 0.8;
 
-std::string Assumed(DeviceClass kind) {
-  return absl::StrCat("assumed: of every device of class ", NameInTable(kNames, kind));
-}
+constexpr char kLaunch[] = "recalled: 3 to 10 us from one kernel's end to the next one's begin";
+constexpr char kCompiled[] =
+    "assumed: a step is one compiled program, so nothing is launched by the host; what is left is "
+    "to read the first operands from memory and to fill a matrix unit";
+constexpr char kHost[] =
+    "assumed: the default of GPUs under a Python framework, as calibrated for dgx-a100 "
+    "(docs/clusters.md)";
 
 // `rate` is the peak a second. Half of `highest` at the size that takes `ramp` at the peak.
 Sourced<EfficiencyCurve> CurveOf(double highest, double rate, Nanoseconds ramp) {
@@ -35,8 +38,10 @@ Sourced<EfficiencyCurve> CurveOf(double highest, double rate, Nanoseconds ramp) 
   for (double times = kLeast; times <= kMost; times *= kStep) {
     curve.value.points.push_back({half * times, highest * times / (times + 1)});
   }
-  curve.source =
-      absl::StrFormat("assumed: %g of the peak at most, and a ramp of %s", highest, ToString(ramp));
+  curve.source = absl::StrFormat(
+      "assumed: %g of the peak at most, and a ramp of %s (half of it at the size of %s at the "
+      "peak)",
+      highest, ToString(ramp), ToString(ramp));
   return curve;
 }
 
@@ -48,15 +53,17 @@ absl::StatusOr<DeviceClass> FindDeviceClass(absl::string_view name) {
 
 void FillFromClass(DeviceClass kind, DeviceSpec* device) {
   if (device->launch_overhead.source.empty()) {
-    device->launch_overhead = {Microseconds(kind == DeviceClass::kGpu ? 5 : 1), Assumed(kind)};
+    device->launch_overhead = kind == DeviceClass::kGpu
+                                  ? Sourced<Nanoseconds>{Microseconds(5), kLaunch}
+                                  : Sourced<Nanoseconds>{Microseconds(1), kCompiled};
   }
   if (kind == DeviceClass::kGpu) {
     // As calibrated for dgx-a100: they are the host's, not the card's.
     if (!device->host_launch.has_value()) {
-      device->host_launch = {Nanoseconds(56200), Assumed(kind)};
+      device->host_launch = {Nanoseconds(56200), kHost};
     }
     if (!device->collective_overhead.has_value()) {
-      device->collective_overhead = {Microseconds(213), Assumed(kind)};
+      device->collective_overhead = {Microseconds(213), kHost};
     }
   }
   // A launch without overhead has no ramp, and a curve needs one.
@@ -72,8 +79,12 @@ void FillFromClass(DeviceClass kind, DeviceSpec* device) {
 }
 
 Sourced<Nanoseconds> LatencyOfClass(DeviceClass kind, int level) {
-  if (kind == DeviceClass::kTpu) return {Microseconds(1), Assumed(kind)};
-  return {Microseconds(level == 0 ? 10 : 20), Assumed(kind)};
+  if (kind == DeviceClass::kTpu) return {Microseconds(1), "assumed: a hop between chips"};
+  if (level == 0) {
+    return {Microseconds(10), "recalled: about 10 us for a small NCCL send between GPUs of a node"};
+  }
+  return {Microseconds(20),
+          "recalled: about 20 us for a small NCCL send between nodes over InfiniBand"};
 }
 
 }  // namespace pipelab

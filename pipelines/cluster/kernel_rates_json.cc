@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "pipelines/cluster/rate_files.h"
+#include "pipelines/cluster/shared_rates.h"
 #include "tools/base/did_you_mean.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
@@ -101,7 +102,9 @@ absl::StatusOr<std::shared_ptr<const KernelRates>> ReadKernelRates(const JsonObj
   for (const EmbeddedText& file : RateFiles()) {
     names.push_back(file.name);
     if (file.name != name) continue;
-    PIPELAB_ASSIGN_OR_RETURN(const json root, ParseJson(file.text, name));
+    PIPELAB_ASSIGN_OR_RETURN(json root, ParseJson(file.text, name));
+    PIPELAB_ASSIGN_OR_RETURN(const json shared, ParseJson(SharedRates().front().text, name));
+    root.insert(shared.begin(), shared.end());
     PIPELAB_ASSIGN_OR_RETURN(const JsonObject object, JsonObject::Root(root, name));
     return ReadObject(object, name);
   }

@@ -1,4 +1,5 @@
-// Kernel rates as the JSON of a cluster's file or of a file of pipelines/cluster/rates.
+// Kernel rates as the JSON of a cluster's file or of a file of pipelines/cluster/rates; what all of
+// the catalogue's tables share is in shared_rates.json.
 //
 //   {"sustained": {"value": 0.9, "source": "..."},
 //    "matmul": {"bf16": {"m": [512, 1024], "n": [256], "k": [256], "tflops": [300, 310],
