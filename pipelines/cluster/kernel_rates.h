@@ -12,7 +12,7 @@
 // (OperationTime). A larger operation is never slower, and never takes less time
 // (RateGrid::Make refuses the rest), which is what bounds of a search rest on; the tables of the
 // catalogue are measured times after a regression with these two constraints
-// (tools/machines/kernel_rates.py).
+// (tools/cluster/kernel_rates.py).
 //
 // A table takes the place of the share of the peak, of the product's tile and of its ramp. Kernels
 // were timed alone, before clocks throttle, so a step has `sustained` of their rates.
