@@ -218,8 +218,8 @@ class Footprints {
   const int d_;
 };
 
-// Each message and collective is one meeting of all who take part. Devices come to the end of their
-// lists if the order of meetings has no circle.
+// Each message, collective and slot of attention is one meeting of all who take part. Devices come
+// to the end of their lists if the order of meetings has no circle.
 class Meetings {
  public:
   explicit Meetings(const Program& p) {
@@ -259,7 +259,7 @@ class Meetings {
   }
 
  private:
-  static constexpr int kSent = -1, kPosted = -2;
+  static constexpr int kSent = -1, kPosted = -2, kSlot = -3;
 
   int New() {
     before_.push_back(0);
@@ -274,9 +274,11 @@ class Meetings {
   int NodeOf(const Program& p, const Instruction& i) {
     if (i.op == OpCode::kSend) return Named(kSent, i.arg);
     if (i.op == OpCode::kReceive) {
-      return Named(p.calls == MessageCalls::kNone ? kSent : kPosted, i.arg);
+      const bool meets = p.calls == MessageCalls::kNone && p.exchanges.empty();
+      return Named(meets ? kSent : kPosted, i.arg);
     }
     if (MembersOf(p, i) != nullptr) return Named(static_cast<int>(i.op), i.arg);
+    if (i.op == OpCode::kCompute && i.arg >= 0) return Named(kSlot, p.exchanges[i.arg].slot);
     return New();
   }
   void Follows(int first, int second) {
@@ -348,6 +350,14 @@ bool ProgramMutant::Apply(const Program& whole, const CounterRng& rng, uint64_t*
              Turn(s.MicroBatches(i.action.stage), draw, &i.action.micro_batch);
     case kStage:
       return i.op != OpCode::kSynchronise && Turn(s.num_stages(), draw, &i.action.stage);
+    case kExchange: {
+      if (i.op != OpCode::kCompute || i.arg < 0) return false;
+      int32_t& slot = program.exchanges[i.arg].slot;
+      if (draw % 3 == 0) i.arg = -1;
+      return draw % 3 == 0 ||
+             (draw % 3 == 1 ? Turn(static_cast<int>(program.exchanges.size()), draw, &i.arg)
+                            : Turn(program.exchanges.back().slot + 1, draw, &slot));
+    }
     default: {
       if (!message) return false;
       Message& m = program.messages[i.arg];

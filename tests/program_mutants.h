@@ -16,9 +16,20 @@
 namespace pipelab {
 
 struct ProgramMutant {
-  // kMessage: the message is of another edge, micro-batch or direction. Others are the
+  // kMessage: the message is of another edge, micro-batch or direction. kExchange: the pass has
+  // no exchange of attention, or another's, or its own is in another slot. Others are the
   // instruction's.
-  enum Change { kDrop, kDouble, kMove, kToOtherDevice, kMicroBatch, kStage, kMessage, kNumChanges };
+  enum Change {
+    kDrop,
+    kDouble,
+    kMove,
+    kToOtherDevice,
+    kMicroBatch,
+    kStage,
+    kMessage,
+    kExchange,
+    kNumChanges
+  };
 
   Change change = kDrop;
   int device = 0;

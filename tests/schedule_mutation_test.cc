@@ -33,6 +33,7 @@ constexpr int kMutants = 40;  // of a program; every other one has an instructio
 
 struct Count {
   int accepted = 0, refused = 0;
+  int by_meetings = 0;  // of those that are refused: would be accepted if attention did not meet
 };
 
 void Damage(const Schedule& whole, const std::string& name, Count* count) {
@@ -77,11 +78,22 @@ TEST(ScheduleMutation, AcceptedOnlyWhenReallyValid) {
   EXPECT_GT(count.refused, 5000);
 }
 
-void DamageProgram(const Program& whole, const std::string& name, Count* count) {
+Program WithoutExchanges(Program p) {
+  for (auto& list : p.instructions) {
+    for (Instruction& i : list) {
+      if (i.op == OpCode::kCompute) i.arg = -1;
+    }
+  }
+  p.exchanges.clear();
+  return p;
+}
+
+void DamageProgram(const Program& whole, const std::string& name, Count* count,
+                   int mutants = kMutants) {
   ASSERT_EQ(CheckProgram(whole), "") << name;
   const CounterRng rng(11, "mutants of " + name);
   uint64_t n = 0;
-  for (int tries = 0; tries < kMutants; ++tries) {
+  for (int tries = 0; tries < mutants; ++tries) {
     ProgramMutant m;
     m.device = static_cast<int>(rng.Below(n++, whole.instructions.size()));
     if (whole.instructions[m.device].empty()) continue;
@@ -93,6 +105,7 @@ void DamageProgram(const Program& whole, const std::string& name, Count* count) 
     const std::string error = CheckProgram(m.program);
     const bool accepted = error.empty();
     ++(accepted ? count->accepted : count->refused);
+    count->by_meetings += !accepted && CheckProgram(WithoutExchanges(m.program)).empty();
     // A call that is another, or a hop that is empty, is refused even where it does no harm.
     const bool strict = whole.calls != MessageCalls::kNone || whole.schedule.weights_travel;
     if (!accepted && strict) continue;
@@ -167,6 +180,25 @@ TEST(ProgramMutation, IsRefusedOrHarmless) {
   }
   EXPECT_GT(count.accepted, 1000);
   EXPECT_GT(count.refused, 5000);
+}
+
+// A pass that others wait for in its attention does not move past what they wait for before.
+TEST(ProgramMutation, AttentionMeetsInOneOrder) {
+  Count count;
+  LoweringOptions options;
+  options.slice_exchange = true;
+  for (const char* scheme : {"terapipe", "seq1f1b", "interleaved_seq1f1b", "zb_seq1f1b"}) {
+    for (int devices : {3, 4}) {
+      SchemeParams params{devices, 2 * devices};
+      params.slices = 4;
+      if (std::string(scheme) == "interleaved_seq1f1b") params.virtual_stages = 2;
+      PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule s, MakeSchedule(scheme, params));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const Program p, Lower(std::move(s), options));
+      DamageProgram(p, absl::StrCat(scheme, " P=", devices, " with exchanges"), &count, 400);
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GT(count.by_meetings, 10);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "pipelines/ir/attention_meetings.h"
 #include "pipelines/ir/collective_checker.h"
 #include "pipelines/ir/hop_checker.h"
 #include "pipelines/ir/list_checker.h"
@@ -15,14 +16,19 @@
 namespace pipelab {
 namespace {
 
+// The messages of a call are posted together. Passes whose attention meets run while messages are
+// on their way, so that sends do not wait there.
+bool Posts(const Program& p) { return p.calls != MessageCalls::kNone || !p.exchanges.empty(); }
+
 class Checker {
  public:
   explicit Checker(const Program& p)
-      : p_(p), s_(p.schedule), hops_(p), at_(p.instructions.size(), 0) {}
+      : p_(p), s_(p.schedule), hops_(p), meetings_(p), at_(p.instructions.size(), 0) {}
 
   std::string Check() {
     error_ = CheckLists(p_);
     if (error_.empty()) error_ = CheckCollectives(p_);
+    if (error_.empty()) error_ = meetings_.Check();
     while (error_.empty() && Round()) {
     }
     for (size_t d = 0; error_.empty() && d < at_.size(); ++d) {
@@ -60,23 +66,16 @@ class Checker {
     const Instruction& i = p_.instructions[d][at_[d]];
     switch (i.op) {
       case OpCode::kCompute:
-        if (i.replica != s_.placement.replica_of_micro_batch[FirstSample(i.action)]) {
-          Fail("wrong replica");
-        }
-        CheckInputs(d, i.action);
-        if (offloaded_.count({d, KeyOf(i.action)}) > 0) {
-          Fail(ToString(i.action), " runs while its activations are at the host");
-        }
-        done_.insert({d, Key(i.action)});
-        break;
+        if (i.arg >= 0) return false;  // its attention meets that of other passes
+        return Compute(d, i);
       case OpCode::kWait:
         if (arrived_.count(i.arg) == 0) return false;
         Take(i.arg);
         break;
-      // The messages of a call are posted together, and each waits for its other end.
+      // A message that is posted waits for its other end.
       case OpCode::kSend:
       case OpCode::kReceive:
-        if (p_.calls == MessageCalls::kNone) return false;
+        if (!Posts(p_)) return false;
         if (i.op == OpCode::kSend) in_call_[d].push_back(i.arg);
         if (!posted_.insert(i.arg).second) arrived_.insert(i.arg);
         break;
@@ -108,6 +107,20 @@ class Checker {
     return true;
   }
 
+  bool Compute(int d, const Instruction& i) {
+    if (i.replica != s_.placement.replica_of_micro_batch[FirstSample(i.action)]) {
+      Fail("wrong replica");
+    }
+    CheckInputs(d, i.action);
+    if (offloaded_.count({d, KeyOf(i.action)}) > 0) {
+      Fail(ToString(i.action), " runs while its activations are at the host");
+    }
+    done_.insert({d, Key(i.action)});
+    CheckMessage(d, i);
+    ++at_[d];
+    return true;
+  }
+
   void CheckMessage(int d, const Instruction& i) {
     const Action& a = i.action;
     if (i.op == OpCode::kSend && !p_.messages[i.arg].is_hop() &&
@@ -131,6 +144,7 @@ class Checker {
       ++at_[to];
       return true;
     }
+    if (i->op == OpCode::kCompute) return i->arg >= 0 && MeetInAttention(i->arg);
     const std::vector<StageCopy>* members = MembersOf(p_, *i);
     if (members == nullptr) return false;
     const OpCode op = i->op;
@@ -142,6 +156,20 @@ class Checker {
       if (j == nullptr || j->op != op || j->arg != arg) return false;
     }
     for (int other : devices) ++at_[other];
+    return true;
+  }
+
+  // The passes of a slot are under way at a time.
+  bool MeetInAttention(int32_t exchange) {
+    const std::vector<int>& devices = meetings_.DevicesOf(p_.exchanges[exchange].slot);
+    for (int other : devices) {
+      const Instruction* j = Head(other);
+      if (j == nullptr || j->op != OpCode::kCompute || j->arg < 0 ||
+          p_.exchanges[j->arg].slot != p_.exchanges[exchange].slot) {
+        return false;
+      }
+    }
+    for (int other : devices) Compute(other, *Head(other));
     return true;
   }
 
@@ -240,9 +268,10 @@ class Checker {
   const Program& p_;
   const Schedule& s_;
   HopChecker hops_;
+  AttentionMeetings meetings_;
   std::vector<size_t> at_;
   std::set<int> arrived_;
-  std::set<int> posted_;                                           // by one end; calls only
+  std::set<int> posted_;                                           // by one end
   std::set<std::pair<int, std::tuple<int, int, int>>> offloaded_;  // by device
   std::map<int, std::vector<int>> in_call_;  // [device] what it has sent since the last call
   // Those that are awaited, by to_device, edge, micro-batch, slice, gradient.
