@@ -190,6 +190,8 @@ check "one place for two drawings" refused 2 "--svg_out=a and --trace_out=a: onl
 check "no drawing before an error" refused 2 "--memory_out=m.svg: needs sizes" \
   show 1f1b --svg_out=early.svg --memory_out=m.svg
 check "so no file of it" test ! -e early.svg
+check "too much memory to draw" refused 1 "64000 actions are too many to draw; the limit is 50000" \
+  show gpipe --devices=8 --micro_batches=4000 --bytes=1 --memory_out=m.svg
 one_help() {
   prints "--svg_out" show --help && ! grep -q -- --planner stdout
 }

@@ -231,6 +231,13 @@ check "no batch" refused 2 "--batch: missing" search --model=gpt-6.6b --cluster=
 check "no model to search for" refused 2 "--model: missing" search --cluster=dgx1-v100 --batch=8
 check "no cluster to search on" refused 2 "--cluster: missing" search --model=gpt-6.6b --batch=8
 check "more GPUs than there are" refused 2 "--devices=9999: must be from 1 to 8" search --model=gpt-6.6b --cluster=p100-pcie --devices=9999 --batch=8
+{
+  echo '{"name":"deep","layers":[{"name":"a0","time":"1 us","output":"1 B"}'
+  for i in {1..4999}; do echo ",{\"name\":\"a$i\",\"time\":\"1 us\",\"output\":\"1 B\",\"inputs\":[\"a$((i - 1))\"]}"; done
+  echo ']}'
+} >deep.json
+check "too many blocks to search" refused 1 "--model=deep.json: search cuts a model between blocks, at most 4096" \
+  search --model=deep.json --cluster=dgx-a100 --devices=8 --batch=8
 check "nothing fits" refused 1 "not enough memory; the nearest, " search --model=gpt-52b --cluster=p3.16xlarge --devices=8 --batch=8
 check "no such configuration" refused 2 '"Q=2": is unknown; known are P=' search --model=gpt-6.6b --cluster=dgx1-v100 --explain=1f1b:Q=2
 check "bad time" refused 2 "--p2p_latency=soon: must be a decimal number" simulate 1f1b --p2p_latency=soon

@@ -212,6 +212,8 @@ case("layer list", "a chain, planned", "plan --planner=chain --devices=4 --time_
      "--cluster=dgx-a100", lambda n: layers(n, CHAIN), WORKED)
 case("layer list", "a chain, any planner", "plan --devices=4 --time_limit=1s --model=in.json --cluster=dgx-a100",
      lambda n: layers(n, CHAIN), WORKED)
+case("layer list", "a chain, searched", "search --model=in.json --cluster=dgx-a100 --devices=4 --batch=4 "
+     "--schemes=gpipe", lambda n: layers(n, CHAIN), [MB, 10 * MB])
 case("layer list", "no inputs", STEP, lambda n: in_json(numbered(SOURCE, n, '{"name":"mine","layers":[', "]}")))
 case("layer list", "one takes all", STEP,
      lambda n: sources(n, ',{"name":"z","time":"1 us","inputs":[', "]}]}"))

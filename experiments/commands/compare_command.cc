@@ -56,8 +56,8 @@ absl::StatusOr<Compared> Evaluate(const std::string& word) {
   const auto predict = [&config](const StepModel& model) { return PredictStep(model, config); };
   absl::StatusOr<StepPrediction> prediction = predict(on->step());
   if (!prediction.ok()) {
-    return absl::Status(prediction.status().code(),
-                        absl::StrCat(word, ": ", prediction.status().message()));
+    const absl::Status why = FaultOfModel(prediction.status(), config);
+    return absl::Status(why.code(), absl::StrCat(word, ": ", why.message()));
   }
   c.prediction = *std::move(prediction);
   PIPELAB_ASSIGN_OR_RETURN(c.note, CalibrationNote(on->step(), c.prediction.step_time, predict));

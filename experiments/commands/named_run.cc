@@ -31,6 +31,7 @@ absl::StatusOr<NamedRun> ReadNamedRun(const Words& words, int least_decimals,
   NamedRun named;
   if (PlanIsGiven()) {
     PIPELAB_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(words));
+    PIPELAB_RETURN_IF_ERROR(CheckDrawn(PassesOf(input.pipeline.schedule), most_actions));
     named.source = named.name = input.source;
     PIPELAB_ASSIGN_OR_RETURN(named.run, RunSimulatedPlan(input));
     return named;

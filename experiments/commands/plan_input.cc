@@ -155,14 +155,16 @@ absl::StatusOr<SimulatedRun> RunSimulatedPlan(const PlanInput& input) {
   PIPELAB_RETURN_IF_ERROR(CheckNoTimesByHand());
   const StepModel& on = input.on->step();
   PIPELAB_RETURN_IF_ERROR(CheckHasTimes(*input.on));
-  PIPELAB_RETURN_IF_ERROR(CheckCountable(on, absl::GetFlag(FLAGS_micro_batch_size),
-                                         absl::GetFlag(FLAGS_micro_batches)));
+  PIPELAB_RETURN_IF_ERROR(FaultOfModel(
+      CheckCountable(on, absl::GetFlag(FLAGS_micro_batch_size), absl::GetFlag(FLAGS_micro_batches)),
+      StepConfig()));
   const auto predict = [&input](const StepModel& model) {
-    return SimulatePlan(input.graph(), input.pipeline,
+    return SimulatePlan(input.on->model(), input.pipeline,
                         {model.cluster, model.type, absl::GetFlag(FLAGS_overlap)});
   };
-  PIPELAB_ASSIGN_OR_RETURN(StepPrediction prediction, predict(on));
-  SimulatedRun run = RunOfStep(std::move(prediction));
+  absl::StatusOr<StepPrediction> prediction = predict(on);
+  if (!prediction.ok()) return FaultOfModel(prediction.status(), StepConfig());
+  SimulatedRun run = RunOfStep(*std::move(prediction));
   PIPELAB_ASSIGN_OR_RETURN(run.note, CalibrationNote(on, run.prediction.step_time, predict));
   return run;
 }

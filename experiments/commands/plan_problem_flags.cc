@@ -178,9 +178,8 @@ absl::StatusOr<std::vector<int64_t>> SampleSizes() {
   return sizes;
 }
 
-absl::StatusOr<PlanProblem> ProblemOfModel() {
-  PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on,
-                           LoadModelOnCluster(StepConfig()));
+absl::StatusOr<PlanProblem> ProblemOfModel(std::unique_ptr<ModelOnCluster>* kept) {
+  PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(StepConfig()));
   if (on->step().cluster == nullptr) {
     return absl::InvalidArgumentError("--cluster: missing; a name or a file, such as dgx-a100");
   }
@@ -193,7 +192,8 @@ absl::StatusOr<PlanProblem> ProblemOfModel() {
   }
   const int64_t micro_batch_size = absl::GetFlag(FLAGS_micro_batch_size);
   const int micro_batches = std::max(1, absl::GetFlag(FLAGS_micro_batches));
-  PIPELAB_RETURN_IF_ERROR(CheckCountable(on->step(), micro_batch_size, micro_batches));
+  PIPELAB_RETURN_IF_ERROR(
+      FaultOfModel(CheckCountable(on->step(), micro_batch_size, micro_batches), StepConfig()));
   ModelProblemOptions sizes;
   sizes.type = on->step().type;
   sizes.devices = devices;
@@ -206,7 +206,9 @@ absl::StatusOr<PlanProblem> ProblemOfModel() {
         absl::StrCat("--token_step=", sizes.token_step, ": must be from 0"));
   }
   if (absl::GetFlag(FLAGS_blocks)) sizes.group_of_layer = GroupForPlanning(graph).group_of_layer;
-  return ModelProblem(graph, spec, sizes);
+  absl::StatusOr<PlanProblem> problem = ModelProblem(graph, spec, sizes);
+  if (kept != nullptr) *kept = std::move(on);
+  return problem;
 }
 
 absl::StatusOr<PlanProblem> FileProblem(const std::string& option, const std::string& path) {
@@ -241,7 +243,7 @@ absl::StatusOr<PlanProblem> FileProblem(const std::string& option, const std::st
 
 }  // namespace
 
-absl::StatusOr<PlanProblem> PlanProblemFromFlags() {
+absl::StatusOr<PlanProblem> PlanProblemFromFlags(std::unique_ptr<ModelOnCluster>* on) {
   const std::vector<std::pair<std::string, std::string>> inputs = {
       {"--piper_json", absl::GetFlag(FLAGS_piper_json)},
       {"--pipedream_profile", absl::GetFlag(FLAGS_pipedream_profile)},
@@ -268,7 +270,7 @@ absl::StatusOr<PlanProblem> PlanProblemFromFlags() {
   }
   PlanProblem problem;
   if (model) {
-    PIPELAB_ASSIGN_OR_RETURN(problem, ProblemOfModel());
+    PIPELAB_ASSIGN_OR_RETURN(problem, ProblemOfModel(on));
   } else {
     PIPELAB_ASSIGN_OR_RETURN(problem, FileProblem(input.first, input.second));
   }

@@ -76,8 +76,9 @@ absl::StatusOr<SimulatedRun> RunFromFlags(ScheduleInput input, int least_decimal
     if (input.own) cache.AddSchedule(input.config.scheme, input.schedule);
     return PredictStep(&cache, input.config);
   };
-  PIPELAB_ASSIGN_OR_RETURN(StepPrediction prediction, predict(on->step()));
-  SimulatedRun run = RunOfStep(std::move(prediction));
+  absl::StatusOr<StepPrediction> prediction = predict(on->step());
+  if (!prediction.ok()) return FaultOfModel(prediction.status(), input.config);
+  SimulatedRun run = RunOfStep(*std::move(prediction));
   PIPELAB_ASSIGN_OR_RETURN(run.note,
                            CalibrationNote(on->step(), run.prediction.step_time, predict));
   return run;

@@ -45,6 +45,7 @@
 
 ABSL_DECLARE_FLAG(int, devices);           // schedule_input.cc
 ABSL_DECLARE_FLAG(std::string, kernels);   // step_input.cc
+ABSL_DECLARE_FLAG(std::string, model);     // run_flags.cc
 ABSL_DECLARE_FLAG(std::string, json);      // schedule_input.cc; `search --json` means --json=-
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 ABSL_FLAG(int64_t, batch, 0, "samples of a training step");
@@ -67,11 +68,20 @@ namespace pipelab {
 namespace {
 
 constexpr int64_t kMostBatch = 1 << 24;
+// Configurations, and the time of each, grow with the blocks that stages may begin with.
+constexpr int kMostBlocks = 4096;
 // Libraries, their buffers and fragmentation take so much of a device's memory.
 constexpr double kReserveOfSearch = 0.06;
 
 absl::StatusOr<std::unique_ptr<ModelOnCluster>> ReadRequest() {
   PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(StepConfig()));
+  const int blocks = on->model().num_groups();
+  if (blocks > kMostBlocks) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "--model=", absl::GetFlag(FLAGS_model), ": search cuts a model between blocks, at most ",
+        kMostBlocks, ", and this has ", blocks,
+        "; layers whose names are alike up to a /, such as 7/dense and 7/norm, are one block"));
+  }
   if (on->step().cluster != nullptr) return on;
   return absl::InvalidArgumentError("--cluster: missing; a name or a file, such as dgx-a100");
 }

@@ -86,6 +86,8 @@ absl::Status ShowCommand(const Words& words) {
   for (const Drawing& d : drawings) {
     if (d.make == &TimelineOf) most = std::min<int64_t>(most, kMostBoxes);
     if (d.make == &TraceOf) most = std::min<int64_t>(most, kMostTraced);
+    // Each action changes what its device holds.
+    if (d.make == &MemoryOf) most = std::min<int64_t>(most, kMostMemoryPoints);
   }
   PIPELAB_ASSIGN_OR_RETURN(const NamedRun shown, ReadNamedRun(words, /*least_decimals=*/6, most));
   const SimulatedRun& run = shown.run;

@@ -17,6 +17,7 @@
 #include "models/files/model_file.h"
 #include "models/specs/megatron_kernels.h"
 #include "pipelines/cluster/catalog.h"
+#include "pipelines/sim/simulate.h"
 #include "pipelines/step/megatron_graph.h"
 #include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step_fields.h"
@@ -161,6 +162,10 @@ absl::StatusOr<ModelGraph> WithKernels(ModelGraph graph, NumberType type) {
       type, unfused_loss ? LossImplementation::kUnfused : LossImplementation::kFused);
 }
 
+std::string ModelWord(const StepConfig& config) {
+  return config.model.empty() ? absl::GetFlag(FLAGS_model) : config.model;
+}
+
 absl::StatusOr<ModelGraph> LoadModel(const std::string& word) {
   const std::string unit = absl::GetFlag(FLAGS_model_time_unit);
   ModelFileOptions options;
@@ -229,9 +234,7 @@ ClusterSpec GrownTo(int64_t devices, ClusterSpec cluster) {
 
 absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepConfig& config) {
   PIPELAB_RETURN_IF_ERROR(UsableMemory(Bytes(0)).status());
-  PIPELAB_ASSIGN_OR_RETURN(
-      ModelGraph graph,
-      LoadModel(config.model.empty() ? absl::GetFlag(FLAGS_model) : config.model));
+  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, LoadModel(ModelWord(config)));
   const std::string name = config.cluster.empty() ? absl::GetFlag(FLAGS_cluster) : config.cluster;
   if (name.empty()) {
     PIPELAB_ASSIGN_OR_RETURN(graph, WithKernels(std::move(graph), NumberType::kFp32));
@@ -244,6 +247,12 @@ absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepCon
   PIPELAB_ASSIGN_OR_RETURN(const NumberType type, TypeFromFlags(config, cluster));
   PIPELAB_ASSIGN_OR_RETURN(graph, WithKernels(std::move(graph), type));
   return ModelOnCluster::Of(std::move(graph), std::move(cluster), type);
+}
+
+absl::Status FaultOfModel(const absl::Status& status, const StepConfig& of) {
+  if (!IsTooLong(status) || !IsModelFile(ModelWord(of))) return status;
+  return absl::FailedPreconditionError(
+      absl::StrCat("--model=", ModelWord(of), ": ", status.message()));
 }
 
 absl::Status CheckHasTimes(const ModelOnCluster& on) {

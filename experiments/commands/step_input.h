@@ -53,6 +53,10 @@ absl::StatusOr<std::string> CalibrationNote(
     const StepModel& on, Nanoseconds expected,
     const std::function<absl::StatusOr<StepPrediction>(const StepModel&)>& predict);
 
+// Where a model's times are too long for the simulator and a file gives them, it is at fault, and
+// named; `of` is what loaded the model. Other errors stay.
+absl::Status FaultOfModel(const absl::Status& status, const StepConfig& of);
+
 // A device's memory is beyond what it has, less --reserve of it. ResourceExhausted (exit code 3)
 // saying by how much.
 absl::Status CheckMemory(const StepPrediction& prediction);

@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "pipelines/sim/simulate.h"
 #include "pipelines/step/step.h"
 #include "pipelines/step/step_config.h"
 #include "tools/base/status_matchers.h"
@@ -38,6 +39,19 @@ TEST(Launches, GraphsTakeNoTimeOfTheHost) {
   EXPECT_THAT(StepTime("lazy").status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("--launches=lazy: must be eager or graphs")));
+}
+
+// A file is at fault, a published model is not.
+TEST(StepInput, NamesTheFileOfTimesThatAreTooLong) {
+  StepConfig of;
+  of.model = "mine.json";
+  EXPECT_THAT(
+      FaultOfModel(TooLong("a stage takes long"), of),
+      StatusIs(absl::StatusCode::kFailedPrecondition, "--model=mine.json: a stage takes long"));
+  const absl::Status other = absl::InvalidArgumentError("P=9");
+  EXPECT_EQ(FaultOfModel(other, of), other);
+  of.model = "gpt-small";
+  EXPECT_TRUE(absl::IsInvalidArgument(FaultOfModel(TooLong("a stage takes long"), of)));
 }
 
 // Whatever its attention, a Transformer is a language model.

@@ -58,7 +58,7 @@ void Try(const StudyNet& net, const Plan& plan, const PlanProblem& problem,
       MakePlanPipeline(net.model.graph, problem, plan, pipeline_options);
   if (!pipeline.ok()) return missing(std::string(pipeline.status().message()));
   const absl::StatusOr<StepPrediction> point =
-      SimulatePlan(net.model.graph, *pipeline, {options.cluster, options.type});
+      SimulatePlan(net.model, *pipeline, {options.cluster, options.type});
   if (!point.ok()) return missing(std::string(point.status().message()));
   const Bytes room = options.cluster->device.memory.value;
   if (point->largest_device > room) {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "pipelines/checker/check_plan.h"
 #include "pipelines/planners/graphpipe_front.h"
 #include "tools/base/status_macros.h"
@@ -28,7 +29,7 @@ bool OfOneKind(const PlanProblem& problem) {
 
 // In the problem's unit, simulated ones in seconds.
 absl::StatusOr<double> JudgedTime(const PlanProblem& problem, const Plan& plan,
-                                  const PlanSimulator* simulator) {
+                                  PlanSimulator* simulator) {
   if (simulator != nullptr) return simulator->StepSeconds(plan);
   Plan judged = plan;
   if (!OfOneKind(problem)) {
@@ -46,17 +47,19 @@ absl::StatusOr<double> JudgedTime(const PlanProblem& problem, const Plan& plan,
 absl::StatusOr<std::vector<Plan>> PlansOf(const Planner& planner, const PlanProblem& problem,
                                           PlannerOptions options, bool several) {
   std::vector<Plan> plans;
-  PlanProblem asked = problem;
+  absl::optional<PlanProblem> of_batch;
   if (planner.name == "graphpipe" && !OfOneKind(problem)) {
-    asked.objective = PlanObjective::kGraphBatchTime;
+    of_batch = problem;
+    of_batch->objective = PlanObjective::kGraphBatchTime;
     if (several) {
       PlannerOptions half = options;
       half.time_limit /= 2;
-      PIPELAB_ASSIGN_OR_RETURN(plans, GraphPipeFront(asked, half));
+      PIPELAB_ASSIGN_OR_RETURN(plans, GraphPipeFront(*of_batch, half));
       for (Plan& plan : plans) plan.search_time = absl::ZeroDuration();
       options.time_limit = half.time_limit;
     }
   }
+  const PlanProblem& asked = of_batch.has_value() ? *of_batch : problem;
   PIPELAB_ASSIGN_OR_RETURN(Plan plan, MakePlan(planner.name, asked, options));
   plans.insert(plans.begin(), std::move(plan));
   const bool any_number = planner.stages && planner.name != "terapipe" && options.stages == 0;
@@ -78,7 +81,7 @@ struct FoundPlan {
 // A planner's line: its best plan's figure, or why it has none. What is left after the deadline is
 // not judged, but for the first.
 std::vector<std::string> JudgePlans(const PlanProblem& problem, const std::vector<Plan>& plans,
-                                    const PlanSimulator* simulator, absl::Time deadline,
+                                    PlanSimulator* simulator, absl::Time deadline,
                                     FoundPlan* best) {
   double shortest = std::numeric_limits<double>::infinity();
   std::string reason = "no plan";
@@ -104,8 +107,7 @@ std::vector<std::string> JudgePlans(const PlanProblem& problem, const std::vecto
 }  // namespace
 
 absl::StatusOr<BestPlan> FindBestPlan(const std::string& planner, const PlanProblem& problem,
-                                      const PlannerOptions& options,
-                                      const PlanSimulator* simulator) {
+                                      const PlannerOptions& options, PlanSimulator* simulator) {
   std::vector<Planner> planners;
   for (const Planner& each : Planners()) {
     if (planner == "best" || planner == each.name) planners.push_back(each);

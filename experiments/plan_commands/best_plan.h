@@ -31,8 +31,7 @@ struct BestPlan {
 // number of stages that divides the devices. InvalidArgument where no planner takes the problem and
 // options.
 absl::StatusOr<BestPlan> FindBestPlan(const std::string& planner, const PlanProblem& problem,
-                                      const PlannerOptions& options,
-                                      const PlanSimulator* simulator);
+                                      const PlannerOptions& options, PlanSimulator* simulator);
 
 }  // namespace pipelab
 

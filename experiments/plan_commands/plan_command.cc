@@ -1,6 +1,8 @@
 // pipelab plan: what a planner makes of a network, or a partitioner of a graph.
 #include <cmath>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
@@ -147,12 +149,11 @@ absl::Status PlanCommand(const Words& words) {
   options.stages = absl::GetFlag(FLAGS_stages);
   options.micro_batch_size = absl::GetFlag(FLAGS_stage_micro_batch_size);
   const std::string planner = absl::GetFlag(FLAGS_planner);
-  PIPELAB_ASSIGN_OR_RETURN(PlanProblem problem, PlanProblemFromFlags());
+  std::unique_ptr<ModelOnCluster> on;
+  PIPELAB_ASSIGN_OR_RETURN(PlanProblem problem, PlanProblemFromFlags(&on));
   PIPELAB_ASSIGN_OR_RETURN(const bool judged, SetObjective(&problem));
   absl::optional<PlanSimulator> simulator;
-  if (!absl::GetFlag(FLAGS_model).empty()) {
-    PIPELAB_ASSIGN_OR_RETURN(simulator, PlanSimulator::Make(problem));
-  }
+  if (on != nullptr) simulator.emplace(problem, std::move(on));
   BestPlan best;
   if (judged) {
     PIPELAB_ASSIGN_OR_RETURN(best, FindBestPlan(planner, problem, options,

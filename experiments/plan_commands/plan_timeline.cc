@@ -1,5 +1,6 @@
 #include "experiments/plan_commands/plan_timeline.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -11,7 +12,6 @@
 #include "pipelines/planners/plan_pipeline.h"
 #include "pipelines/planners/plan_point.h"
 #include "pipelines/step/model_on_cluster.h"
-#include "pipelines/step/step_config.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -33,7 +33,7 @@ absl::StatusOr<SimulatedPlan> Simulated(const Plan& plan, const PlanProblem& pro
   sizes.batch_samples = problem.micro_batch_size * problem.micro_batches;
   PIPELAB_ASSIGN_OR_RETURN(PlanPipeline pipeline, MakePlanPipeline(graph, problem, plan, sizes));
   const PlanMachine machine = {on.step().cluster, on.step().type};
-  PIPELAB_ASSIGN_OR_RETURN(StepPrediction step, SimulatePlan(graph, pipeline, machine));
+  PIPELAB_ASSIGN_OR_RETURN(StepPrediction step, SimulatePlan(on.model(), pipeline, machine));
   return SimulatedPlan{std::move(pipeline), std::move(step)};
 }
 
@@ -54,12 +54,14 @@ std::string PartsNote(const PlanPipeline& pipeline) {
   return "";
 }
 
-}  // namespace
-
-absl::StatusOr<PlanSimulator> PlanSimulator::Make(const PlanProblem& problem) {
-  PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(StepConfig()));
-  return PlanSimulator(problem, std::move(on));
+// MakePlanPipeline makes the same of both.
+bool RunAlike(const PlanStage& a, const PlanStage& b) {
+  return a.data == b.data && a.tensor == b.tensor && a.on_processor == b.on_processor &&
+         a.micro_batch_size == b.micro_batch_size && a.layers == b.layers &&
+         a.variants == b.variants;
 }
+
+}  // namespace
 
 std::string PlanSimulator::Timeline(const Plan& plan) const {
   const absl::StatusOr<SimulatedPlan> run = Simulated(plan, *problem_, *on_);
@@ -67,7 +69,7 @@ std::string PlanSimulator::Timeline(const Plan& plan) const {
   const StepPrediction& step = run->step;
   const absl::StatusOr<std::string> note =
       CalibrationNote(on_->step(), step.step_time, [&](const StepModel& model) {
-        return SimulatePlan(on_->model().graph, run->pipeline, {model.cluster, model.type});
+        return SimulatePlan(on_->model(), run->pipeline, {model.cluster, model.type});
       });
   if (!note.ok()) return absl::StrCat("\nnot simulated: ", note.status().message(), "\n");
   std::string text = note->empty() ? "" : absl::StrCat("\n", *note);
@@ -84,7 +86,17 @@ std::string PlanSimulator::Timeline(const Plan& plan) const {
   return text;
 }
 
-absl::StatusOr<double> PlanSimulator::StepSeconds(const Plan& plan) const {
+absl::StatusOr<double> PlanSimulator::StepSeconds(const Plan& plan) {
+  for (const auto& [stages, seconds] : known_) {
+    if (std::equal(stages.begin(), stages.end(), plan.stages.begin(), plan.stages.end(),
+                   RunAlike)) {
+      return seconds;
+    }
+  }
+  return known_.emplace_back(plan.stages, SimulatedSeconds(plan)).second;
+}
+
+absl::StatusOr<double> PlanSimulator::SimulatedSeconds(const Plan& plan) const {
   PIPELAB_ASSIGN_OR_RETURN(const SimulatedPlan run, Simulated(plan, *problem_, *on_));
   if (static_cast<double>(run.step.largest_device.value()) > problem_->memory_bytes) {
     return absl::ResourceExhaustedError(absl::StrFormat(

@@ -1,6 +1,6 @@
 // Simulates planners' plans for --model: the step, one line about it, and its timeline.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(const PlanSimulator simulator, PlanSimulator::Make(problem));
+//   PlanSimulator simulator(problem, std::move(on));
 //   text += simulator.Timeline(plan);
 //   simulator.StepSeconds(plan)
 #ifndef PIPELAB_EXPERIMENTS_PLAN_COMMANDS_PLAN_TIMELINE_H_
@@ -8,9 +8,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
-#include "experiments/commands/step_input.h"
 #include "pipelines/planners/plan.h"
 #include "pipelines/planners/plan_problem.h"
 #include "pipelines/step/model_on_cluster.h"
@@ -19,22 +20,23 @@ namespace pipelab {
 
 class PlanSimulator {
  public:
-  // The flags' model and cluster have made the problem, which is kept. Errors are those of the
-  // flags.
-  static absl::StatusOr<PlanSimulator> Make(const PlanProblem& problem);
+  // The model and the machine have made the problem, which is kept.
+  PlanSimulator(const PlanProblem& problem, std::unique_ptr<ModelOnCluster> on)
+      : problem_(&problem), on_(std::move(on)) {}
 
   // A plan that cannot run (tensor parallelism, sizes that do not divide) has the reason in the
   // place of a timeline.
   std::string Timeline(const Plan& plan) const;
-  // An error says why the plan cannot run, or that a device is too small for it.
-  absl::StatusOr<double> StepSeconds(const Plan& plan) const;
+  // An error says why the plan cannot run, or that a device is too small for it. Planners find the
+  // same stages again and again: they are simulated once.
+  absl::StatusOr<double> StepSeconds(const Plan& plan);
 
  private:
-  PlanSimulator(const PlanProblem& problem, std::unique_ptr<ModelOnCluster> on)
-      : problem_(&problem), on_(std::move(on)) {}
+  absl::StatusOr<double> SimulatedSeconds(const Plan& plan) const;
 
   const PlanProblem* problem_;
   std::unique_ptr<ModelOnCluster> on_;
+  std::vector<std::pair<std::vector<PlanStage>, absl::StatusOr<double>>> known_;
 };
 
 }  // namespace pipelab

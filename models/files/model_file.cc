@@ -120,11 +120,6 @@ bool IsOnHub(absl::string_view word) {
          !PathExists(ResolveOutputPath(word, ""));
 }
 
-bool IsModelFile(absl::string_view word) {
-  if (absl::EndsWith(word, ".json") || absl::EndsWith(word, ".txt")) return true;
-  return absl::StrContains(word, "/") && !IsOnHub(word);
-}
-
 // Where a word has "@4096" at its end; else npos.
 size_t TokensAt(absl::string_view word) {
   const size_t at = word.rfind('@');
@@ -188,6 +183,12 @@ absl::StatusOr<ModelGraph> ReadModelFile(absl::string_view option, absl::string_
     if (ParseModel(*text, what, NameOf(path), own).ok()) return graph;
   }
   return FaultOfFile(std::move(graph));
+}
+
+bool IsModelFile(absl::string_view word) {
+  word = word.substr(0, TokensAt(word));
+  if (absl::EndsWith(word, ".json") || absl::EndsWith(word, ".txt")) return true;
+  return absl::StrContains(word, "/") && !IsOnHub(word);
 }
 
 absl::StatusOr<ModelGraph> FindModel(absl::string_view option, absl::string_view word,

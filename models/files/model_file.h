@@ -36,6 +36,9 @@ struct ModelFileOptions {
 absl::StatusOr<ModelGraph> FindModel(absl::string_view option, absl::string_view word,
                                      const ModelFileOptions& options = ModelFileOptions());
 
+// The word is one of a file.
+bool IsModelFile(absl::string_view word);
+
 // Writes to stderr, a line each, the notes that the user should read about the model.
 void PrintNotes(const ModelGraph& graph);
 

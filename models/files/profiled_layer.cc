@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -139,19 +140,19 @@ TensorCollectives CollectivesOf(const GroupNumbers& group, int64_t samples, bool
   return collectives;
 }
 
-void SetSplit(const ListedLayer& listed, const LayerNumbers& n, int bytes_per_number,
-              LayerSpec* layer) {
-  const ListedSplit& split = *listed.tensor_parallel;
+void SetSplit(const std::shared_ptr<const ListedLayer>& listed, const LayerNumbers& n,
+              int bytes_per_number, LayerSpec* layer) {
+  const ListedSplit& split = *listed->tensor_parallel;
   const GroupNumbers group = {NumbersIn(split.forward_sum, bytes_per_number),
                               NumbersIn(split.backward_sum, bytes_per_number)};
   const auto part = [n, split, group, bytes_per_number](TensorParallel tensor) {
     return PartOf(n, split, group, bytes_per_number, tensor);
   };
   layer->split.costs = [listed, part](int64_t samples, TokenSlice, TensorParallel tensor) {
-    return CostsFor(listed, part(tensor), samples);
+    return CostsFor(*listed, part(tensor), samples);
   };
   layer->split.operations = [listed, part](int64_t samples, TokenSlice, TensorParallel tensor) {
-    return OperationsFor(listed, part(tensor), samples);
+    return OperationsFor(*listed, part(tensor), samples);
   };
   layer->split.collectives = [group, has_weights = n.parameters > 0](int64_t samples, TokenSlice,
                                                                      TensorParallel tensor) {
@@ -193,11 +194,13 @@ LayerSpec ProfiledLayer(const ListedLayer& listed, int64_t input_numbers, int by
   layer.kind = kProfiled;
   layer.input_use = UseOf(listed);
   layer.parameters = ParametersOf(listed);
-  layer.costs = [listed, n](int64_t samples) { return CostsFor(listed, n, samples); };
-  layer.operations = [listed, n](int64_t samples, TokenSlice) {
-    return OperationsFor(listed, n, samples);
+  // Copies of a graph share it.
+  const auto kept = std::make_shared<const ListedLayer>(listed);
+  layer.costs = [kept, n](int64_t samples) { return CostsFor(*kept, n, samples); };
+  layer.operations = [kept, n](int64_t samples, TokenSlice) {
+    return OperationsFor(*kept, n, samples);
   };
-  if (listed.tensor_parallel.has_value()) SetSplit(listed, n, bytes_per_number, &layer);
+  if (listed.tensor_parallel.has_value()) SetSplit(kept, n, bytes_per_number, &layer);
   return layer;
 }
 

@@ -15,8 +15,9 @@ namespace {
 
 // Of the calls, without their transfers.
 Nanoseconds OverheadOf(const DeviceSpec& device, const std::vector<TensorCollective>& collectives) {
-  const Nanoseconds whole = device.collective_overhead.value_or(Sourced<Nanoseconds>()).value;
   Nanoseconds sum;
+  if (!device.collective_overhead.has_value()) return sum;
+  const Nanoseconds whole = device.collective_overhead->value;
   for (const TensorCollective& c : collectives) {
     if (c.kind == Collective::kHop) continue;
     const bool half = c.kind == Collective::kReduceScatter || c.kind == Collective::kAllGather;

@@ -41,8 +41,10 @@ absl::Status CheckStages(const ModelGraph& graph, const std::vector<int>& stage_
     }
   }
   const int stages = 1 + *std::max_element(stage_of_layer.begin(), stage_of_layer.end());
+  std::vector<bool> has_layers(stages);
+  for (int stage : stage_of_layer) has_layers[stage] = true;
   for (int stage = 0; stage < stages; ++stage) {
-    if (std::count(stage_of_layer.begin(), stage_of_layer.end(), stage) == 0) {
+    if (!has_layers[stage]) {
       return Invalid("stage ", stage, " of ", stages, " has no layers");
     }
   }

@@ -246,9 +246,9 @@ GraphBound BoundOfGraphPlans(const PlanProblem& problem, bool batch, double know
   GraphBound bound;
   bound.value = SimpleLowerBound(problem, PlanObjective::kGraphStageTime);
   bound.reason = "the work of all operators over the devices, or the largest operator";
-  const PlanProblem relaxed = RelaxedProblem(problem);
   if (batch) bound.value *= BatchPieces(problem);
   if (absl::Now() > deadline) return bound;
+  const PlanProblem relaxed = RelaxedProblem(problem);
   const EqualBranches equal(relaxed);
   absl::optional<Downsets> sets = Downsets::Make(equal.InOrder(SingleGroups(relaxed)), kMostCuts);
   bound.too_many_cuts = !sets.has_value();

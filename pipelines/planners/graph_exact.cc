@@ -74,7 +74,7 @@ class ExactGraphSearch {
     for (const PlanEdge& edge : p_.edges) feeds_[edge.from] |= Mask{1} << edge.to;
     for (int v = 0; v < p_.size(); ++v) {
       // Of one device: no stage takes less from each of its copies.
-      least_.push_back(sets_.LeastWork(sets_.Make({v})));
+      least_.push_back(sets_.LeastWork(v));
       choice_ |= sets_.Make({v}).choice;
     }
     path_to_.resize(p_.size());

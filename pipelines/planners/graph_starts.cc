@@ -12,14 +12,6 @@ namespace {
 
 constexpr absl::Duration kMostOfPlanner = absl::Seconds(10);
 
-// What planners of sequences plan.
-PlanProblem Sequence(const PlanProblem& problem) {
-  PlanProblem sequence = problem;
-  sequence.objective = PlanObjective::kStageTime;
-  sequence.bandwidth = FlatBandwidth(problem);
-  return sequence;
-}
-
 PlannerOptions Until(absl::Time deadline) {
   PlannerOptions options;
   options.time_limit =
@@ -36,8 +28,14 @@ PlanStages StagesOf(absl::StatusOr<Plan> plan) {
 
 }  // namespace
 
-std::vector<PlanStages> QuickStarts(const PlanProblem& problem, absl::Time deadline) {
-  const PlanProblem sequence = Sequence(problem);
+PlanProblem SequenceProblem(const PlanProblem& problem) {
+  PlanProblem sequence = problem;
+  sequence.objective = PlanObjective::kStageTime;
+  sequence.bandwidth = FlatBandwidth(problem);
+  return sequence;
+}
+
+std::vector<PlanStages> QuickStarts(const PlanProblem& sequence, absl::Time deadline) {
   std::vector<PlanStages> plans = {StagesOf(UniformPlan(sequence, {}))};
   for (const auto planner : {&GpipePlan, &ChainPlan, &DapplePlan}) {
     if (absl::Now() < deadline) plans.push_back(StagesOf(planner(sequence, Until(deadline))));
@@ -45,11 +43,11 @@ std::vector<PlanStages> QuickStarts(const PlanProblem& problem, absl::Time deadl
   return plans;
 }
 
-PiperStart StartOfPiper(const PlanProblem& problem, double known, absl::Time deadline) {
+PiperStart StartOfPiper(const PlanProblem& sequence, double known, absl::Time deadline) {
   if (absl::Now() > deadline) return {};
   PlannerOptions options = Until(deadline);
   options.known_value = known;
-  absl::StatusOr<Plan> plan = PiperPlan(Sequence(problem), options);
+  absl::StatusOr<Plan> plan = PiperPlan(sequence, options);
   PiperStart start;
   start.complete =
       !plan.ok() || plan->state == PlanState::kOptimal || plan->state == PlanState::kInfeasible;
@@ -57,9 +55,9 @@ PiperStart StartOfPiper(const PlanProblem& problem, double known, absl::Time dea
   return start;
 }
 
-PlanStages StartOfPipeDream(const PlanProblem& problem, absl::Time deadline) {
+PlanStages StartOfPipeDream(const PlanProblem& sequence, absl::Time deadline) {
   if (absl::Now() > deadline) return {};
-  return StagesOf(PipeDreamPlan(Sequence(problem), Until(deadline)));
+  return StagesOf(PipeDreamPlan(sequence, Until(deadline)));
 }
 
 }  // namespace pipelab

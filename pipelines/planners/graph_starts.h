@@ -1,8 +1,9 @@
 // The plans of planners of sequences, for a graph pipeline's search to start from: a sequence of
 // stages is a graph of stages.
 //
-//   for (const PlanStages& stages : QuickStarts(problem, deadline)) search.Offer(stages);
-//   search.Offer(StartOfPiper(problem, search.value(), deadline).stages);
+//   const PlanProblem sequence = SequenceProblem(problem);
+//   for (const PlanStages& stages : QuickStarts(sequence, deadline)) search.Offer(stages);
+//   search.Offer(StartOfPiper(sequence, search.value(), deadline).stages);
 #ifndef PIPELAB_PIPELINES_PLANNERS_GRAPH_STARTS_H_
 #define PIPELAB_PIPELINES_PLANNERS_GRAPH_STARTS_H_
 
@@ -16,17 +17,20 @@ namespace pipelab {
 
 using PlanStages = std::vector<PlanStage>;  // valid or not; empty: no plan
 
+// Planners of sequences plan this.
+PlanProblem SequenceProblem(const PlanProblem& problem);
+
 // The plans of uniform, gpipe, chain and dapple.
-std::vector<PlanStages> QuickStarts(const PlanProblem& problem, absl::Time deadline);
+std::vector<PlanStages> QuickStarts(const PlanProblem& sequence, absl::Time deadline);
 
 // Piper's plan, if its longest stage takes less than `known`, which makes its search short.
 struct PiperStart {
   PlanStages stages;
   bool complete = false;  // no sequence is better: the search was not stopped
 };
-PiperStart StartOfPiper(const PlanProblem& problem, double known, absl::Time deadline);
+PiperStart StartOfPiper(const PlanProblem& sequence, double known, absl::Time deadline);
 
-PlanStages StartOfPipeDream(const PlanProblem& problem, absl::Time deadline);
+PlanStages StartOfPipeDream(const PlanProblem& sequence, absl::Time deadline);
 
 }  // namespace pipelab
 

@@ -75,7 +75,8 @@ class GraphPlanner {
         most_steps_(options.most_steps),
         deadline_(absl::Now() + options.time_limit),
         sets_(problem, options.micro_batch_size),
-        starts_(QuickStarts(problem, absl::Now() + options.time_limit / 8)) {}
+        sequence_(SequenceProblem(problem)),
+        starts_(QuickStarts(sequence_, absl::Now() + options.time_limit / 8)) {}
 
   const GraphBound& bound() const { return bound_; }
   bool timed_out() const { return absl::Now() > deadline_; }
@@ -164,13 +165,13 @@ class GraphPlanner {
 
   // A plan whose longest stage is below the known one's may be better than the search's.
   void OfferPiper(double known, double share, GraphSearch* search, SearchEffort* effort) {
-    PiperStart start = StartOfPiper(problem_, known, Share(share));
+    PiperStart start = StartOfPiper(sequence_, known, Share(share));
     piper_complete_ = start.complete;
     starts_.push_back(std::move(start.stages));
     search->OfferSequence(starts_.back(), effort);
   }
   void OfferPipeDream(double share, GraphSearch* search, SearchEffort* effort) {
-    starts_.push_back(StartOfPipeDream(problem_, Share(share)));
+    starts_.push_back(StartOfPipeDream(sequence_, Share(share)));
     search->OfferSequence(starts_.back(), effort);
   }
 
@@ -233,6 +234,7 @@ class GraphPlanner {
   const int64_t most_steps_;
   const absl::Time deadline_;
   const OperatorSets sets_;
+  const PlanProblem sequence_;
   std::vector<PlanStages> starts_;
   bool piper_complete_ = false;
   GraphBound bound_;  // of what was planned last

@@ -44,7 +44,9 @@ class Builder {
  public:
   // Without a cluster there are no costs.
   Builder(const ModelGraph& graph, const ClusterSpec* cluster, const ModelProblemOptions& options)
-      : graph_(graph), cluster_(cluster), options_(options) {}
+      : graph_(graph), cluster_(cluster), options_(options) {
+    if (cluster != nullptr) machine_ = {cluster->device, options.type};
+  }
 
   absl::StatusOr<PlanProblem> Build() {
     problem_.name = graph_.name;
@@ -125,9 +127,7 @@ class Builder {
   absl::StatusOr<PlanTimes> TimesOn(const PlanOperator& op, int64_t micro_batch_size) const {
     Nanoseconds forward, all;
     for (int i : op.layers) {
-      PIPELAB_ASSIGN_OR_RETURN(
-          const LayerTimes t,
-          TimesOf(Layer(i), {cluster_->device, options_.type}, micro_batch_size));
+      PIPELAB_ASSIGN_OR_RETURN(const LayerTimes t, TimesOf(Layer(i), machine_, micro_batch_size));
       forward += t.forward;
       all += t.forward + t.backward_input + t.backward_weight;
     }
@@ -180,9 +180,8 @@ class Builder {
       for (int64_t length = 1; length <= units; ++length) {
         table.back().emplace_back();
         for (int64_t before = 0; before + length <= units; ++before) {
-          PIPELAB_ASSIGN_OR_RETURN(const LayerTimes t,
-                                   TimesOf(layer, {cluster_->device, options_.type},
-                                           micro_batch_size, {before * step, length * step}));
+          PIPELAB_ASSIGN_OR_RETURN(const LayerTimes t, TimesOf(layer, machine_, micro_batch_size,
+                                                               {before * step, length * step}));
           table.back().back().push_back(
               {ToSeconds(t.forward), ToSeconds(t.forward + t.backward_input + t.backward_weight)});
         }
@@ -269,6 +268,7 @@ class Builder {
   const ModelGraph& graph_;
   const ClusterSpec* const cluster_;
   const ModelProblemOptions& options_;
+  Machine machine_;
   PlanProblem problem_;
 };
 

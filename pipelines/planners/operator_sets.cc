@@ -9,10 +9,6 @@ namespace pipelab {
 
 namespace {
 
-int PlaceOf(const std::vector<int>& edges, int e) {
-  return static_cast<int>(std::find(edges.begin(), edges.end(), e) - edges.begin());
-}
-
 // In everything but memory.
 bool NotAbove(const PlanVariant& a, const PlanVariant& b) {
   bool least = a.time <= b.time && a.parameter_bytes <= b.parameter_bytes;
@@ -34,10 +30,10 @@ OperatorSets::OperatorSets(const PlanProblem& problem, int64_t micro_batch_size)
   for (const PlanOperator& o : problem.operators) costs_.push_back(CostOf(o));
   in_place_.resize(problem.edges.size());
   out_place_.resize(problem.edges.size());
-  for (size_t e = 0; e < problem.edges.size(); ++e) {
-    const PlanEdge& edge = problem.edges[e];
-    in_place_[e] = PlaceOf(problem.operators[edge.to].in_edges, static_cast<int>(e));
-    out_place_[e] = PlaceOf(problem.operators[edge.from].out_edges, static_cast<int>(e));
+  for (const PlanOperator& o : problem.operators) {
+    for (size_t i = 0; i < o.in_edges.size(); ++i) in_place_[o.in_edges[i]] = static_cast<int>(i);
+    for (size_t i = 0; i < o.out_edges.size(); ++i)
+      out_place_[o.out_edges[i]] = static_cast<int>(i);
   }
 }
 
@@ -156,9 +152,9 @@ void OperatorSets::Add(int v, OperatorSet* set) const {
   set->fastest_fixed += cost.fastest_fixed;
 }
 
-double OperatorSets::LeastWork(const OperatorSet& set) const {
+double OperatorSets::LeastWork(int v) const {
   double least = kInfinity;
-  for (double time : set.times) least = std::min(least, time);
+  for (double time : costs_[v].times) least = std::min(least, time);
   return least;
 }
 

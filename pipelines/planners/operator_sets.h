@@ -82,8 +82,8 @@ class OperatorSets {
   // An operator that is not in the set.
   void Add(int v, OperatorSet* set) const;
 
-  // Not above the time of any shape on one device.
-  double LeastWork(const OperatorSet& set) const;
+  // Not above the operator's time in any shape on one device.
+  double LeastWork(int v) const;
   // Not above the time of any shape on so many devices.
   double LeastTime(const OperatorSet& set, int64_t devices) const;
   // Not above the time of this shape, whatever is chosen.

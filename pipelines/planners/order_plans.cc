@@ -8,7 +8,8 @@
 namespace pipelab {
 namespace {
 
-constexpr size_t kMostLabelsAlike = 8;  // with one number of devices
+constexpr size_t kMostLabelsAlike = 8;     // with one number of devices
+constexpr int64_t kMostFeeding = 1 << 20;  // over all places, beside one a place
 
 struct OrderLabel {
   double value = 0;     // the longest stage, or what is left of the batch at its pace
@@ -38,7 +39,7 @@ class OrderSearch {
         batch_(BatchPieces(p_)) {}
 
   std::vector<PlanStage> Run() {
-    Prepare();
+    if (!Prepare()) return {};
     labels_[size_].emplace_back();
     for (int last = size_; last > 0; --last) {
       if (!labels_[last].empty() && !ExtendFrom(last)) return {};
@@ -53,27 +54,41 @@ class OrderSearch {
  private:
   double Value(const OrderLabel& label) const { return label.value + label.path; }
 
-  void Prepare() {
-    labels_.resize(size_ + 1);
+  // False: the order is left.
+  bool Prepare() {
+    memory_matters_ = MemoryMatters(sets_.Make(order_));
     feeding_.resize(size_ + 1);
+    if (tracks() && !FindFeeding()) return false;
+    labels_.resize(size_ + 1);
     behind_place_.assign(p_.size(), -1);
     feeds_run_.assign(p_.size(), -1);
-    std::vector<int> place(p_.size());
-    for (int i = 0; i < size_; ++i) place[order_[i]] = i;
-    const OperatorSet all = sets_.Make(order_);
-    memory_matters_ = MemoryMatters(all);
     work_before_.resize(size_ + 1);
     for (int i = 0; i < size_; ++i) {
-      const int v = order_[i];
-      work_before_[i + 1] = work_before_[i] + sets_.LeastWork(sets_.Make({v}));
-      int until = i;
-      for (int e : p_.operators[v].out_edges) until = std::max(until, place[p_.edges[e].to]);
-      if (!tracks()) continue;
-      for (int j = i + 1; j <= until; ++j) feeding_[j].push_back(v);
+      work_before_[i + 1] = work_before_[i] + sets_.LeastWork(order_[i]);
     }
     for (const StageShape shape : sets_.shapes()) {
       most_own_ = std::max(most_own_, Own(shape));
     }
+    return true;
+  }
+
+  // False: there are too many.
+  bool FindFeeding() {
+    std::vector<int> place(p_.size()), until(size_);  // [place] of the last that it feeds
+    for (int i = 0; i < size_; ++i) place[order_[i]] = i;
+    int64_t feeding = 0;
+    for (int i = 0; i < size_; ++i) {
+      until[i] = i;
+      for (int e : p_.operators[order_[i]].out_edges) {
+        until[i] = std::max(until[i], place[p_.edges[e].to]);
+      }
+      feeding += until[i] - i;
+    }
+    if (feeding > kMostFeeding + size_) return false;
+    for (int i = 0; i < size_; ++i) {
+      for (int j = i + 1; j <= until[i]; ++j) feeding_[j].push_back(order_[i]);
+    }
+    return true;
   }
 
   // Whether there are plans that do not fit.

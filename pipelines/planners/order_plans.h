@@ -8,7 +8,9 @@
 // it takes, its longest stage, and for each operator that feeds it the samples in flight and the
 // time of the longest path behind it. Of labels with the same operators those are kept that no
 // other beats in devices, longest stage, most samples and longest path: exact where one operator at
-// a time feeds what is planned (a chain), or where memory and paths do not matter.
+// a time feeds what is planned (a chain), or where memory and paths do not matter. An order is left
+// where thousands of operators feed what is planned, all along (a wide star): labels of all places
+// would take memory with the square of its length.
 #ifndef PIPELAB_PIPELINES_PLANNERS_ORDER_PLANS_H_
 #define PIPELAB_PIPELINES_PLANNERS_ORDER_PLANS_H_
 

@@ -58,6 +58,7 @@ bool SearchPiperGroups(const PlanProblem& problem, const OperatorGroups& groups,
 
 // What joined layers cannot make: orders of single ones. Graphs with tensor degrees have none.
 void ImprovePiperByOrders(const PlanProblem& given, absl::Time deadline, PiperResult* best) {
+  if (absl::Now() > deadline) return;
   PlanProblem problem = given;
   for (PlanOperator& o : problem.operators) {
     if (o.variants.size() > 1 || o.variants.count(1) == 0) return;

@@ -11,44 +11,57 @@
 namespace pipelab {
 namespace {
 
-// The groups as operators of their own, joined as `join` says: [group] -> its new group.
-OperatorGroups Joined(const OperatorGroups& groups, const std::vector<int>& join, int num_joined) {
-  std::vector<std::vector<int>> members(num_joined);
+struct Join {
+  std::vector<int> of;  // [group] its new group
+  int size = 0;         // so many new groups
+  bool whole = true;    // each path is one of them
+};
+
+// The groups as operators of their own, joined.
+OperatorGroups Joined(const OperatorGroups& groups, const Join& join) {
+  std::vector<std::vector<int>> members(join.size);
   std::vector<std::pair<int, int>> edges;
   for (size_t g = 0; g < groups.members.size(); ++g) {
-    std::vector<int>& joined = members[join[g]];
+    std::vector<int>& joined = members[join.of[g]];
     joined.insert(joined.end(), groups.members[g].begin(), groups.members[g].end());
     for (int h : groups.followers[g]) {
       edges.emplace_back(groups.members[g][0], groups.members[h][0]);
     }
   }
-  return MakeGroups(members, static_cast<int>(groups.group_of.size()), edges);
+  return MakeGroups(std::move(members), static_cast<int>(groups.group_of.size()), edges);
 }
 
 // At most `most` groups of a path become one.
-OperatorGroups JoinedPaths(const OperatorGroups& groups, int most) {
+Join JoinPaths(const OperatorGroups& groups, int most) {
   const size_t n = groups.members.size();
-  std::vector<int> predecessors(n), join(n, -1), length;
+  std::vector<int> predecessors(n), length;
   for (const auto& followers : groups.followers) {
     for (int h : followers) ++predecessors[h];
   }
+  Join join;
+  join.of.resize(n, -1);
   for (size_t g = 0; g < n; ++g) {
-    if (join[g] < 0) {
-      join[g] = static_cast<int>(length.size());
+    if (join.of[g] < 0) {
+      join.of[g] = static_cast<int>(length.size());
       length.push_back(1);
     }
     if (groups.followers[g].size() != 1) continue;
     const int next = groups.followers[g][0];
-    if (predecessors[next] != 1 || length[join[g]] >= most) continue;
-    join[next] = join[g];
-    ++length[join[g]];
+    if (predecessors[next] != 1) continue;
+    if (length[join.of[g]] >= most) {
+      join.whole = false;
+      continue;
+    }
+    join.of[next] = join.of[g];
+    ++length[join.of[g]];
   }
-  return Joined(groups, join, static_cast<int>(length.size()));
+  join.size = static_cast<int>(length.size());
+  return join;
 }
 
 }  // namespace
 
-OperatorGroups MakeGroups(const std::vector<std::vector<int>>& members, int num_operators,
+OperatorGroups MakeGroups(std::vector<std::vector<int>> members, int num_operators,
                           const std::vector<std::pair<int, int>>& edges) {
   const int n = static_cast<int>(members.size());
   std::vector<int> of(num_operators, -1), missing(n);
@@ -84,11 +97,10 @@ OperatorGroups MakeGroups(const std::vector<std::vector<int>>& members, int num_
   CHECK_EQ(static_cast<int>(order.size()), n) << "groups need one another";
   for (int g : order) {
     for (int v : members[g]) groups.group_of[v] = place[g];
-    groups.members.push_back(members[g]);
-    std::vector<int> mapped;
-    for (int h : followers[g]) mapped.push_back(place[h]);
-    std::sort(mapped.begin(), mapped.end());
-    groups.followers.push_back(std::move(mapped));
+    groups.members.push_back(std::move(members[g]));
+    for (int& h : followers[g]) h = place[h];
+    std::sort(followers[g].begin(), followers[g].end());
+    groups.followers.push_back(std::move(followers[g]));
   }
   return groups;
 }
@@ -98,14 +110,18 @@ OperatorGroups SingleGroups(const PlanProblem& problem) {
   std::vector<std::pair<int, int>> edges;
   for (int v = 0; v < problem.size(); ++v) members.push_back({v});
   for (const PlanEdge& edge : problem.edges) edges.emplace_back(edge.from, edge.to);
-  return MakeGroups(members, problem.size(), edges);
+  return MakeGroups(std::move(members), problem.size(), edges);
 }
 
 OperatorGroups CoarserGroups(const OperatorGroups& groups, int limit) {
   const int n = static_cast<int>(groups.members.size());
   for (int most = 1; most < 2 * n; most += (most + 3) / 4) {
-    OperatorGroups coarser = JoinedPaths(groups, most);
-    if (Downsets::Make(coarser.followers, limit).has_value()) return coarser;
+    const Join join = JoinPaths(groups, most);
+    if (join.size < limit) {  // there are more sets than groups
+      OperatorGroups coarser = Joined(groups, join);
+      if (Downsets::Make(coarser.followers, limit).has_value()) return coarser;
+    }
+    if (join.whole) break;
   }
   OperatorGroups line = groups;
   for (int g = 0; g < n; ++g) {
@@ -113,7 +129,7 @@ OperatorGroups CoarserGroups(const OperatorGroups& groups, int limit) {
     if (g + 1 < n) line.followers[g].push_back(g + 1);
   }
   if (n + 1 <= limit) return line;
-  return JoinedPaths(line, (n + limit - 2) / (limit - 1) + 1);
+  return Joined(line, JoinPaths(line, (n + limit - 2) / (limit - 1) + 1));
 }
 
 }  // namespace pipelab

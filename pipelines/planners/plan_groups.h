@@ -21,7 +21,7 @@ struct OperatorGroups {
 
 // From members in any order that have no cycle among them; `edges` are pairs of operators, of which
 // the first comes first.
-OperatorGroups MakeGroups(const std::vector<std::vector<int>>& members, int num_operators,
+OperatorGroups MakeGroups(std::vector<std::vector<int>> members, int num_operators,
                           const std::vector<std::pair<int, int>>& edges);
 
 OperatorGroups SingleGroups(const PlanProblem& problem);

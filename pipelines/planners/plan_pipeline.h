@@ -4,7 +4,7 @@
 //   PlanPipelineOptions options;
 //   options.batch_samples = 128;  options.micro_batch_size = 4;
 //   PIPELAB_ASSIGN_OR_RETURN(PlanPipeline p, MakePlanPipeline(graph, problem, plan, options));
-//   SimulatePlan(graph, p, machine);                                  // plan_point.h
+//   SimulatePlan(model, p, machine);                                  // plan_point.h
 //
 // The schedule is that of the scheme `graph`: kFkB on the stages' graph, with as many micro-batches
 // in flight as its order needs. A stage runs micro-batches of the size that the plan gives it, and

@@ -60,7 +60,7 @@ class PlanPipelineTest : public testing::Test {
     return *std::move(pipeline);
   }
   StepPrediction Point(const PlanPipeline& pipeline) const {
-    auto point = SimulatePlan(graph_, pipeline, {&cluster_});
+    auto point = SimulatePlan(GroupByName(graph_), pipeline, {&cluster_});
     EXPECT_THAT(point, IsOk());
     return *std::move(point);
   }
@@ -167,7 +167,8 @@ TEST_F(PlanPipelineTest, StepIsFillSteadyStateAndDrain) {
   }
   PIPELAB_ASSERT_OK_AND_ASSIGN(const PlanPipeline pipeline,
                                MakePlanPipeline(chain, problem, plan, sizes_));
-  PIPELAB_ASSERT_OK_AND_ASSIGN(StepPrediction point, SimulatePlan(chain, pipeline, {&cluster_}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(StepPrediction point,
+                               SimulatePlan(GroupByName(chain), pipeline, {&cluster_}));
   point.step.costs.network = Network();
   for (StageCost& stage : point.step.costs.stages) {
     stage.forward = Milliseconds(1);
@@ -254,9 +255,9 @@ TEST_F(PlanPipelineTest, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(error(plan), HasSubstr("stage 2: micro-batches of 5 samples: a step has 32"));
   plan = Branches(1);
   plan.stages[0].data = 100;
-  EXPECT_THAT(SimulatePlan(graph_, Pipeline(plan), {&cluster_}), IsOk());
+  EXPECT_THAT(SimulatePlan(GroupByName(graph_), Pipeline(plan), {&cluster_}), IsOk());
   ClusterSpec small = LoadCluster("--cluster", "p100-pcie").value();
-  EXPECT_THAT(SimulatePlan(graph_, Pipeline(plan), {&small}).status().message(),
+  EXPECT_THAT(SimulatePlan(GroupByName(graph_), Pipeline(plan), {&small}).status().message(),
               HasSubstr("has 8 devices"));
 }
 

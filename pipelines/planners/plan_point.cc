@@ -4,14 +4,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "models/zoo/layer_groups.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 
-absl::StatusOr<StepPrediction> SimulatePlan(const ModelGraph& graph, const PlanPipeline& pipeline,
+absl::StatusOr<StepPrediction> SimulatePlan(const GroupedModel& model, const PlanPipeline& pipeline,
                                             const PlanMachine& machine) {
-  const GroupedModel model = GroupByName(graph);
   StepModel on;
   on.model = &model;
   on.cluster = machine.cluster;

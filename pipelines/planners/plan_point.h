@@ -1,6 +1,7 @@
 // A plan on paper: what the simulator says of a training step of its pipeline on a cluster.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, SimulatePlan(graph, pipeline, {&cluster}));
+//   const GroupedModel model = GroupByName(graph);                           // layer_groups.h
+//   PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, SimulatePlan(model, pipeline, {&cluster}));
 //   p.samples_per_second();
 //
 // A step is whole: fill and drain, messages over the cluster's links, the sums of the copies'
@@ -13,7 +14,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "models/graph/layer_spec.h"
+#include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/planners/plan_pipeline.h"
 #include "pipelines/step/step.h"
@@ -28,7 +29,7 @@ struct PlanMachine {
 
 // InvalidArgument for more devices than the cluster has; NotFound naming the layer and what the
 // device lacks.
-absl::StatusOr<StepPrediction> SimulatePlan(const ModelGraph& graph, const PlanPipeline& pipeline,
+absl::StatusOr<StepPrediction> SimulatePlan(const GroupedModel& model, const PlanPipeline& pipeline,
                                             const PlanMachine& machine);
 
 }  // namespace pipelab

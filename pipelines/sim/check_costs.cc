@@ -5,12 +5,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "pipelines/cluster/network.h"
+#include "pipelines/sim/simulate.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
+
+constexpr absl::string_view kTooLongPayload = "pipelab.too_long";
 
 absl::Status CheckSpeeds(const std::vector<double>& speeds, int devices) {
   if (!speeds.empty() && static_cast<int>(speeds.size()) != devices) {
@@ -117,6 +121,21 @@ Nanoseconds LongestTime(const Program& p) {
   return Nanoseconds(static_cast<int64_t>((uint64_t{1} << 62) / parts));
 }
 
+absl::Status LongerThan(Nanoseconds most, absl::string_view what) {
+  return TooLong(absl::StrCat(what, " longer than the simulator can count, which is up to ",
+                              ToString(most), " with as many actions and messages"));
+}
+
+absl::Status TooLong(absl::string_view message) {
+  absl::Status status = absl::InvalidArgumentError(message);
+  status.SetPayload(kTooLongPayload, absl::Cord("1"));
+  return status;
+}
+
+bool IsTooLong(const absl::Status& status) {
+  return status.GetPayload(kTooLongPayload).has_value();
+}
+
 absl::Status CheckTimes(const Program& p, const CostTable& costs, Bytes copy, Nanoseconds most) {
   double slowest = 1;
   for (double speed : costs.device_speed) slowest = std::min(slowest, speed);
@@ -126,10 +145,10 @@ absl::Status CheckTimes(const Program& p, const CostTable& costs, Bytes copy, Na
     if (static_cast<double>(longest.value()) / slowest * 2 <= most.value()) {
       return absl::OkStatus();
     }
-    return absl::InvalidArgumentError(
+    return LongerThan(
+        Nanoseconds(most.value() / 2),
         absl::StrCat("stage ", stage, ": an action of ", ToString(longest),
-                     slowest < 1 ? absl::StrCat(" on a device of speed ", slowest) : "",
-                     " takes longer than the simulator can count"));
+                     slowest < 1 ? absl::StrCat(" on a device of speed ", slowest) : "", " takes"));
   };
   for (int stage = 0; stage < p.schedule.num_stages(); ++stage) {
     for (int slice = 0; slice < std::max<int>(1, costs.slices.size()); ++slice) {
@@ -142,14 +161,12 @@ absl::Status CheckTimes(const Program& p, const CostTable& costs, Bytes copy, Na
   }
   for (size_t n = 0; n < p.fills.size(); ++n) {
     if (p.fills[n].work <= most) continue;
-    return absl::InvalidArgumentError(absl::StrCat("fill ", n, ": ", ToString(p.fills[n].work),
-                                                   " are longer than the simulator can count"));
+    return LongerThan(most, absl::StrCat("fill ", n, ": ", ToString(p.fills[n].work), " are"));
   }
   const double host_rate = costs.host_bandwidth.value();
   if (host_rate > 0 &&
       static_cast<double>(copy.value()) / host_rate * 1e9 > static_cast<double>(most.value())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a copy of ", ToString(copy), " to the host takes longer than the simulator can count"));
+    return LongerThan(most, absl::StrCat("a copy of ", ToString(copy), " to the host takes"));
   }
   return absl::OkStatus();
 }

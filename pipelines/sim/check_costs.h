@@ -8,6 +8,7 @@
 #define PIPELAB_PIPELINES_SIM_CHECK_COSTS_H_
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "tools/base/units.h"
@@ -20,6 +21,9 @@ absl::Status CheckFits(const Program& program, const CostTable& costs);
 
 // If no part of a program takes longer, no sum of its times reaches 2^62 ns, which is 146 years.
 Nanoseconds LongestTime(const Program& program);
+
+// "... takes longer than the simulator can count, ...": `what` ends with its verb.
+absl::Status LongerThan(Nanoseconds most, absl::string_view what);
 
 // Of actions, fills and copies to the host, of which `copy` is the largest.
 absl::Status CheckTimes(const Program& program, const CostTable& costs, Bytes copy,

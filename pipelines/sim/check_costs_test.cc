@@ -25,8 +25,10 @@ TEST(Simulate, RefusesFillsBeyondCounting) {
     p.fills[long_one].work = LongestTime(p);
     EXPECT_THAT(Simulate(p, costs), IsOk());
     p.fills[long_one].work += Nanoseconds(1);
-    EXPECT_THAT(Simulate(p, costs), StatusIs(absl::StatusCode::kInvalidArgument,
-                                             HasSubstr("fill " + std::to_string(long_one) + ": ")));
+    const absl::Status status = Simulate(p, costs).status();
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
+                                 HasSubstr("fill " + std::to_string(long_one) + ": ")));
+    EXPECT_TRUE(IsTooLong(status));
   }
 }
 
@@ -35,6 +37,7 @@ TEST(Simulate, TheLargestOfNothingIsNothing) {
   const Program p = LowerPlain(ChainOf(1, {"0F0 0B0", "1F0 1B0"}));
   CostTable costs = HandCosts(p.schedule);
   costs.edge_bytes[0] = Bytes(0);
+  EXPECT_FALSE(IsTooLong(Simulate(p, CostTable()).status()));
   const InstructionCostTable instruction_costs(p, costs);
   EXPECT_EQ(instruction_costs.LargestMessage(), Bytes(0));
   EXPECT_EQ(instruction_costs.LargestHostCopy(), Bytes(0));

@@ -9,6 +9,7 @@
 #include "pipelines/cost/collectives.h"
 #include "pipelines/cost/sharded_state.h"
 #include "pipelines/ir/trace.h"
+#include "pipelines/sim/check_costs.h"
 
 namespace pipelab {
 namespace {
@@ -91,10 +92,9 @@ CollectiveTimeline::CollectiveTimeline(const Program& program, const CostTable& 
 absl::Status CollectiveTimeline::CheckTimes(Nanoseconds most) const {
   for (const Collective& c : all_) {
     if (c.time <= most.value()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("a collective of devices ", absl::StrJoin(rings_.devices[c.ring], ","),
-                     ", each of which sends ", ToString(Bytes(c.traffic)),
-                     ", takes longer than the simulator can count"));
+    return LongerThan(
+        most, absl::StrCat("a collective of devices ", absl::StrJoin(rings_.devices[c.ring], ","),
+                           ", each of which sends ", ToString(Bytes(c.traffic)), ", takes"));
   }
   return absl::OkStatus();
 }

@@ -60,12 +60,15 @@
 // group.
 //
 // Deterministic: whole nanoseconds and bytes. O(instructions), on shared links times the messages
-// under way on them. Errors: InvalidArgument when the table does not fit the program; Internal
-// naming the blocked instruction when the program cannot finish, which no lowered schedule does.
+// under way on them. Errors: InvalidArgument when the table does not fit the program, or has times
+// that are too long (IsTooLong); Internal naming the blocked instruction when the program cannot
+// finish, which no lowered schedule does.
 #ifndef PIPELAB_PIPELINES_SIM_SIMULATE_H_
 #define PIPELAB_PIPELINES_SIM_SIMULATE_H_
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
@@ -79,6 +82,11 @@ absl::StatusOr<Trace> Simulate(const Program& program, const CostTable& costs,
 // The same makespan, and of each device the memory and what it sends in messages and collectives;
 // no spans and no tensor traffic. For searches, a fifth faster.
 absl::StatusOr<Trace> SimulateTotals(const Program& program, const CostTable& costs);
+
+// InvalidArgument that says that times are more than can be counted, which is the fault of who gave
+// them, and no other has this mark.
+absl::Status TooLong(absl::string_view message);
+bool IsTooLong(const absl::Status& status);
 
 }  // namespace pipelab
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "pipelines/sim/check_costs.h"
 
 namespace pipelab {
 namespace {
@@ -107,9 +108,9 @@ absl::Status Transfers::CheckTimes(Bytes message, Nanoseconds most) const {
     for (const Path& path : paths_[from]) {
       const PathCost& cost = path.cost;
       if (cost.latency <= most && cost.TransferTime(message) <= most - cost.latency) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "messages of ", ToString(message), " from device ", from, " to device ", path.to, " at ",
-          ToString(cost.bandwidth), " take longer than the simulator can count"));
+      return LongerThan(
+          most, absl::StrCat("messages of ", ToString(message), " from device ", from,
+                             " to device ", path.to, " at ", ToString(cost.bandwidth), " take"));
     }
   }
   return absl::OkStatus();

@@ -18,6 +18,7 @@
 #include "pipelines/schedules/guided_order.h"
 #include "pipelines/schedules/schemes.h"
 #include "pipelines/sim/atomic_pairs.h"
+#include "pipelines/sim/simulate.h"
 #include "pipelines/step/divided_vocabulary.h"
 #include "pipelines/step/execution.h"
 #include "pipelines/step/execution_costs.h"
@@ -203,10 +204,14 @@ absl::Status CheckCountable(const StepModel& model, int64_t micro_batch_size,
   }
   const double most = kMost / MostOfASample(model) / static_cast<double>(micro_batches);
   if (static_cast<double>(micro_batch_size) <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "b=", micro_batch_size, ": must be at most ", static_cast<int64_t>(std::max(1.0, most)),
-      " with M=", micro_batches, " of ", model.model->graph.name,
-      ": a step must fit 63 bits of nanoseconds and of bytes"));
+  if (most < 1) {
+    return TooLong(absl::StrCat("a step of ", model.model->graph.name, " with b=1 and M=",
+                                micro_batches, " must fit 63 bits of nanoseconds and of bytes"));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("b=", micro_batch_size, ": must be at most ", static_cast<int64_t>(most),
+                   " with M=", micro_batches, " of ", model.model->graph.name,
+                   ": a step must fit 63 bits of nanoseconds and of bytes"));
 }
 
 Bytes LargestMessage(const CostTable& costs) {
