@@ -78,8 +78,8 @@ struct FoundPlan {
   Plan plan;
 };
 
-// A planner's line: its best plan's figure, or why it has none. What is left after the deadline is
-// not judged, but for the first.
+// A planner's line: its best plan's figure, or why it has none. After the deadline plans are judged
+// only as long as there is no best one.
 std::vector<std::string> JudgePlans(const PlanProblem& problem, const std::vector<Plan>& plans,
                                     PlanSimulator* simulator, absl::Time deadline,
                                     FoundPlan* best) {
@@ -88,7 +88,11 @@ std::vector<std::string> JudgePlans(const PlanProblem& problem, const std::vecto
   absl::Duration search;
   for (const Plan& plan : plans) search += plan.search_time;
   for (size_t i = 0; i < plans.size(); ++i) {
-    if (!plans[i].has_plan() || (i > 0 && absl::Now() > deadline)) continue;
+    if (!plans[i].has_plan()) continue;
+    if (absl::Now() > deadline && !std::isinf(best->value)) {
+      if (i == 0) reason = "not judged within the time limit";
+      continue;
+    }
     const absl::StatusOr<double> time = JudgedTime(problem, plans[i], simulator);
     if (!time.ok()) {
       if (i == 0) reason = std::string(time.status().message());
@@ -128,6 +132,10 @@ absl::StatusOr<BestPlan> FindBestPlan(const std::string& planner, const PlanProb
       part.time_limit = std::max(absl::ZeroDuration(), (deadline - absl::Now()) / left);
     } else if (planners[i].name != "graphpipe") {  // which ends by itself
       part.time_limit = kMostOfPlanner;
+    }
+    if (absl::Now() > deadline && !std::isinf(found.value)) {
+      lines.push_back({std::string(planners[i].name), "not run", "time limit reached", "0.000"});
+      continue;
     }
     const absl::StatusOr<std::vector<Plan>> plans =
         PlansOf(planners[i], problem, part, simulator != nullptr);
