@@ -536,8 +536,9 @@ case("reference rows", "fault at the end", PLANNERS,
 
 GRAPH = "plan --graph=in --devices=4"
 case("graph", "a chain", GRAPH, lambda n: chained("%d %d", n, between="\n"))
-# METIS hardly makes a star smaller: linear, but half a minute for 100 MB.
-case("graph", "a star", GRAPH, lambda n: numbered("0 %d", n, between="\n"), [MB, 10 * MB])
+# METIS hardly makes a star smaller: linear, but half a minute for 100 MB. From 5 to 10 MB its arrays leave the caches,
+# and an edge takes five times as long; so growth is judged beyond.
+case("graph", "a star", GRAPH, lambda n: numbered("0 %d", n, between="\n"), [10 * MB, 20 * MB] if LARGE else [MB])
 case("graph", "one edge again", GRAPH, lambda n: many("0 1\n", n))
 case("graph", "drawn from", GRAPH + " --partition=pre_samples", lambda n: numbered("0 %d", n, between="\n"),
      WORKED)
