@@ -6,9 +6,11 @@
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/machine_charts.h"
 #include "experiments/commands/step_figures.h"
@@ -17,6 +19,7 @@
 #include "pipelines/cluster/kernel_rates.h"
 #include "pipelines/cluster/machine_values.h"
 #include "tools/base/json.h"
+#include "tools/base/printable.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/text_columns.h"
 
@@ -57,13 +60,15 @@ std::string NameOf(const ClusterSpec& cluster, std::string place) {
     const ClusterLevel& level = cluster.levels[i];
     const std::string at = absl::StrCat("levels[", i, "].");
     if (place.compare(0, at.size(), at) != 0) continue;
-    place = absl::StrCat(level.name, ".", place.substr(at.size()));
-    for (size_t r = 0; r < level.rings.size(); ++r) {
-      const std::string ring = absl::StrCat(".ring[", r, "]");
-      const size_t found = place.find(ring);
-      if (found == std::string::npos) continue;
-      place.replace(found, ring.size(), absl::StrCat(".ring to ", level.rings[r].ranks));
+    absl::string_view of_level = absl::string_view(place).substr(at.size());
+    size_t ring = 0;
+    if (absl::ConsumePrefix(&of_level, "ring[") &&
+        absl::SimpleAtoi(of_level.substr(0, of_level.find(']')), &ring) &&
+        ring < level.rings.size()) {
+      return absl::StrCat(level.name, ".ring to ", level.rings[ring].ranks,
+                          of_level.substr(of_level.find(']') + 1));
     }
+    return absl::StrCat(level.name, ".", place.substr(at.size()));
   }
   return place;
 }
@@ -161,9 +166,14 @@ absl::Status MachineCommand(const Words& words) {
         absl::StrCat("--svg_out=", svg, ": needs a machine's name, such as dgx-b200"));
   }
   PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec cluster, LoadCluster("", words[1]));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<MachineChart> charts, ChartsOf(cluster));
+  const absl::StatusOr<std::vector<MachineChart>> made = ChartsOf(cluster);
+  if (!made.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(words[1], ": ", made.status().message()));
+  }
+  const std::vector<MachineChart>& charts = *made;
   if (!svg.empty()) {
-    PIPELAB_RETURN_IF_ERROR(WriteOutput("--svg_out", svg, ChartsSvg(cluster.name, charts)));
+    PIPELAB_RETURN_IF_ERROR(
+        WriteOutput("--svg_out", svg, ChartsSvg(Printable(cluster.name), charts)));
     if (svg == "-") return absl::OkStatus();
   }
   if (!json.empty()) {

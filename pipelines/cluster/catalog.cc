@@ -46,6 +46,13 @@ absl::StatusOr<ClusterSpec> LoadAsItIs(absl::string_view word, const std::string
 }
 
 // `text`: NODES or NODESxDEVICES.
+// A file of so many devices is refused, too.
+absl::Status CheckUnits(const std::string& what, const ClusterSpec& cluster) {
+  const absl::Status checked = CheckCluster(cluster);
+  return checked.ok() ? checked
+                      : absl::InvalidArgumentError(absl::StrCat(what, ": ", checked.message()));
+}
+
 absl::Status SetUnits(const std::string& what, absl::string_view text, ClusterSpec* cluster) {
   constexpr int64_t kMostNodes = int64_t{1} << 20, kMostDevices = 1024;
   const std::vector<absl::string_view> words = absl::StrSplit(text, 'x');
@@ -64,7 +71,7 @@ absl::Status SetUnits(const std::string& what, absl::string_view text, ClusterSp
         "; a number of nodes is for clusters whose nodes a network connects"));
   }
   outer.size = nodes;
-  if (words.size() == 1) return absl::OkStatus();
+  if (words.size() == 1) return CheckUnits(what, *cluster);
   ClusterLevel& node = cluster->levels.front();
   if (cluster->levels.size() > 2 || node.sharing != Sharing::kDevice) {
     return absl::InvalidArgumentError(
@@ -72,7 +79,7 @@ absl::Status SetUnits(const std::string& what, absl::string_view text, ClusterSp
                      " are not all behind one switch, so their number cannot change"));
   }
   node.size = devices;
-  return absl::OkStatus();
+  return CheckUnits(what, *cluster);
 }
 
 }  // namespace

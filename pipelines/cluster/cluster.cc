@@ -107,8 +107,19 @@ absl::Status CheckDevice(const DeviceSpec& device) {
   return CheckCurveAt("device.memory_efficiency", device.memory_efficiency);
 }
 
+// Of a level: rings that it tells apart, and bytes of its name.
+constexpr size_t kMostRings = 1024, kMostName = 200;
+
 absl::Status CheckLevel(const std::string& place, const ClusterLevel& level) {
   if (level.name.empty()) return Error(absl::StrCat(place, ".name"), "must not be empty");
+  if (level.name.size() > kMostName) {
+    return Error(absl::StrCat(place, ".name"), "must have at most ", kMostName, " bytes, not ",
+                 level.name.size());
+  }
+  if (level.rings.size() > kMostRings) {
+    return Error(absl::StrCat(place, ".ring"), "must be at most ", kMostRings, ", not ",
+                 level.rings.size());
+  }
   if (level.size < 1 || level.size > kMostDevices) {
     return Error(absl::StrCat(place, ".size"), "must be from 1 to ", kMostDevices, ", not ",
                  level.size);

@@ -436,5 +436,28 @@ TEST(Catalog, LoadsAListOfClusters) {
               testing::HasSubstr("--clusters=sumit: no such cluster"));
 }
 
+// A source that holds for many values is copied to each of them.
+TEST(ClusterJson, InheritedSourcesAreBounded) {
+  const std::string source(1 << 20, 's');
+  std::string levels;
+  for (int i = 0; i < 5000; ++i) levels += R"(,{"a":"b"})";
+  for (const std::string& text :
+       {absl::StrCat(R"({"source":")", source, R"(","levels":[{})", levels, "]}"),
+        absl::StrCat(R"({"device":{"source":")", source,
+                     R"(","a":"b","c":"d","e":"f","g":"h","i":"j"}})"),
+        absl::StrCat(R"({"levels":[{"source":")", source,
+                     R"(","ring":[{},{},{},{},{},{}]}],"device":{}})")}) {
+    EXPECT_THAT(
+        std::string(ParseCluster(text, "f.json").status().message()),
+        testing::HasSubstr("f.json: source: those that hold for many values take more than"));
+  }
+}
+
+TEST(LoadCluster, UnitsAreBoundedAsFilesAre) {
+  EXPECT_THAT(std::string(LoadCluster("--cluster", "dgx-h100:1048576x1024").status().message()),
+              testing::HasSubstr(
+                  "--cluster=dgx-h100:1048576x1024: levels[1].size: makes more than 1048576"));
+}
+
 }  // namespace
 }  // namespace pipelab

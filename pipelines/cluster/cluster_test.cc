@@ -167,6 +167,12 @@ TEST(CheckCluster, NamesThePlace) {
   bad.levels.assign(3, Level("level", 1 << 10, Sharing::kPair, 1));
   EXPECT_THAT(message(bad), HasSubstr("levels[2].size: makes more than"));
   bad = good;
+  bad.levels[0].name = std::string(201, 'n');
+  EXPECT_EQ(message(bad), "levels[0].name: must have at most 200 bytes, not 201");
+  bad = good;
+  bad.levels[0].rings.resize(1025);
+  EXPECT_EQ(message(bad), "levels[0].ring: must be at most 1024, not 1025");
+  bad = good;
   bad.levels.assign(17, Level("level", 1, Sharing::kPair, 1));
   EXPECT_EQ(message(bad), "levels: must be at most 16, not 17");
   bad.levels.pop_back();

@@ -15,6 +15,7 @@ namespace {
 constexpr char kImplementation[] = "cuda-graph-impl", kScope[] = "cuda-graph-scope";
 constexpr char kFusedRouter[] = "moe-router-fusion";
 constexpr char kFuser[] = "use-transformer-engine-op-fuser";
+constexpr char kLocal[] = "enable-cuda-graph", kExternal[] = "external-cuda-graph";
 
 struct Module {
   absl::string_view name;
@@ -28,8 +29,13 @@ constexpr Module kModules[] = {{"attn", &LaunchedKernels::graphed_attention},
 // The one is a part of moe_router's graph, the other of layers that no step here has.
 constexpr absl::string_view kOthers[] = {"moe_preprocess", "mamba"};
 
+absl::Status CheckSwitch(const MegatronOptions& options, const char* name) {
+  if (!options.Given(name) || options.Values(name).empty()) return absl::OkStatus();
+  return options.Error(name, "takes no value; nearest: --", name);
+}
+
 absl::Status TakeScope(const MegatronOptions& options, LaunchedKernels* kernels) {
-  if (!options.Has(kScope) || options.Values(kScope).empty()) {
+  if (!options.Given(kScope) || options.Values(kScope).empty()) {
     kernels->graphed_attention = kernels->graphed_feed_forward = kernels->graphed_experts = true;
     return absl::OkStatus();
   }
@@ -56,17 +62,37 @@ absl::Status TakeScope(const MegatronOptions& options, LaunchedKernels* kernels)
 
 absl::Status TakeMegatronLaunches(const MegatronOptions& options, Recipe* recipe) {
   LaunchedKernels& kernels = recipe->kernels;
-  kernels.fused_routers = options.Has(kFusedRouter);
-  kernels.fused_experts = options.Has(kFuser) && recipe->type == NumberType::kFp8;
+  for (const char* name : {kFusedRouter, kFuser, kLocal, kExternal}) {
+    PIPELAB_RETURN_IF_ERROR(CheckSwitch(options, name));
+  }
+  const bool experts = recipe->model.experts.experts > 0;
+  kernels.fused_routers = experts && options.Has(kFusedRouter);
+  kernels.fused_experts = experts && recipe->type == NumberType::kFp8 && options.Has(kFuser);
+  LaunchedKernels graphed;
+  PIPELAB_RETURN_IF_ERROR(TakeScope(options, &graphed));
   PIPELAB_ASSIGN_OR_RETURN(
-      const std::string implementation,
+      std::string implementation,
       options.Word(kImplementation, {"none", "local", "transformer_engine", "full_iteration"},
-                   options.Has("enable-cuda-graph")     ? "local"
-                   : options.Has("external-cuda-graph") ? "transformer_engine"
-                                                        : "none"));
-  kernels.graphed_step = implementation == "full_iteration";
-  if (kernels.graphed_step || implementation == "none") return absl::OkStatus();
-  return TakeScope(options, &kernels);
+                   "none"));
+  std::string by = absl::StrCat(kImplementation, " ", implementation);
+  // Older names, which the implementation replaced; Megatron-LM refuses both and two of them.
+  for (const auto& [name, means] :
+       {std::make_pair(kLocal, "local"), std::make_pair(kExternal, "transformer_engine")}) {
+    if (!options.Has(name)) continue;
+    if (implementation != "none") {
+      return options.Error(name, "cannot be used with --", by, "; nearest: without --", name);
+    }
+    implementation = means;
+    by = name;
+  }
+  if (implementation == "none") return absl::OkStatus();
+  if (implementation == "full_iteration") {
+    kernels.graphed_step = true;
+    return absl::OkStatus();
+  }
+  (void)options.Has(kScope);  // it has an influence
+  for (const Module& module : kModules) kernels.*module.graphed = graphed.*module.graphed;
+  return absl::OkStatus();
 }
 
 void AddMegatronLaunches(const LaunchedKernels& kernels, Settings* settings) {

@@ -67,7 +67,30 @@ TEST(MegatronLaunches, ExpertsAreFusedUnderFp8) {
   EXPECT_THAT(Written(r), HasSubstr(fuser.substr(0, fuser.size() - 1)));
 }
 
+// As Megatron-LM's transformer_config has it.
+TEST(MegatronLaunches, OlderNamesStandForNone) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, Read("--cuda-graph-impl none --enable-cuda-graph"));
+  EXPECT_TRUE(r.kernels.graphed_attention);
+  EXPECT_EQ(Read("--enable-cuda-graph --external-cuda-graph").status().message(),
+            "f: --external-cuda-graph: cannot be used with --enable-cuda-graph; nearest: without "
+            "--external-cuda-graph");
+  EXPECT_EQ(Read("--cuda-graph-impl local --enable-cuda-graph").status().message(),
+            "f: --enable-cuda-graph: cannot be used with --cuda-graph-impl local; nearest: without "
+            "--enable-cuda-graph");
+}
+
+TEST(MegatronLaunches, WhatHasNoInfluenceIsListed) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r,
+                               Read("--use-transformer-engine-op-fuser --cuda-graph-scope attn"));
+  EXPECT_THAT(r.passed_over,
+              testing::IsSupersetOf({"--use-transformer-engine-op-fuser", "--cuda-graph-scope"}));
+}
+
 TEST(MegatronLaunches, ErrorsNameTheWord) {
+  EXPECT_EQ(Read("--moe-router-fusion false").status().message(),
+            "f: --moe-router-fusion false: takes no value; nearest: --moe-router-fusion");
+  EXPECT_THAT(std::string(Read("--cuda-graph-scope bogus").status().message()),
+              HasSubstr("\"bogus\" is no module"));
   EXPECT_EQ(Read("--cuda-graph-impl local --cuda-graph-scope attn moe_rooter").status().message(),
             "f: --cuda-graph-scope attn moe_rooter: \"moe_rooter\" is no module; nearest: attn, "
             "mlp, moe, moe_router, moe_preprocess, mamba, full or full_iteration");

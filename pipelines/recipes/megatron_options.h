@@ -32,9 +32,11 @@ class MegatronOptions {
   static absl::StatusOr<MegatronOptions> Parse(absl::string_view text, absl::string_view what,
                                                const ScriptChoice& choice, bool of_launcher);
 
+  // Has, of an option whose influence depends on others: it is not asked for by this.
+  bool Given(absl::string_view name) const { return given_.find(name) != given_.end(); }
   bool Has(absl::string_view name) const {
     asked_.emplace(name);
-    return given_.find(name) != given_.end();
+    return Given(name);
   }
   absl::StatusOr<int64_t> Integer(absl::string_view name, int64_t least, int64_t most,
                                   absl::optional<int64_t> if_absent = absl::nullopt) const;

@@ -196,7 +196,7 @@ class YamlReader {
   // One in quotes; a list's, of an option that takes several; or what is between spaces.
   static std::vector<std::string> WordsOf(absl::string_view name, absl::string_view value) {
     const absl::string_view bare = Unquoted(value);
-    if (name == "recompute-modules") {
+    if (name == "recompute-modules" || name == "cuda-graph-scope") {
       return absl::StrSplit(bare, absl::ByAnyChar("[], "), absl::SkipEmpty());
     }
     if (bare.size() < value.size()) return {std::string(bare)};

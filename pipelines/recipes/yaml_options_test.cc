@@ -50,6 +50,8 @@ TEST(ParseYamlOptions, OfModelArguments) {
             "--rampup-batch-size=16|16|1000 --lr=1e-4 --data-path=${DATA}/a #1");
   EXPECT_EQ(YamlAsFlags("--num-layers: 8\n--recompute-modules: [mlp, layernorm]\n"),
             "--num-layers=8 --recompute-modules=mlp|layernorm");
+  EXPECT_EQ(YamlAsFlags("model:\n  cuda_graph_scope: [attn, moe_router]\n"),
+            "--cuda-graph-scope=attn|moe_router");
   EXPECT_EQ(YamlAsFlags("MODEL_ARGS:\n  --recompute-modules: \"mlp moe_act\"\n"),
             "--recompute-modules=mlp|moe_act");
 }
