@@ -29,11 +29,6 @@ constexpr Module kModules[] = {{"attn", &LaunchedKernels::graphed_attention},
 // The one is a part of moe_router's graph, the other of layers that no step here has.
 constexpr absl::string_view kOthers[] = {"moe_preprocess", "mamba"};
 
-absl::Status CheckSwitch(const MegatronOptions& options, const char* name) {
-  if (!options.Given(name) || options.Values(name).empty()) return absl::OkStatus();
-  return options.Error(name, "takes no value; nearest: --", name);
-}
-
 absl::Status TakeScope(const MegatronOptions& options, LaunchedKernels* kernels) {
   if (!options.Given(kScope) || options.Values(kScope).empty()) {
     kernels->graphed_attention = kernels->graphed_feed_forward = kernels->graphed_experts = true;
@@ -62,9 +57,6 @@ absl::Status TakeScope(const MegatronOptions& options, LaunchedKernels* kernels)
 
 absl::Status TakeMegatronLaunches(const MegatronOptions& options, Recipe* recipe) {
   LaunchedKernels& kernels = recipe->kernels;
-  for (const char* name : {kFusedRouter, kFuser, kLocal, kExternal}) {
-    PIPELAB_RETURN_IF_ERROR(CheckSwitch(options, name));
-  }
   const bool experts = recipe->model.experts.experts > 0;
   kernels.fused_routers = experts && options.Has(kFusedRouter);
   kernels.fused_experts = experts && recipe->type == NumberType::kFp8 && options.Has(kFuser);

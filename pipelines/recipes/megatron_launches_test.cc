@@ -87,8 +87,12 @@ TEST(MegatronLaunches, WhatHasNoInfluenceIsListed) {
 }
 
 TEST(MegatronLaunches, ErrorsNameTheWord) {
-  EXPECT_EQ(Read("--moe-router-fusion false").status().message(),
-            "f: --moe-router-fusion false: takes no value; nearest: --moe-router-fusion");
+  EXPECT_EQ(
+      Read("--moe-router-fusion false").status().message(),
+      "f: --moe-router-fusion false: takes no value; nearest: --moe-router-fusion, or without it");
+  EXPECT_EQ(Read("--use-distributed-optimizer False").status().message(),
+            "f: --use-distributed-optimizer False: takes no value; nearest: "
+            "--use-distributed-optimizer, or without it");
   EXPECT_THAT(std::string(Read("--cuda-graph-scope bogus").status().message()),
               HasSubstr("\"bogus\" is no module"));
   EXPECT_EQ(Read("--cuda-graph-impl local --cuda-graph-scope attn moe_rooter").status().message(),

@@ -119,6 +119,50 @@ inline constexpr absl::string_view kRead[] = {
     "window-size",
 };
 
+// Options of these that take no value.
+inline constexpr absl::string_view kSwitches[] = {
+    "account-for-embedding-in-pipeline-split",
+    "account-for-loss-in-pipeline-split",
+    "accumulate-allreduce-grads-in-fp32",
+    "add-qkv-bias",
+    "bf16",
+    "cross-entropy-loss-fusion",
+    "delay-wgrad-compute",
+    "disable-bias-linear",
+    "enable-cuda-graph",
+    "external-cuda-graph",
+    "fp16",
+    "grad-reduce-in-bf16",
+    "group-query-attention",
+    "moe-enable-deepep",
+    "moe-grouped-gemm",
+    "moe-layer-recompute",
+    "moe-router-fusion",
+    "moe-router-pre-softmax",
+    "multi-latent-attention",
+    "no-overlap-p2p-communication",
+    "overlap-grad-reduce",
+    "overlap-moe-expert-parallel-comm",
+    "overlap-p2p-communication-warmup-flush",
+    "overlap-param-gather",
+    "qk-layernorm",
+    "quick-geglu",
+    "recompute-activations",
+    "sequence-parallel",
+    "squared-relu",
+    "swiglu",
+    "torch-fsdp2-no-reshard-after-forward",
+    "tp-comm-overlap",
+    "untie-embeddings-and-output-weights",
+    "use-distributed-optimizer",
+    "use-flash-attn",
+    "use-megatron-fsdp",
+    "use-rotary-position-embeddings",
+    "use-torch-fsdp2",
+    "use-tp-pp-dp-mapping",
+    "use-transformer-engine-op-fuser",
+};
+
 // Priced without them, unless their value is the harmless one; how, a line.
 struct Without {
   absl::string_view name, how, harmless = "";

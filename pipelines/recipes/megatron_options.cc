@@ -44,6 +44,17 @@ const auto* FindIn(const Table& table, absl::string_view name) {
   return found == std::end(table) ? nullptr : found;
 }
 
+bool IsSwitch(absl::string_view name) {
+  return std::find(std::begin(kSwitches), std::end(kSwitches), name) != std::end(kSwitches);
+}
+
+// What somebody may write behind a switch to turn it off, and would turn on.
+bool IsTruth(const std::string& value) {
+  constexpr absl::string_view kWords[] = {"true", "false", "yes", "no", "on", "off", "1", "0"};
+  return std::find(std::begin(kWords), std::end(kWords), absl::AsciiStrToLower(value)) !=
+         std::end(kWords);
+}
+
 bool IsRead(absl::string_view name) {
   return std::find(std::begin(kRead), std::end(kRead), name) != std::end(kRead);
 }
@@ -114,6 +125,9 @@ absl::Status MegatronOptions::Sort() {
     const std::string option = absl::StrCat("--", name), value = absl::StrJoin(values, " ");
     const Without* const without = FindIn(kWithout, name);
     const Refused* const refused = FindIn(kRefused, name);
+    if (IsSwitch(name) && IsTruth(value)) {
+      return Error(name, "takes no value; nearest: ", option, ", or without it");
+    }
     if (IsRead(name)) continue;
     if (without != nullptr && (without->harmless.empty() || value != without->harmless)) {
       not_priced_.push_back(
