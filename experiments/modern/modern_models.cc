@@ -18,6 +18,7 @@
 #include "experiments/modern/modern_results.h"
 #include "experiments/modern/modern_tables.h"
 #include "experiments/modern/recipe_search.h"
+#include "experiments/modern/simumax_rows.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/report.h"
 #include "experiments/report/table.h"
@@ -39,6 +40,7 @@ STUDY_FLAG(bool, recipes, true,
 
 constexpr char kInputs[] = "measured";
 constexpr char kMlperfRows[] = "mlperf_405b_rows.csv";
+constexpr char kSimumaxRows[] = "simumax_b200_rows.csv";
 
 // A folder without these rows has no claim about them.
 absl::Status AddMlperf(const std::string& folder, const std::vector<ModernModel>& models,
@@ -56,6 +58,21 @@ absl::Status AddMlperf(const std::string& folder, const std::vector<ModernModel>
   return absl::OkStatus();
 }
 
+// Likewise.
+absl::Status AddSimumax(const std::string& folder, const std::vector<ModernModel>& models,
+                        const ModernMachines& machines, Report* report) {
+  const absl::StatusOr<std::string> text = ReadFile(JoinPath(folder, kSimumaxRows));
+  std::vector<SimumaxStep> steps;
+  if (text.ok()) {
+    PIPELAB_ASSIGN_OR_RETURN(const SimumaxRows rows,
+                             FaultOfFile(ParseSimumaxRows(*text, kSimumaxRows, models)));
+    PIPELAB_ASSIGN_OR_RETURN(steps, PredictSimumax(rows, machines));
+    report->AddTable(SimumaxTable(steps));
+  }
+  for (Claim& claim : SimumaxClaims(steps)) report->AddClaim(std::move(claim));
+  return absl::OkStatus();
+}
+
 absl::Status Run(StudyRun* study) {
   const std::string named = absl::GetFlag(FLAGS_measured);
   const std::string folder =
@@ -68,6 +85,7 @@ absl::Status Run(StudyRun* study) {
       report.AddClaim(std::move(c));
     }
     for (Claim& c : MlperfClaims({})) report.AddClaim(std::move(c));
+    for (Claim& c : SimumaxClaims({})) report.AddClaim(std::move(c));
     report.AddClaim(GroupClaim({}));
     report.AddClaim(RecipeClaim({}));
     return absl::OkStatus();
@@ -82,6 +100,7 @@ absl::Status Run(StudyRun* study) {
   }
   for (Claim& claim : ModernClaims(all)) report.AddClaim(std::move(claim));
   PIPELAB_RETURN_IF_ERROR(AddMlperf(folder, data.models, machines, &report));
+  PIPELAB_RETURN_IF_ERROR(AddSimumax(folder, data.models, machines, &report));
   std::vector<MeasuredLayout> runs = ModernLayouts(data, machines, all);
   PIPELAB_ASSIGN_OR_RETURN(std::vector<MeasuredLayout> in_nodes, NodeLayouts(folder));
   std::move(in_nodes.begin(), in_nodes.end(), std::back_inserter(runs));

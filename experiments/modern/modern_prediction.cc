@@ -138,7 +138,8 @@ StepConfig GridOf(const ModernRow& row, const GptConfig& model) {
   c.micro_batches = static_cast<int>(row.batch / (data * row.micro_batch));
   c.sequence_parallel = row.tensor > 1;
   // Megatron-Core's cp_comm_type is p2p by default, and NVIDIA's recipes keep it.
-  const bool megatron = row.group == "dgxc" || row.group == "mbridge" || row.group == "mlperf";
+  const bool megatron = row.group == "dgxc" || row.group == "mbridge" || row.group == "mlperf" ||
+                        row.group == "mcore";
   if (megatron && row.context > 1) c.context_exchange = ContextExchange::kRing;
   c.experts = static_cast<int>(row.expert);
   // Megatron-Bridge and AutoModel leave experts whole; what came before them splits them as all

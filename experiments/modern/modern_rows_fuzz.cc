@@ -3,11 +3,17 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "experiments/modern/mlperf_rows.h"
 #include "experiments/modern/modern_rows.h"
+#include "experiments/modern/simumax_rows.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
   (void)pipelab::ParseModernRows(bytes, "fuzz");
   (void)pipelab::ParseModernModels(bytes, "fuzz");
+  pipelab::ModernModel model;
+  model.id = "llama3-70b";
+  (void)pipelab::ParseSimumaxRows(bytes, "fuzz", {model});
+  (void)pipelab::ParseMlperfRows(bytes, "fuzz");
   return 0;
 }

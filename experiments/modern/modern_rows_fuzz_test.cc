@@ -20,7 +20,13 @@ TEST(ModernRowsFuzz, TwentyThousandMutations) {
       "m,4,64,8,2,8,96,1000,8,2,1,32,1,yes,gqa swiglu\n";
   ASSERT_TRUE(ParseModernRows(rows, "f").ok());
   ASSERT_TRUE(ParseModernModels(models, "f").ok());
-  RunMutations({rows, models}, 20000);
+  const std::string simumax =
+      "case,measured_ms,measured_peak_gib\n"
+      "llama3_70b_l12_tp2_cp4_pp1_dp1_seq131072_mbc4_cef,11315.7,112.67\n";
+  const std::string mlperf =
+      "version,system,gpu,gpus,tp,pp,vp,cp,gbs,seq,precision,median_step_s\n"
+      "v5.0,one,GB200,512,4,8,8,2,896,8192,fp8,19.3\n";
+  RunMutations({rows, models, simumax, mlperf}, 20000);
 }
 
 }  // namespace
