@@ -17,7 +17,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMost = int64_t{1} << 30;  // devices, micro-batches, degrees
+constexpr int64_t kMost = int64_t{1} << 30;         // micro-batches, degrees
+constexpr int64_t kMostDevices = int64_t{1} << 20;  // as many as --devices may be
 
 class PiperReader {
  public:
@@ -45,22 +46,22 @@ class PiperReader {
 
  private:
   // Whole numbers may be written with a point.
-  absl::StatusOr<int64_t> Count(absl::string_view key) const {
+  absl::StatusOr<int64_t> Count(absl::string_view key, int64_t most) const {
     PIPELAB_ASSIGN_OR_RETURN(const double number, file_.Number(key));
-    if (number >= 1 && number <= static_cast<double>(kMost)) {
+    if (number >= 1 && number <= static_cast<double>(most)) {
       const auto count = static_cast<int64_t>(number);
       if (static_cast<double>(count) == number) return count;
     }
-    return file_.Error(key, NumberText(number), ": must be a whole number from 1 to ", kMost);
+    return file_.Error(key, NumberText(number), ": must be a whole number from 1 to ", most);
   }
 
   absl::Status ReadMachine() {
     PIPELAB_ASSIGN_OR_RETURN(problem_.memory_bytes, PlausibleNumber(file_, "maxMemoryPerDevice"));
-    PIPELAB_ASSIGN_OR_RETURN(problem_.devices, Count("maxDevices"));
+    PIPELAB_ASSIGN_OR_RETURN(problem_.devices, Count("maxDevices", kMostDevices));
     PIPELAB_ASSIGN_OR_RETURN(const double bandwidth, PlausibleNumber(file_, "bandwidth"));
     if (bandwidth == 0) return file_.Error("bandwidth", "must be above 0");
     problem_.bandwidth = BytesPerSecond(bandwidth);
-    PIPELAB_ASSIGN_OR_RETURN(problem_.micro_batches, Count("mbsInBatch"));
+    PIPELAB_ASSIGN_OR_RETURN(problem_.micro_batches, Count("mbsInBatch", kMost));
     return absl::OkStatus();
   }
 

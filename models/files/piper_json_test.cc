@@ -123,7 +123,9 @@ TEST(PiperJson, ErrorsNameFileKeyAndReason) {
   PiperRefuses([](json& j) { j.erase("bandwidth"); }, "bandwidth: missing");
   PiperRefuses([](json& j) { j["bandwidth"] = 0; }, "bandwidth: must be above 0");
   PiperRefuses([](json& j) { j["maxDevices"] = 2.5; },
-               "maxDevices: 2.5: must be a whole number from 1 to 1073741824");
+               "maxDevices: 2.5: must be a whole number from 1 to 1048576");
+  PiperRefuses([](json& j) { j["maxDevices"] = 1048577; },
+               "maxDevices: 1048577.0: must be a whole number from 1 to 1048576");
   PiperRefuses([](json& j) { j["mbsInBatch"] = 0; },
                "mbsInBatch: 0.0: must be a whole number from 1 to 1073741824");
   PiperRefuses([](json& j) { j["maxMemoryPerDevice"] = -1; },

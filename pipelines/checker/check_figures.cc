@@ -22,17 +22,20 @@ class PlanFigures {
   // forward and back, and tensor parallelism adds to it; gradients are summed once a batch.
   double PiperTime(int s) const {
     double border = 0, edges = 0;
-    for (const PlanOperator& o : p_.operators) {
+    std::vector<int> layers = plan_.stages[s].layers;
+    std::sort(layers.begin(), layers.end());
+    for (int v : layers) {
+      const PlanOperator& o = p_.operators[v];
       for (size_t i = 0; i < o.out_edges.size(); ++i) {
         const PlanEdge& edge = p_.edges[o.out_edges[i]];
-        if (stage_of_[edge.from] == s && stage_of_[edge.to] != s) {
+        if (stage_of_[edge.to] != s) {
           border += edge.bytes + view_.variant[edge.from]->out_sync[i];
           ++edges;
         }
       }
       for (size_t i = 0; i < o.in_edges.size(); ++i) {
         const PlanEdge& edge = p_.edges[o.in_edges[i]];
-        if (stage_of_[edge.to] == s && stage_of_[edge.from] != s) {
+        if (stage_of_[edge.from] != s) {
           border += edge.bytes + view_.variant[edge.to]->in_sync[i];
           ++edges;
         }
@@ -188,9 +191,9 @@ class PlanFigures {
         if (max_load && (!o.on_accelerator || p_.devices == 0)) continue;
         for (const PlanVariant& v : variants) {
           least_work = std::min(least_work, degree * LeastTime(v));
-          for (int64_t d = 1; d == 1 || (!max_load && d * degree <= p_.devices); ++d) {
-            least = std::min(least, AloneOn(v, d));
-          }
+          // With more copies an operator alone becomes faster all the way, or slower all the way.
+          const int64_t most = max_load ? 1 : std::max<int64_t>(1, p_.devices / degree);
+          least = std::min({least, AloneOn(v, 1), AloneOn(v, most)});
         }
       }
       work += least_work;
@@ -208,12 +211,16 @@ class PlanFigures {
     const auto latency = [&](int s) { return report_.stage_times[s] * own(s); };
     std::vector<double> longest(view_.num_stages(), -1);
     double fill = 0, steady = 0;
-    for (int round = 0; round < view_.num_stages(); ++round) {
-      for (int s = 0; s < view_.num_stages(); ++s) longest[s] = std::max(longest[s], latency(s));
+    bool changed = true;
+    for (int s = 0; s < view_.num_stages(); ++s) longest[s] = std::max(longest[s], latency(s));
+    for (int round = 0; changed && round < view_.num_stages(); ++round) {
+      changed = false;
       for (const PlanEdge& edge : p_.edges) {
         const int from = stage_of_[edge.from], to = stage_of_[edge.to];
         if (from == to || !view_.Orders(edge)) continue;
-        longest[to] = std::max(longest[to], longest[from] + latency(to));
+        const double before = longest[to];
+        longest[to] = std::max(before, longest[from] + latency(to));
+        changed |= longest[to] != before;
       }
     }
     for (int s = 0; s < view_.num_stages(); ++s) {

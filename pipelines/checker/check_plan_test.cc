@@ -1,6 +1,8 @@
 // The checker on plans that are wrong in one thing each, and on figures by hand.
 #include "pipelines/checker/check_plan.h"
 
+#include <cmath>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -91,6 +93,24 @@ TEST(CheckPlan, FiguresByHand) {
   EXPECT_DOUBLE_EQ(r.operator_bound, 0.5);
   // One micro-batch through all, and three at the pace of the middle.
   EXPECT_DOUBLE_EQ(r.step_time, 2 * 2.875 + 11 + 5 + 3 * 11);
+}
+
+// An operator alone is as fast on one copy as on any, or on as many as there are: no number between
+// is tried, so that 2^40 devices take no time.
+TEST(CheckPlan, BoundsOfManyDevices) {
+  PlanProblem p = Diamond();
+  const Plan plan = PlanOf({Stage({0, 1, 2, 3})});
+  // One second, and 4 * 3 / 4 / 4 to synchronise: 1 / d + 0.75 (d - 1) / d. On pairs half a second.
+  PIPELAB_ASSERT_OK_AND_ASSIGN(PlanReport report, EvaluatePlan(p, plan));
+  EXPECT_THAT(report.operator_bound, DoubleEq(0.5));
+  p.devices = p.levels[0].devices = int64_t{1} << 40;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(report, EvaluatePlan(p, plan));
+  EXPECT_THAT(report.operator_bound, DoubleEq(0.5));
+  for (PlanOperator& o : p.operators) {
+    for (auto& [degree, variants] : o.variants) variants[0].parameter_bytes = 0;
+  }
+  PIPELAB_ASSERT_OK_AND_ASSIGN(report, EvaluatePlan(p, plan));
+  EXPECT_THAT(report.operator_bound, DoubleEq(std::ldexp(1, -40)));
 }
 
 TEST(CheckPlan, OtherObjectivesByHand) {

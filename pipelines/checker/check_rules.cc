@@ -24,6 +24,11 @@ class Rules {
 
  private:
   absl::Status CheckOrder() const {
+    // Where all edges go to later stages, none goes back to a stage or closes a cycle of them.
+    const bool ascends = std::all_of(p_.edges.begin(), p_.edges.end(), [&](const PlanEdge& edge) {
+      return !view_.Orders(edge) || stage_of_[edge.from] <= stage_of_[edge.to];
+    });
+    if (ascends) return absl::OkStatus();
     for (int s = 0; s < view_.num_stages(); ++s) PIPELAB_RETURN_IF_ERROR(CheckConvex(s));
     // What is in flight and what goes over a cut follows from the stages' order, if the plan does
     // not say it.
@@ -159,9 +164,12 @@ class Rules {
     const auto known = samples_behind_.find(s);
     if (known != samples_behind_.end()) return known->second;
     int64_t most = 0;
-    for (const PlanEdge& edge : p_.edges) {
-      if (stage_of_[edge.from] != s || stage_of_[edge.to] == s || !view_.Orders(edge)) continue;
-      most = std::max(most, SamplesBehind(stage_of_[edge.to]));
+    for (int v : plan_.stages[s].layers) {
+      for (int e : p_.operators[v].out_edges) {
+        const PlanEdge& edge = p_.edges[e];
+        if (stage_of_[edge.to] == s || !view_.Orders(edge)) continue;
+        most = std::max(most, SamplesBehind(stage_of_[edge.to]));
+      }
     }
     return samples_behind_[s] = most + view_.Samples(s);
   }

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "absl/strings/str_format.h"
+#include "pipelines/planners/cut_walk.h"
 
 namespace pipelab {
 namespace {
@@ -237,21 +238,24 @@ void EqualBranches::RearrangeClass(const std::vector<Branch>& branches,
 }
 
 CutEdges::CutEdges(const PlanProblem& problem, const OperatorGroups& groups, const Downsets& sets,
-                   const std::vector<int>& edge_class) {
+                   const std::vector<int>& edge_class, absl::Time deadline) {
   begin_.push_back(0);
-  std::vector<int> edges(problem.edges.size());
-  for (int u = 0; u < sets.size(); ++u) {
-    for (size_t e = 0; e < edges.size(); ++e) {
-      const int from = groups.group_of[problem.edges[e].from];
-      const int to = groups.group_of[problem.edges[e].to];
-      if (!sets.Has(u, from) && sets.Has(u, to)) ++edges[edge_class[e]];
-    }
-    for (size_t c = 0; c < edges.size(); ++c) {
-      if (edges[c] > 0) counts_.push_back({static_cast<int>(c), edges[c]});
-      edges[c] = 0;
+  CutWalk walk(problem, groups, sets, deadline);
+  std::vector<int> classes;
+  while (walk.Next()) {
+    classes.clear();
+    for (int e : walk.edges()) classes.push_back(edge_class[e]);
+    std::sort(classes.begin(), classes.end());
+    for (int c : classes) {
+      if (counts_.size() == begin_.back() || counts_.back().edge_class != c) {
+        counts_.push_back({c, 0});
+      }
+      ++counts_.back().edges;
     }
     begin_.push_back(counts_.size());
   }
+  stopped_ = walk.stopped();
+  begin_.resize(sets.size() + 1, counts_.size());
 }
 
 }  // namespace pipelab

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "pipelines/planners/downsets.h"
 #include "pipelines/planners/plan.h"
@@ -55,8 +56,9 @@ class CutEdges {
     int edge_class, edges;
   };
   CutEdges(const PlanProblem& problem, const OperatorGroups& groups, const Downsets& sets,
-           const std::vector<int>& edge_class);
+           const std::vector<int>& edge_class, absl::Time deadline);
 
+  bool stopped() const { return stopped_; }  // the deadline passed: the last sets have no counts
   // By ascending class.
   absl::Span<const Count> of(int set) const {
     return absl::MakeConstSpan(counts_).subspan(begin_[set], begin_[set + 1] - begin_[set]);
@@ -65,6 +67,7 @@ class CutEdges {
  private:
   std::vector<size_t> begin_;
   std::vector<Count> counts_;
+  bool stopped_ = false;
 };
 
 }  // namespace pipelab

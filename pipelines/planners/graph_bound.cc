@@ -58,13 +58,13 @@ Paths PathsOf(const PlanProblem& relaxed) {
 // they are stage times.
 struct Relaxation {
   Relaxation(const PlanProblem& problem, const PlanProblem& relaxed_problem,
-             const EqualBranches& equal, Downsets downsets)
+             const EqualBranches& equal, Downsets downsets, absl::Time deadline)
       : relaxed(relaxed_problem),
         groups(SingleGroups(relaxed)),
         sets(std::move(downsets)),
         edge_class(equal.EdgeClasses()),
-        cut_edges(relaxed, groups, sets, edge_class),
-        piper(relaxed, groups, sets, equal.any() ? &equal : nullptr),
+        cut_edges(relaxed, groups, sets, edge_class, deadline),
+        piper(relaxed, groups, sets, equal.any() ? &equal : nullptr, deadline),
         paths(PathsOf(relaxed)),
         pieces(BatchPieces(problem)),
         least_own(static_cast<double>(LeastCopySamples(problem)) /
@@ -253,7 +253,8 @@ GraphBound BoundOfGraphPlans(const PlanProblem& problem, bool batch, double know
   absl::optional<Downsets> sets = Downsets::Make(equal.InOrder(SingleGroups(relaxed)), kMostCuts);
   bound.too_many_cuts = !sets.has_value();
   if (bound.too_many_cuts || absl::Now() > deadline) return bound;
-  const Relaxation all(problem, relaxed, equal, *std::move(sets));
+  const Relaxation all(problem, relaxed, equal, *std::move(sets), deadline);
+  if (all.cut_edges.stopped() || all.piper.stopped()) return bound;
   if (!SuitsPiperByCopies(all.piper, all.relaxed)) {
     BoundOfPiper(all.relaxed, batch, all.pieces, known, deadline, &bound);
     return bound;

@@ -1,6 +1,7 @@
 #include "pipelines/planners/graph_starts.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -11,6 +12,7 @@ namespace pipelab {
 namespace {
 
 constexpr absl::Duration kMostOfPlanner = absl::Seconds(10);
+constexpr int64_t kMostCells = 100'000'000;  // operators times stages: a second
 
 PlannerOptions Until(absl::Time deadline) {
   PlannerOptions options;
@@ -37,6 +39,9 @@ PlanProblem SequenceProblem(const PlanProblem& problem) {
 
 std::vector<PlanStages> QuickStarts(const PlanProblem& sequence, absl::Time deadline) {
   std::vector<PlanStages> plans = {StagesOf(UniformPlan(sequence, {}))};
+  // These planners fill tables without looking at the clock.
+  const bool large = sequence.devices > kMostCells / std::max(sequence.size(), 1);
+  if (large && deadline != absl::InfiniteFuture()) return plans;
   for (const auto planner : {&GpipePlan, &ChainPlan, &DapplePlan}) {
     if (absl::Now() < deadline) plans.push_back(StagesOf(planner(sequence, Until(deadline))));
   }

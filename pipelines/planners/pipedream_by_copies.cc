@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "pipelines/planners/copies_search.h"
+#include "pipelines/planners/cut_walk.h"
 #include "pipelines/planners/pipedream_search.h"
 #include "pipelines/planners/plan_costs.h"
 
@@ -27,7 +28,8 @@ class PipeDreamCosts : public SequenceCosts {
     double Fewest(double upper) const { return std::max(time, transfer) / upper * (1 - 1e-9); }
   };
 
-  PipeDreamCosts(const PlanProblem& problem, const OperatorGroups& groups, const Downsets& sets)
+  PipeDreamCosts(const PlanProblem& problem, const OperatorGroups& groups, const Downsets& sets,
+                 absl::Time deadline)
       : problem_(problem), sets_(sets), sums_(sets.size()) {
     copies_.resize(problem.devices);
     std::iota(copies_.begin(), copies_.end(), 1);
@@ -43,22 +45,22 @@ class PipeDreamCosts : public SequenceCosts {
         of_group[g].fixed_bytes += plain.fixed_bytes;
       }
     }
-    for (int u = 1; u < sets.size(); ++u) {
+    CutWalk walk(problem, groups, sets, deadline);
+    walk.Next();
+    while (walk.Next()) {
+      const int u = walk.set();
       const Sums &below = sums_[sets.parent(u)], &more = of_group[sets.added(u)];
       sums_[u] = {below.time + more.time, below.sync + more.sync,
                   below.in_flight_bytes + more.in_flight_bytes,
                   below.fixed_bytes + more.fixed_bytes, 0};
-      for (const PlanOperator& o : problem.operators) {
-        for (int e : o.out_edges) {
-          const int from = groups.group_of[problem.edges[e].from];
-          const int to = groups.group_of[problem.edges[e].to];
-          if (sets.Has(u, from) || !sets.Has(u, to)) continue;
-          sums_[u].across += 2 * o.output_bytes / b;
-          break;
-        }
+      for (int v : SourcesOf(problem, walk.edges())) {
+        sums_[u].across += 2 * problem.operators[v].output_bytes / b;
       }
     }
+    stopped_ = walk.stopped();
   }
+
+  bool stopped() const { return stopped_; }  // the deadline passed before all sums were known
 
   const Downsets& sets() const { return sets_; }
   const std::vector<int>& copies() const { return copies_; }
@@ -92,6 +94,7 @@ class PipeDreamCosts : public SequenceCosts {
   const Downsets& sets_;
   std::vector<Sums> sums_;
   std::vector<int> copies_;
+  bool stopped_ = false;
 };
 
 // For many machines: the least bound on the stage time under which they suffice. Under a bound each
@@ -217,13 +220,15 @@ void UseAllMachines(const PlanProblem& problem, double value, std::vector<PlanSt
 
 FoundStages PipeDreamByCopies(const PlanProblem& problem, const OperatorGroups& groups,
                               const Downsets& sets, double upper, absl::Time deadline) {
-  const PipeDreamCosts costs(problem, groups, sets);
+  FoundStages result;
+  const PipeDreamCosts costs(problem, groups, sets, deadline);
+  result.stopped = costs.stopped();
+  if (result.stopped) return result;
   const CopiesResult found =
       problem.devices > kFewMachines
           ? BoundSearch(costs, problem.devices, deadline).Run(upper)
           : CopiesSearch<PipeDreamCosts>(costs, static_cast<int>(problem.devices), upper)
                 .Run(deadline);
-  FoundStages result;
   result.stopped = found.stopped;
   for (const CopiesStage& s : found.stages) {
     result.stages.push_back(

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "pipelines/planners/cut_walk.h"
 #include "pipelines/planners/plan_costs.h"
 
 namespace pipelab {
@@ -43,6 +44,7 @@ class PipeDreamSearch {
 
   // Stages of a smaller value than `upper`; none: there are none.
   std::vector<PlacedStage> Run(double upper) {
+    if (stopped_) return {};
     const int all = sets_.size() - 1;
     int64_t below = 1;
     for (size_t l = 0; l + 1 < levels_.size(); ++l) {
@@ -93,21 +95,19 @@ class PipeDreamSearch {
       }
     }
     cuts_.resize(sets_.size());
-    for (int u = 1; u < sets_.size(); ++u) {
+    CutWalk walk(problem_, groups_, sets_, deadline_);
+    walk.Next();
+    while (walk.Next()) {
+      const int u = walk.set();
       const Cut &below = cuts_[sets_.parent(u)], &more = of_group[sets_.added(u)];
       cuts_[u] = {below.time + more.time, below.parameters + more.parameters,
                   below.in_flight_bytes + more.in_flight_bytes,
                   below.fixed_bytes + more.fixed_bytes, 0};
-      for (const PlanOperator& o : problem_.operators) {
-        for (int e : o.out_edges) {
-          const int from = groups_.group_of[problem_.edges[e].from];
-          const int to = groups_.group_of[problem_.edges[e].to];
-          if (!sets_.Has(u, from) || sets_.Has(u, to)) continue;
-          cuts_[u].out += o.output_bytes;
-          break;
-        }
+      for (int v : SourcesOf(problem_, walk.edges())) {
+        cuts_[u].out += problem_.operators[v].output_bytes;
       }
     }
+    stopped_ = walk.stopped();
   }
 
   // One machine of the level: what the level below makes of the interval.

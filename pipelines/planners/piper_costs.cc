@@ -6,6 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include "pipelines/planners/cut_walk.h"
+
 namespace pipelab {
 namespace {
 
@@ -58,7 +60,7 @@ double LeastDeviceTime(const PlanOperator& o) {
 }
 
 PiperCosts::PiperCosts(const PlanProblem& problem, const OperatorGroups& groups,
-                       const Downsets& sets, const EqualBranches* equal)
+                       const Downsets& sets, const EqualBranches* equal, absl::Time deadline)
     : problem_(problem),
       groups_(groups),
       sets_(sets),
@@ -69,7 +71,7 @@ PiperCosts::PiperCosts(const PlanProblem& problem, const OperatorGroups& groups,
   }
   FindDegrees();
   AddOperators();
-  AddCuts();
+  AddCuts(deadline);
 }
 
 void PiperCosts::FindDegrees() {
@@ -166,7 +168,7 @@ void PiperCosts::SetSlowModes(int t, const std::vector<int>& slow_of) {
   }
 }
 
-void PiperCosts::AddCuts() {
+void PiperCosts::AddCuts(absl::Time deadline) {
   // [t][edge] What the stage of the source and that of the target pay where the edge is cut.
   const double time_per_byte = 2 / problem_.bandwidth;
   const size_t edges = problem_.edges.size();
@@ -191,7 +193,7 @@ void PiperCosts::AddCuts() {
   }
   if (equal_ != nullptr) {
     const std::vector<int> edge_class = equal_->EdgeClasses();
-    cut_edges_.emplace(problem_, groups_, sets_, edge_class);
+    cut_edges_.emplace(problem_, groups_, sets_, edge_class, deadline);
     class_time_.assign(degrees_.size(), std::vector<double>(edges));
     for (size_t t = 0; t < degrees_.size(); ++t) {
       for (size_t e = 0; e < edges; ++e) {
@@ -202,12 +204,12 @@ void PiperCosts::AddCuts() {
   least_out_.assign(sets_.size(), 0);
   past_.resize(degrees_.size());
   past_begin_.assign(1, 0);
-  for (int u = 0; u < sets_.size(); ++u) {
+  CutWalk walk(problem_, groups_, sets_, deadline);
+  while (walk.Next()) {
+    const int u = walk.set();
     std::map<int, std::vector<double>> past;  // by source group
-    for (size_t e = 0; e < edges; ++e) {
+    for (int e : walk.edges()) {
       const int from = groups_.group_of[problem_.edges[e].from];
-      const int to = groups_.group_of[problem_.edges[e].to];
-      if (from == to || sets_.Has(u, from) || !sets_.Has(u, to)) continue;
       least_out_[u] += std::isfinite(least_pays[e]) ? least_pays[e] : 0;
       std::vector<double>& times = past[from];
       times.resize(degrees_.size());
@@ -222,6 +224,7 @@ void PiperCosts::AddCuts() {
     }
     past_begin_.push_back(static_cast<int>(past_.empty() ? 0 : past_[0].size()));
   }
+  stopped_ = walk.stopped();
 }
 
 double PiperCosts::PastOfEqual(int set, int later, int t) const {

@@ -16,6 +16,7 @@
 #include <limits>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "pipelines/planners/copies_search.h"
 #include "pipelines/planners/downsets.h"
@@ -50,8 +51,10 @@ class PiperCosts {
   // `equal`: the branches whose cuts `sets` has once (groups are single operators), or null. Then
   // only Sum knows what a stage sends, and LeastTime does not.
   PiperCosts(const PlanProblem& problem, const OperatorGroups& groups, const Downsets& sets,
-             const EqualBranches* equal = nullptr);
+             const EqualBranches* equal, absl::Time deadline);
 
+  // The deadline passed before all sums were known: nothing else is to be used.
+  bool stopped() const { return stopped_; }
   const Downsets& sets() const { return sets_; }
   const std::vector<int>& degrees() const { return degrees_; }
   // Of each operator, variants of one degree differ in time and memory alone, and two at most are
@@ -141,7 +144,7 @@ class PiperCosts {
   // Of the operators of degree t; and of each operator that can recompute, its class in modes_.
   std::vector<Sums> SumsOfGroups(int t, std::vector<int>* slow_of);
   void AddWork();
-  void AddCuts();
+  void AddCuts(absl::Time deadline);
   void SetSlowModes(int t, const std::vector<int>& slow_of);
   const PlanVariant& Fastest(int v, int degree) const;
   double Missing(const PiperStage& stage, int64_t y) const {
@@ -170,7 +173,7 @@ class PiperCosts {
   const EqualBranches* const equal_;
   const double room_;
   std::vector<int> degrees_, copies_;
-  bool uniform_ = true;
+  bool uniform_ = true, stopped_ = false;
   mutable bool exact_ = true;
 
   std::vector<std::vector<Sums>> sums_;             // [t][set]

@@ -40,7 +40,9 @@ bool SearchPiperGroups(const PlanProblem& problem, const OperatorGroups& groups,
   const auto sets =
       Downsets::Make(equal != nullptr ? equal->InOrder(groups) : groups.followers, limit);
   if (!sets.has_value()) return false;
-  const PiperCosts costs(problem, groups, *sets, equal);
+  const PiperCosts costs(problem, groups, *sets, equal, deadline);
+  best->stopped = costs.stopped();
+  if (best->stopped) return false;
   // What a stage sends depends on variants then.
   if (equal != nullptr && !costs.uniform()) {
     return SearchPiperGroups(problem, groups, nullptr, limit, deadline, best);

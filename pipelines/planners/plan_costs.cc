@@ -21,24 +21,25 @@ struct Boundary {
   int edges = 0;
 };
 
-Boundary BoundaryOf(const PlanProblem& problem, const PlanStage& stage,
-                    const std::vector<int>& stage_of) {
+Boundary BoundaryOf(const PlanProblem& problem, const PlanStage& stage) {
   Boundary boundary;
+  std::vector<int> layers = stage.layers;
+  std::sort(layers.begin(), layers.end());
+  const auto outside = [&](int v) { return !std::binary_search(layers.begin(), layers.end(), v); };
   for (size_t i = 0; i < stage.layers.size(); ++i) {
     const PlanOperator& o = problem.operators[stage.layers[i]];
     const PlanVariant& variant = VariantIn(problem, stage, i);
-    const int here = stage_of[stage.layers[i]];
     const auto add = [&](double bytes) {
       boundary.bytes += bytes;
       ++boundary.edges;
     };
     for (size_t e = 0; e < o.in_edges.size(); ++e) {
       const PlanEdge& edge = problem.edges[o.in_edges[e]];
-      if (stage_of[edge.from] != here) add(edge.bytes + variant.in_sync[e]);
+      if (outside(edge.from)) add(edge.bytes + variant.in_sync[e]);
     }
     for (size_t e = 0; e < o.out_edges.size(); ++e) {
       const PlanEdge& edge = problem.edges[o.out_edges[e]];
-      if (stage_of[edge.to] != here) add(edge.bytes + variant.out_sync[e]);
+      if (outside(edge.to)) add(edge.bytes + variant.out_sync[e]);
     }
   }
   return boundary;
@@ -49,7 +50,7 @@ double StageTime(const PlanProblem& problem, const std::vector<PlanStage>& stage
                  bool graph) {
   const PlanStage& stage = stages[s];
   const auto d = static_cast<double>(stage.data);
-  const Boundary boundary = BoundaryOf(problem, stage, StageOf(problem, stages));
+  const Boundary boundary = BoundaryOf(problem, stage);
   const double sync =
       4 * (d - 1) * ParameterBytes(problem, stage) / d / static_cast<double>(problem.micro_batches);
   const double bandwidth = FlatBandwidth(problem);
@@ -61,7 +62,7 @@ double StageTime(const PlanProblem& problem, const std::vector<PlanStage>& stage
 // What messages cost besides their bytes.
 double LatencyTime(const PlanProblem& problem, const std::vector<PlanStage>& stages, int s) {
   if (problem.latency == 0) return 0;
-  const Boundary boundary = BoundaryOf(problem, stages[s], StageOf(problem, stages));
+  const Boundary boundary = BoundaryOf(problem, stages[s]);
   const double samples = SamplesOfCopy(problem, stages[s]) * static_cast<double>(stages[s].data);
   return 2 * boundary.edges * problem.latency * static_cast<double>(problem.micro_batch_size) /
          samples;
