@@ -34,7 +34,7 @@ std::string RoofText(const DeviceSpec& device, NumberType type) {
                       ExactText(device.memory_bandwidth.value));
 }
 
-// Of operations of these sizes, one of each.
+// The line has an operation of each size.
 template <typename MakeOperation>
 absl::StatusOr<MachineLine> LineOf(std::string name, const DeviceSpec& device, NumberType type,
                                    const std::vector<int64_t>& sizes, const MakeOperation& make) {

@@ -87,9 +87,7 @@ LaunchedKernels KernelsOf(const ModernRow& row) {
   }
   const absl::string_view behind = kernels.substr(at + kModules.size());
   for (absl::string_view module : absl::StrSplit(behind.substr(0, behind.find(')')), ',')) {
-    k.graphed_attention |= module == "attn";
-    k.graphed_feed_forward |= module == "mlp";
-    k.graphed_routers |= module == "moe_router";
+    for (const GraphedModule& known : kGraphedModules) k.*known.graphed |= module == known.name;
   }
   return k;
 }

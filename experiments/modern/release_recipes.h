@@ -1,5 +1,5 @@
-// What the recipes of a software's release switched on, for rows that say their release: a page of
-// results has one line a layout, while its recipes changed from release to release.
+// Rows that say their release take what its recipes switched on: a page of results has one line a
+// layout, while its recipes changed from release to release.
 //
 //   PIPELAB_RETURN_IF_ERROR(TakeReleases(&rows));   // sets kernels and recompute
 //

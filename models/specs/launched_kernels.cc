@@ -190,22 +190,8 @@ void FuseGate(bool forward, OperationPass* pass) {
   if (gate == pass->end()) return;
   const auto cast = forward ? gate + 1 : gate - 2;
   CHECK(cast->kind == OperationKind::kElementwise) << "fused experts without casts";
-  OperationPass fused;
-  for (auto o = pass->begin(); o != pass->end(); ++o) {
-    if (o != gate && o != cast) fused.push_back(*o);
-  }
-  *pass = std::move(fused);
-}
-
-template <typename Launched>
-void Graph(const Launched& launched, LayerSpec* layer) {
-  ChangeOperations(layer, [launched](int64_t, TensorParallel, LayerOperations* ops) {
-    for (OperationPass* pass : {&ops->forward, &ops->backward_input, &ops->backward_weight}) {
-      for (Operation& o : *pass) {
-        if (!launched(o)) o.calls = 0;
-      }
-    }
-  });
+  pass->erase(std::max(gate, cast));
+  pass->erase(std::min(gate, cast));
 }
 
 // Routed experts' products, gates, casts and permutations.
@@ -219,11 +205,14 @@ void LaunchGraphs(const LaunchedKernels& k, LayerSpec* layer) {
   const bool whole = k.graphed_step || (attention && k.graphed_attention) ||
                      (layer->kind == kGptMlp && k.graphed_feed_forward) ||
                      (experts && k.graphed_experts);
-  if (whole) {
-    Graph([](const Operation&) { return false; }, layer);
-  } else if (experts && k.graphed_routers) {
-    Graph(IsOfExperts, layer);
-  }
+  if (!whole && !(experts && k.graphed_routers)) return;
+  ChangeOperations(layer, [whole](int64_t, TensorParallel, LayerOperations* ops) {
+    for (OperationPass* pass : {&ops->forward, &ops->backward_input, &ops->backward_weight}) {
+      for (Operation& o : *pass) {
+        if (whole || !IsOfExperts(o)) o.calls = 0;
+      }
+    }
+  });
 }
 
 bool IsSum(const TensorCollective& c) {

@@ -38,7 +38,7 @@ ModelGraph WithSumsBesideWeights(ModelGraph graph);
 // part of the gate's kernel.
 ModelGraph WithExpertBiases(ModelGraph graph);
 
-// What a release of Megatron-Core launches otherwise than megatron_kernels.h has it.
+// Releases of Megatron-Core launch some kernels otherwise than megatron_kernels.h has it.
 struct LaunchedKernels {
   // Modules that CUDA graphs launch (cuda_graph_scope). The host launches nothing of theirs.
   bool graphed_attention = false;     // attn: attention with its norm
@@ -54,6 +54,16 @@ struct LaunchedKernels {
   // with fp8's casts alone.
   bool fused_experts = false;
 };
+struct GraphedModule {
+  const char* name;  // as cuda_graph_scope has it
+  bool LaunchedKernels::*graphed;
+};
+inline constexpr GraphedModule kGraphedModules[] = {
+    {"attn", &LaunchedKernels::graphed_attention},
+    {"mlp", &LaunchedKernels::graphed_feed_forward},
+    {"moe", &LaunchedKernels::graphed_experts},
+    {"moe_router", &LaunchedKernels::graphed_routers},
+    {"full_iteration", &LaunchedKernels::graphed_step}};
 ModelGraph WithLaunchedKernels(ModelGraph graph, const LaunchedKernels& kernels);
 
 }  // namespace pipelab

@@ -107,7 +107,7 @@ absl::Status CheckDevice(const DeviceSpec& device) {
   return CheckCurveAt("device.memory_efficiency", device.memory_efficiency);
 }
 
-// Of a level: rings that it tells apart, and bytes of its name.
+// A level tells so many rings apart, and its name has so many bytes.
 constexpr size_t kMostRings = 1024, kMostName = 200;
 
 absl::Status CheckLevel(const std::string& place, const ClusterLevel& level) {

@@ -3,8 +3,8 @@
 //   for (const MachineValue& v : ValuesOf(cluster)) Print(v.place, v.text, OriginOf(v.source));
 //   // "device.peaks.bf16", "989 Tflop/s", {"published", "data sheet, dense"}
 //
-// What a file leaves out and a rule gives has a source that begins with "computed" or "assumed" and
-// says the rule.
+// A value that a file leaves out and a rule gives has a source that begins with "computed" or
+// "assumed" and says the rule.
 #ifndef PIPELAB_PIPELINES_CLUSTER_MACHINE_VALUES_H_
 #define PIPELAB_PIPELINES_CLUSTER_MACHINE_VALUES_H_
 

@@ -24,7 +24,8 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-// What people and programs are told about a machine, and numbers of units, which make it that one.
+// These keys name a machine for people and programs, or are numbers of units, which make it that
+// one.
 bool IsNoQuantity(const std::string& key) {
   for (const char* k : {"name", "title", "sharing", "size", "shape", "ranks", "devices", "kernels",
                         "calibrated", "published", "collectives_at_wait"}) {

@@ -1,4 +1,5 @@
-// What a cluster's file states once: the source of several values, and values of several machines.
+// A cluster's file may state once what is the source of several values, and leave out values that
+// several machines share.
 //
 //   {"source": "published: data sheet", "memory": "80 GB", "memory_bandwidth": "2 TB/s"}
 //   {"defaults": "nvidia", "memory": "80 GB"}         // and what defaults/nvidia.json has besides

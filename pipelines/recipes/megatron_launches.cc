@@ -17,15 +17,6 @@ constexpr char kFusedRouter[] = "moe-router-fusion";
 constexpr char kFuser[] = "use-transformer-engine-op-fuser";
 constexpr char kLocal[] = "enable-cuda-graph", kExternal[] = "external-cuda-graph";
 
-struct Module {
-  absl::string_view name;
-  bool LaunchedKernels::*graphed;
-};
-constexpr Module kModules[] = {{"attn", &LaunchedKernels::graphed_attention},
-                               {"mlp", &LaunchedKernels::graphed_feed_forward},
-                               {"moe", &LaunchedKernels::graphed_experts},
-                               {"moe_router", &LaunchedKernels::graphed_routers},
-                               {"full_iteration", &LaunchedKernels::graphed_step}};
 // The one is a part of moe_router's graph, the other of layers that no step here has.
 constexpr absl::string_view kOthers[] = {"moe_preprocess", "mamba"};
 
@@ -40,9 +31,9 @@ absl::Status TakeScope(const MegatronOptions& options, LaunchedKernels* kernels)
       kernels->graphed_experts = true;
       continue;
     }
-    const auto* module = std::find_if(std::begin(kModules), std::end(kModules),
-                                      [&](const Module& m) { return m.name == word; });
-    if (module != std::end(kModules)) {
+    const auto* module = std::find_if(std::begin(kGraphedModules), std::end(kGraphedModules),
+                                      [&](const GraphedModule& m) { return m.name == word; });
+    if (module != std::end(kGraphedModules)) {
       kernels->*module->graphed = true;
     } else if (std::find(std::begin(kOthers), std::end(kOthers), word) == std::end(kOthers)) {
       return options.Error(kScope, "\"", word,
@@ -83,7 +74,8 @@ absl::Status TakeMegatronLaunches(const MegatronOptions& options, Recipe* recipe
     return absl::OkStatus();
   }
   (void)options.Has(kScope);  // it has an influence
-  for (const Module& module : kModules) kernels.*module.graphed = graphed.*module.graphed;
+  for (const GraphedModule& module : kGraphedModules)
+    kernels.*module.graphed = graphed.*module.graphed;
   return absl::OkStatus();
 }
 
@@ -91,7 +83,7 @@ void AddMegatronLaunches(const LaunchedKernels& kernels, Settings* settings) {
   settings->AddIf(kernels.fused_routers, absl::StrCat("--", kFusedRouter));
   settings->AddIf(kernels.fused_experts, absl::StrCat("--", kFuser));
   std::vector<std::string> scope;
-  for (const Module& module : kModules) {
+  for (const GraphedModule& module : kGraphedModules) {
     if (kernels.*module.graphed) scope.emplace_back(module.name);
   }
   if (scope.empty()) return;

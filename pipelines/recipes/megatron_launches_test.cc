@@ -57,7 +57,7 @@ TEST(MegatronLaunches, GraphsWithoutScopeAreOfWholeLayers) {
   }
 }
 
-// What makes them one with their products casts to fp8.
+// The kernels that make them one with their products cast to fp8.
 TEST(MegatronLaunches, ExpertsAreFusedUnderFp8) {
   const std::string fuser = "--use-transformer-engine-op-fuser ";
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe half, Read(fuser));

@@ -44,23 +44,18 @@ const auto* FindIn(const Table& table, absl::string_view name) {
   return found == std::end(table) ? nullptr : found;
 }
 
-bool IsSwitch(absl::string_view name) {
-  return std::find(std::begin(kSwitches), std::end(kSwitches), name) != std::end(kSwitches);
-}
-
-// What somebody may write behind a switch to turn it off, and would turn on.
+// A switch with such a word behind it would be on, whatever the word says.
 bool IsTruth(const std::string& value) {
   constexpr absl::string_view kWords[] = {"true", "false", "yes", "no", "on", "off", "1", "0"};
   return std::find(std::begin(kWords), std::end(kWords), absl::AsciiStrToLower(value)) !=
          std::end(kWords);
 }
 
-bool IsRead(absl::string_view name) {
-  return std::find(std::begin(kRead), std::end(kRead), name) != std::end(kRead);
-}
+bool IsRead(absl::string_view name) { return FindIn(kRead, name) != nullptr; }
 
 std::vector<absl::string_view> MakeKnownNames() {
-  std::vector<absl::string_view> known(std::begin(kRead), std::end(kRead));
+  std::vector<absl::string_view> known;
+  for (const ReadOption& r : kRead) known.push_back(r.name);
   for (const Without& w : kWithout) known.push_back(w.name);
   for (const Refused& r : kRefused) known.push_back(r.name);
   for (const absl::string_view passed : PassedOver()) known.push_back(passed);
@@ -125,10 +120,10 @@ absl::Status MegatronOptions::Sort() {
     const std::string option = absl::StrCat("--", name), value = absl::StrJoin(values, " ");
     const Without* const without = FindIn(kWithout, name);
     const Refused* const refused = FindIn(kRefused, name);
-    if (IsSwitch(name) && IsTruth(value)) {
+    if (const ReadOption* read = FindIn(kRead, name); read != nullptr) {
+      if (!read->is_switch || !IsTruth(value)) continue;
       return Error(name, "takes no value; nearest: ", option, ", or without it");
     }
-    if (IsRead(name)) continue;
     if (without != nullptr && (without->harmless.empty() || value != without->harmless)) {
       not_priced_.push_back(
           absl::StrCat(option, value.empty() ? "" : " ", value, ": ", without->how));

@@ -257,13 +257,13 @@ TEST(RecipeKeys, EachOptionIsRead) {
   for (const std::string& text : texts) {
     const auto recipe = ReadMegatronFlags(text, "f", absl::StrContains(text, "nnodes") ? 0 : kGpus);
     ASSERT_THAT(recipe, IsOk()) << text;
-    for (const absl::string_view name : kRead) {
+    for (const auto& [name, is_switch] : kRead) {
       const std::string option = absl::StrCat("--", name);
       const bool given = absl::StrContains(absl::StrCat(text, " "), absl::StrCat(option, " "));
       if (given && !absl::c_linear_search(recipe->passed_over, option)) read.insert(option);
     }
   }
-  for (const absl::string_view name : kRead) {
+  for (const auto& [name, is_switch] : kRead) {
     EXPECT_EQ(read.count(absl::StrCat("--", name)), 1) << name << " is known, and nobody reads it";
   }
 }
