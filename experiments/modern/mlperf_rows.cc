@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "experiments/report/median.h"
 #include "tools/base/csv.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
@@ -86,11 +87,6 @@ Claim OfMachines(const char* id, const char* text, double bar,
   MetIf(&c, std::abs(worst) <= bar, absl::StrFormat("within %.0f %% on each GPU", 100 * bar),
         "one share of measured rates is for all GPUs and types, and it comes from bf16 on H100s");
   return c;
-}
-
-double MedianOf(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "experiments/report/median.h"
 #include "pipelines/cluster/cluster.h"
 #include "tools/base/csv.h"
 #include "tools/base/status_macros.h"
@@ -181,8 +182,7 @@ std::vector<Claim> SimumaxClaims(const std::vector<SimumaxStep>& steps) {
     worst = std::max(worst, std::abs(s.memory_error()));
     in_range += s.in_range();
   }
-  std::sort(errors.begin(), errors.end());
-  const double median = (errors[(errors.size() - 1) / 2] + errors[errors.size() / 2]) / 2;
+  const double median = MedianOf(std::move(errors));
   const double mean = sum / static_cast<double>(steps.size());
   Found(&time, Origin::kSimulated, 100 * median,
         absl::StrFormat("%d of %d within the predicted range", in_range, steps.size()));

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "experiments/report/median.h"
 
 namespace pipelab {
 namespace {
@@ -29,12 +30,6 @@ bool IsClaimId(absl::string_view id) {
   return !id.empty() && std::all_of(id.begin(), id.end(), [](char c) {
     return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' || c == '.';
   });
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t n = values.size();
-  return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
 Cell TextOrMissing(const std::string& text, const std::string& why) {
@@ -75,7 +70,7 @@ CellErrors ErrorsOf(const std::vector<ComparedCell>& cells) {
       if (cell.ours < other.ours) ++e.alike;
     }
   }
-  e.median = Median(std::move(errors));
+  e.median = MedianOf(std::move(errors));
   return e;
 }
 
