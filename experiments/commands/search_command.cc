@@ -70,8 +70,6 @@ namespace {
 constexpr int64_t kMostBatch = 1 << 24;
 // Configurations, and the time of each, grow with the blocks that stages may begin with.
 constexpr int kMostBlocks = 4096;
-// Libraries, their buffers and fragmentation take so much of a device's memory.
-constexpr double kReserveOfSearch = 0.06;
 
 absl::StatusOr<std::unique_ptr<ModelOnCluster>> ReadRequest() {
   PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(StepConfig()));
@@ -117,7 +115,7 @@ absl::StatusOr<std::vector<SearchMethod>> MethodsFromFlags(const ModelGraph& mod
 }
 
 std::string ReserveText() {
-  const double reserve = ReserveFromFlags(kReserveOfSearch);
+  const double reserve = ReserveFromFlags(kMemoryReserve);
   if (reserve == 0) return "";
   return absl::StrFormat("%g %% of each device's memory is kept free (--reserve). ",
                          ToPercent(reserve));
@@ -235,7 +233,7 @@ absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
       TakeMost("--max_expert", absl::GetFlag(FLAGS_max_expert), &search.max_expert));
   PIPELAB_RETURN_IF_ERROR(TakeFixed(on.model->graph, &search));
   PIPELAB_ASSIGN_OR_RETURN(search.memory,
-                           UsableMemory(on.cluster->device.memory.value, kReserveOfSearch));
+                           UsableMemory(on.cluster->device.memory.value, kMemoryReserve));
   PIPELAB_ASSIGN_OR_RETURN(search.methods, MethodsFromFlags(on.model->graph));
   return search;
 }
@@ -276,7 +274,7 @@ absl::StatusOr<nlohmann::json> AnswerJson(const StepModel& on, const Answer& a) 
       {"schema", kOutputSchema},
       {"best", SearchRows(a.result, a.figures, a.top)},
       {"refused", absl::StrCat(LooksText(refusals), "\n", RefusalText(refusals), "\n")},
-      {"reserve", ReserveFromFlags(kReserveOfSearch)}};
+      {"reserve", ReserveFromFlags(kMemoryReserve)}};
   if (a.any.has_value()) all["any"] = SearchRows(*a.any, a.figures, a.top);
   if (!note.empty()) all["note"] = note.substr(0, note.find_last_not_of('\n') + 1);
   if (a.result.stopped) all["stopped"] = true;

@@ -157,7 +157,7 @@ absl::StatusOr<ModelGraph> WithKernels(ModelGraph graph, NumberType type) {
   if (!latent && !has("gpt_attention")) {
     return error(absl::StrCat(graph.name, " is no language model"));
   }
-  return MegatronGraph(
+  return MegatronCoreGraph(
       std::move(graph), fused ? AttentionImplementation::kFused : AttentionImplementation::kUnfused,
       type, unfused_loss ? LossImplementation::kUnfused : LossImplementation::kFused);
 }

@@ -2,13 +2,20 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "pipelines/search/search.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
+
+bool IsListed(Bytes memory, Bytes device_memory) {
+  return static_cast<double>(memory.value()) <=
+         static_cast<double>(device_memory.value()) * (1 - kMemoryReserve);
+}
 
 std::vector<LayoutGroup> GroupsOf(const std::vector<MeasuredLayout>& runs) {
   std::map<std::string, std::map<std::string, const MeasuredLayout*>> fastest;
@@ -24,7 +31,7 @@ std::vector<LayoutGroup> GroupsOf(const std::vector<MeasuredLayout>& runs) {
     for (const auto& [layout, run] : layouts) {
       if (group.best == nullptr || run->measured < group.best->measured) group.best = run;
       const auto order = [](const MeasuredLayout* r) {
-        return std::make_pair(r->predicted, -r->measured);
+        return std::make_tuple(!r->listed, r->predicted, -r->measured);
       };
       if (group.first == nullptr || order(run) < order(group.first)) group.first = run;
     }

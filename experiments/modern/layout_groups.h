@@ -19,8 +19,12 @@
 #include "experiments/modern/step_parts.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
+
+// Whether a search lists a step of so much memory on a device.
+bool IsListed(Bytes memory, Bytes device_memory);
 
 // A measured run beside what is predicted.
 struct MeasuredLayout {
@@ -30,12 +34,14 @@ struct MeasuredLayout {
   std::string words;     // that, in few words
   double measured = 0;   // s
   double predicted = 0;  // s
+  // A search lists it: in a device's memory, by the memory model, less what it keeps free.
+  bool listed = true;
   std::function<absl::StatusOr<std::vector<StepPart>>()> parts;  // of the predicted step
 };
 
 struct LayoutGroup {
   int64_t layouts = 0;
-  const MeasuredLayout* first = nullptr;  // predicted to be the fastest
+  const MeasuredLayout* first = nullptr;  // predicted to be the fastest of those that are listed
   const MeasuredLayout* best = nullptr;   // measured as the fastest
   // The part of a step in which `best` is predicted to lose most against `first`; of misses alone.
   std::string component;
@@ -46,7 +52,7 @@ struct LayoutGroup {
 };
 
 // A layout that was measured several times counts once, with its fastest run; of layouts with the
-// same prediction `first` is the slowest. The runs must outlive the groups.
+// same prediction `first` is the slowest. Where none is listed, all are. The runs must outlive the groups.
 std::vector<LayoutGroup> GroupsOf(const std::vector<MeasuredLayout>& runs);
 // Sets `component`. Predicts both runs of each miss again.
 absl::Status ExplainMisses(std::vector<LayoutGroup>* groups);

@@ -58,6 +58,7 @@ std::vector<MeasuredLayout> ModernLayouts(const ModernData& data, const ModernMa
     run.words = WordsOf(*r.row);
     run.measured = *r.row->Seconds();
     run.predicted = r.seconds;
+    run.listed = IsListed(r.memory, r.device_memory);
     run.parts = [&] { return PartsOf(r, data, machines); };
   }
   return runs;
@@ -84,6 +85,7 @@ absl::StatusOr<std::vector<MeasuredLayout>> NodeLayouts(const std::string& folde
     const GptRun gpt = RunOfRow(row, kGpt2Vocabulary);
     PIPELAB_ASSIGN_OR_RETURN(const StepPrediction p, SimulateRun(gpt, *cluster));
     run.predicted = ToSeconds(p.step_time);
+    run.listed = IsListed(p.largest_device, p.step.device_memory);
     run.parts = [gpt, cluster]() -> absl::StatusOr<std::vector<StepPart>> {
       std::vector<StepPart> parts;
       PIPELAB_RETURN_IF_ERROR(

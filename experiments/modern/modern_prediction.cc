@@ -241,7 +241,9 @@ namespace {
 absl::StatusOr<ModelGraph> GraphOf(const ModernStep& step) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(step.model));
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, step.config.split(), "tensor parallelism"));
-  graph = MegatronGraph(std::move(graph), AttentionImplementation::kFused, step.type);
+  const auto with_kernels = step.eager || step.composer ? MegatronGraph : MegatronCoreGraph;
+  graph = with_kernels(std::move(graph), AttentionImplementation::kFused, step.type,
+                       LossImplementation::kFused);
   if (step.eager) graph = WithSumsBesideWeights(WithEagerKernels(std::move(graph)));
   if (step.expert_biases) graph = WithExpertBiases(std::move(graph));
   if (step.composer) graph = WithComposerKernels(std::move(graph));

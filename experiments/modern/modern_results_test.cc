@@ -93,6 +93,11 @@ TEST(GroupsOf, TakesTheLayoutPredictedFastest) {
   EXPECT_THAT(GroupTable(groups).status(), IsOk());
   runs[3].measured = 2.05;
   EXPECT_TRUE(GroupsOf(runs)[0].near());
+  // What a search leaves out is not taken, unless it leaves out all.
+  for (const size_t out : {2, 3}) runs[out].listed = false;
+  EXPECT_EQ(GroupsOf(runs)[0].first, &runs[1]);
+  for (MeasuredLayout& run : runs) run.listed = false;
+  EXPECT_EQ(GroupsOf(runs)[0].first, &runs[2]);
 }
 
 // Rows of one configuration are runs of one layout, whatever they print of it; a model with a head

@@ -83,6 +83,9 @@ struct ParameterSpec {
   // How many experts, the first dimension, are divided among devices (TensorParallel::experts); 0:
   // all devices have the parameter.
   int64_t experts = 0;
+  // Which of the device's buffers takes the gradient of one product (gradient_buffers.h); -1: none
+  // does.
+  int gradient_buffer = -1;
 
   // In blocks behind the first.
   int64_t split_units() const { return split_lead + split_blocks - 1; }
@@ -95,6 +98,10 @@ struct ParameterSpec {
   int64_t experts_on(const TensorParallel& split) const {
     if (experts == 0) return 0;
     return size() / split.experts / (split_dimension < 0 ? 1 : split.expert_degree());
+  }
+  // Elements of one of the device's products with it: of one expert, where it has several.
+  int64_t product_on(const TensorParallel& split) const {
+    return experts == 0 ? size_on(split) : experts_on(split) / (experts / split.experts);
   }
 };
 

@@ -56,6 +56,14 @@ Bytes CostTable::ReductionBytes(const Reduction& reduction) const {
   return it == tie_bytes.end() ? Bytes(0) : it->second;
 }
 
+Bytes CostTable::GradientBuffers(uint64_t buffers) const {
+  Bytes bytes;
+  for (size_t b = 0; b < gradient_buffers.size(); ++b) {
+    if ((buffers >> b & 1) != 0) bytes += gradient_buffers[b];
+  }
+  return bytes;
+}
+
 CostTable CostTable::Unit(const Schedule& schedule, Nanoseconds unit) {
   StageCost cost;
   cost.forward = cost.backward_input = cost.backward_weight = cost.recompute = unit;

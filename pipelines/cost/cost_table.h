@@ -58,6 +58,9 @@ struct StageMemory {
   // Of the experts that a device has (TensorParallel::experts), which copies with the same ones
   // sum. Not part of `gradients`.
   Bytes expert_gradients;
+  // A bit for each of CostTable::gradient_buffers that the stage uses, not part of `state`: stages
+  // of one device share them.
+  uint64_t gradient_buffers = 0;
 
   // How many numbers these are.
   int64_t num_weights() const { return weights.value() / numbers.weights; }
@@ -171,6 +174,7 @@ struct CostTable {
   // Of each device's copies to the host and back (kOffload, kReload), which follow one another:
   // where several devices share a way there, its share of it. 0: infinite.
   BytesPerSecond host_bandwidth{0};
+  std::vector<Bytes> gradient_buffers;     // models/specs/gradient_buffers.h
   std::map<std::string, Bytes> tie_bytes;  // by Tie::parameter: the gradient that its stages sum
   // [device] An action takes 1 / speed of its time: 0.5 is a straggler of half the speed. Empty:
   // all 1. Measured instruction times are not changed.
@@ -184,6 +188,8 @@ struct CostTable {
   // Of an action; a slice's is 1 / SliceParts of it. And of one whose stage costs so much.
   Nanoseconds Compute(const Action& action) const;
   Nanoseconds Compute(const Action& action, const StageCost& cost) const;
+  // Together, those of CostTable::gradient_buffers whose bits these are.
+  Bytes GradientBuffers(uint64_t buffers) const;
   // Of a compute, with what it exchanges.
   const StageCost& CostOf(const Instruction& i) const {
     if (i.arg >= 0 && !exchanges.of_pass.empty()) return exchanges.costs[exchanges.of_pass[i.arg]];

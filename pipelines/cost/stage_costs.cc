@@ -309,6 +309,17 @@ int64_t DeviceSamples(const StageCostOptions& options, int stage, int64_t micro_
   return (micro_batch_size * size + devices - 1) / devices;
 }
 
+// Where a parameter's part of a device becomes its weight and its gradient by casts, products have
+// no sums to add to.
+void AddGradientBuffer(const ParameterSpec& p, const StageCostOptions& options,
+                       std::vector<Bytes>* buffers) {
+  if (p.gradient_buffer < 0 || options.state.cast) return;
+  const size_t number = static_cast<size_t>(p.gradient_buffer);
+  if (buffers->size() <= number) buffers->resize(number + 1);
+  Bytes& buffer = (*buffers)[number];
+  buffer = std::max(buffer, Bytes(NumberBytes(options)) * p.product_on(options.tensor.split));
+}
+
 }  // namespace
 
 void StageCostOptions::TakeSizes(const Schedule& schedule) {
@@ -399,6 +410,7 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
   }
   for (const LayerSpec& layer : graph.layers) {
     for (const ParameterSpec& p : layer.parameters) {
+      AddGradientBuffer(p, options, &table.gradient_buffers);
       if (p.tie.empty()) continue;
       table.tie_bytes[p.tie] = Bytes(options.state.gradients) * p.size_on(split);
     }

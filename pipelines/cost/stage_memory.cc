@@ -192,6 +192,16 @@ Bytes OwnGradientBytes(const ModelGraph& graph, const ModelPartition& partition,
   return bytes;
 }
 
+uint64_t GradientBuffers(const ModelGraph& graph, const std::vector<int>& layers) {
+  uint64_t buffers = 0;
+  for (int i : layers) {
+    for (const ParameterSpec& p : graph.layers[i].parameters) {
+      if (p.gradient_buffer >= 0) buffers |= uint64_t{1} << p.gradient_buffer;
+    }
+  }
+  return buffers;
+}
+
 }  // namespace
 
 StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& partition, int stage,
@@ -226,6 +236,7 @@ StageMemory MemoryOf(const ModelGraph& graph, const ModelPartition& partition, i
                  memory.statistics;
   memory.expert_gradients = ExpertGradientBytes(graph, plan.layers, split);
   memory.gradients = OwnGradientBytes(graph, partition, stage, split) - memory.expert_gradients;
+  memory.gradient_buffers = GradientBuffers(graph, plan.layers);
   return memory;
 }
 

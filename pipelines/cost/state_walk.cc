@@ -26,6 +26,11 @@ CopyState StateOfCopy(const CostTable& costs, const Program& program, const Stag
   return state;
 }
 
+// Those of the stages that a device has.
+Bytes BuffersOf(const CostTable& costs, const Program& program, uint64_t buffers) {
+  return program.schedule.forward_only ? Bytes(0) : costs.GradientBuffers(buffers);
+}
+
 bool IsWeightGradient(const Instruction& i) {
   return i.op == OpCode::kCompute &&
          (i.action.kind == ActionKind::kBackward || i.action.kind == ActionKind::kBackwardWeight);
@@ -74,6 +79,7 @@ CopyState StateOf(const StageMemory& m, const Shard& shard) {
 StateWalk::StateWalk(const CostTable& costs, const Program& program, int device)
     : costs_(costs), program_(program) {
   const Schedule& s = program.schedule;
+  uint64_t buffers = 0;
   for (int r = 0; r < s.placement.num_replicas(); ++r) {
     for (int stage = 0; stage < s.num_stages(); ++stage) {
       const std::vector<int>& group = s.placement.groups[r][stage];
@@ -82,9 +88,11 @@ StateWalk::StateWalk(const CostTable& costs, const Program& program, int device)
       Copy& copy = copies_[{r, stage}];
       copy.state = StateOfCopy(costs, program, {device, r, stage});
       AddStateParts(copy.state.always, &now_);
+      buffers |= costs.stages[stage].memory.gradient_buffers;
       constant_ &= copy.state.gathered + copy.state.run_gradients == Bytes(0);
     }
   }
+  now_.gradients += BuffersOf(costs, program, buffers);
   if (!HasOwnSteps(s, device)) return;
   versions_.emplace(s, device);
   constant_ = false;
@@ -166,13 +174,16 @@ std::vector<Bytes> PeakState(const CostTable& costs, const Program& program) {
   const Schedule& s = program.schedule;
   std::vector<Bytes> peak(s.num_devices());
   if (!ShardsGradients(program.sharding) && !HasOwnSteps(s)) {  // constant
+    std::vector<uint64_t> buffers(peak.size());
     for (int r = 0; r < s.placement.num_replicas(); ++r) {
       for (int stage = 0; stage < s.num_stages(); ++stage) {
         for (int d : s.placement.groups[r][stage]) {
           peak[d] += StateOfCopy(costs, program, {d, r, stage}).always.total();
+          buffers[d] |= costs.stages[stage].memory.gradient_buffers;
         }
       }
     }
+    for (int d = 0; d < s.num_devices(); ++d) peak[d] += BuffersOf(costs, program, buffers[d]);
     return peak;
   }
   for (int d = 0; d < s.num_devices(); ++d) {

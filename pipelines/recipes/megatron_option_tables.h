@@ -152,6 +152,7 @@ inline constexpr Without kWithout[] = {
     {"keep-fp8-transpose-cache", "weights in fp8 have no second copy"},
     {"fp16-lm-cross-entropy", "the loss is computed in 4 bytes a number"},
     {"transformer-impl", "kernels are those of Transformer Engine", "transformer_engine"},
+    {"no-gradient-accumulation-fusion", "products add weights' gradients to their sums"},
     {"no-masked-softmax-fusion", "kernels are fused"},
     {"no-bias-gelu-fusion", "kernels are fused"},
     {"no-bias-swiglu-fusion", "kernels are fused"},

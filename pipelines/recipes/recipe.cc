@@ -55,7 +55,7 @@ absl::Status GatherByBlock(Recipe* recipe) {
 
 absl::StatusOr<ModelGraph> RecipeGraph(const Recipe& recipe) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(recipe.model));
-  graph = MegatronGraph(std::move(graph), recipe.attention, recipe.type, recipe.loss);
+  graph = MegatronCoreGraph(std::move(graph), recipe.attention, recipe.type, recipe.loss);
   return WithLaunchedKernels(std::move(graph), recipe.kernels);
 }
 

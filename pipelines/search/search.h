@@ -87,6 +87,10 @@ struct FixedKeys {
 // "P=8,sharding=optimizer,sequence"; errors are ParseStepConfig's.
 absl::StatusOr<FixedKeys> ParseFixedKeys(absl::string_view option, absl::string_view text);
 
+// The share of a device's memory that libraries, their buffers and fragmentation take, where nobody
+// says another.
+inline constexpr double kMemoryReserve = 0.06;
+
 struct SearchRequest {
   int64_t devices = 1, batch = 1;
   int max_tensor = 8;  // devices of a tensor-parallel group, at most: those of a node

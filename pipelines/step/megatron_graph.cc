@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "models/specs/gradient_buffers.h"
 #include "models/specs/launched_kernels.h"
 
 namespace pipelab {
@@ -15,6 +16,13 @@ ModelGraph MegatronGraph(ModelGraph graph, AttentionImplementation attention, Nu
   graph = WithMegatronActivations(WithMegatronKernels(std::move(graph), attention, loss),
                                   ProductInputsUnder(type));
   return type == NumberType::kFp8 ? WithFp8Casts(std::move(graph)) : graph;
+}
+
+ModelGraph MegatronCoreGraph(ModelGraph graph, AttentionImplementation attention, NumberType type,
+                             LossImplementation loss) {
+  graph = MegatronGraph(std::move(graph), attention, type, loss);
+  return attention == AttentionImplementation::kFused ? WithGradientBuffers(std::move(graph))
+                                                      : graph;
 }
 
 }  // namespace pipelab

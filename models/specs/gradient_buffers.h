@@ -1,0 +1,26 @@
+// Buffers of weight gradients that Transformer Engine keeps. Its products add a weight's gradient to
+// Megatron-LM's sums themselves, and PyTorch's autograd must still be given a gradient: a buffer
+// that nobody reads, one for each shape of weights on a device, for as long as the device runs
+// (get_dummy_wgrad in transformer_engine/pytorch/module/base.py).
+//
+//   graph = WithGradientBuffers(MegatronGraph(std::move(graph), attention, type));
+//
+// A buffer has the numbers of activations. Its bytes count where gradients are summed apart from
+// the weights (StateNumbers::cast is false).
+#ifndef PIPELAB_MODELS_SPECS_GRADIENT_BUFFERS_H_
+#define PIPELAB_MODELS_SPECS_GRADIENT_BUFFERS_H_
+
+#include "models/graph/layer_spec.h"
+
+namespace pipelab {
+
+// Shapes beyond so many have no buffer.
+inline constexpr int kMostGradientBuffers = 64;
+
+// The weights of products in the kinds gpt_attention, gpt_latent_attention, gpt_mlp, gpt_experts
+// and further_token have one. Routers, embeddings and heads are not Transformer Engine's.
+ModelGraph WithGradientBuffers(ModelGraph graph);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_SPECS_GRADIENT_BUFFERS_H_
