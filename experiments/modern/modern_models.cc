@@ -10,14 +10,19 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "experiments/modern/golden_rows.h"
 #include "experiments/modern/layout_groups.h"
+#include "experiments/modern/libai_rows.h"
 #include "experiments/modern/measured_layouts.h"
 #include "experiments/modern/mlperf_rows.h"
 #include "experiments/modern/modern_claims.h"
 #include "experiments/modern/modern_machines.h"
 #include "experiments/modern/modern_results.h"
 #include "experiments/modern/modern_tables.h"
+#include "experiments/modern/primus_schedules.h"
+#include "experiments/modern/primus_timeline.h"
 #include "experiments/modern/recipe_search.h"
+#include "experiments/modern/row_steps.h"
 #include "experiments/modern/simumax_rows.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/report.h"
@@ -41,6 +46,8 @@ STUDY_FLAG(bool, recipes, true,
 constexpr char kInputs[] = "measured";
 constexpr char kMlperfRows[] = "mlperf_405b_rows.csv";
 constexpr char kSimumaxRows[] = "simumax_b200_rows.csv";
+constexpr char kLibaiRows[] = "libai_v100_rows.csv";
+constexpr char kPrimusRun[] = "primus_pp8";
 
 // A folder without these rows has no claim about them.
 absl::Status AddMlperf(const std::string& folder, const std::vector<ModernModel>& models,
@@ -62,7 +69,7 @@ absl::Status AddMlperf(const std::string& folder, const std::vector<ModernModel>
 absl::Status AddSimumax(const std::string& folder, const std::vector<ModernModel>& models,
                         const ModernMachines& machines, Report* report) {
   const absl::StatusOr<std::string> text = ReadFile(JoinPath(folder, kSimumaxRows));
-  std::vector<SimumaxStep> steps;
+  std::vector<RowStep> steps;
   if (text.ok()) {
     PIPELAB_ASSIGN_OR_RETURN(const SimumaxRows rows,
                              FaultOfFile(ParseSimumaxRows(*text, kSimumaxRows, models)));
@@ -73,12 +80,52 @@ absl::Status AddSimumax(const std::string& folder, const std::vector<ModernModel
   return absl::OkStatus();
 }
 
+// Likewise.
+absl::Status AddLibai(const std::string& folder, Report* report) {
+  const absl::StatusOr<std::string> text = ReadFile(JoinPath(folder, kLibaiRows));
+  LibaiSteps all;
+  if (text.ok()) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<MeasuredRow> rows,
+                             FaultOfFile(ParseLibaiRows(*text, kLibaiRows)));
+    PIPELAB_ASSIGN_OR_RETURN(all, FaultOfFile(PredictLibai(rows)));
+    report->AddTable(LibaiTable(all.steps));
+  }
+  report->AddClaim(LibaiClaim(all.steps));
+  return absl::OkStatus();
+}
+
+// Likewise of a folder of its own.
+absl::Status AddPrimus(const std::string& folder, Report* report) {
+  const std::string path = JoinPath(folder, kPrimusRun);
+  PrimusTimeline timeline;
+  if (PathExists(path)) {
+    PIPELAB_ASSIGN_OR_RETURN(const PrimusRun run, ReadPrimusRun(path));
+    PIPELAB_ASSIGN_OR_RETURN(timeline, ReplayPrimus(run));
+    report->AddTable(PrimusTimelineTable(timeline));
+  }
+  report->AddClaim(PrimusTimelineClaim(timeline));
+  return absl::OkStatus();
+}
+
+// What needs no shared data.
+absl::Status AddOwnRows(Report* report) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<GoldenRow> rows, ReadGoldenRows());
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<RowStep> golden, PredictGolden(rows));
+  report->AddTable(GoldenTable(golden));
+  report->AddClaim(GoldenClaim(golden));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<PrimusSchedule> primus, PredictPrimusSchedules());
+  report->AddTable(PrimusSchedulesTable(primus));
+  report->AddClaim(PrimusSchedulesClaim(primus));
+  return absl::OkStatus();
+}
+
 absl::Status Run(StudyRun* study) {
   const std::string named = absl::GetFlag(FLAGS_measured);
   const std::string folder =
       named.empty() ? SharedDataFolder(kInputs) : ResolveOutputPath(named, "");
   PIPELAB_RETURN_IF_ERROR(study->Begin());
   Report& report = study->report();
+  PIPELAB_RETURN_IF_ERROR(AddOwnRows(&report));
   if (folder.empty()) {
     for (Claim& c : ModernClaims({})) {
       NotMade(&c, absl::StrCat("the rows are not part of the project: ", NoSharedData(kInputs)));
@@ -86,6 +133,8 @@ absl::Status Run(StudyRun* study) {
     }
     for (Claim& c : MlperfClaims({})) report.AddClaim(std::move(c));
     for (Claim& c : SimumaxClaims({})) report.AddClaim(std::move(c));
+    report.AddClaim(LibaiClaim({}));
+    report.AddClaim(PrimusTimelineClaim({}));
     report.AddClaim(GroupClaim({}));
     report.AddClaim(RecipeClaim({}));
     return absl::OkStatus();
@@ -101,6 +150,8 @@ absl::Status Run(StudyRun* study) {
   for (Claim& claim : ModernClaims(all)) report.AddClaim(std::move(claim));
   PIPELAB_RETURN_IF_ERROR(AddMlperf(folder, data.models, machines, &report));
   PIPELAB_RETURN_IF_ERROR(AddSimumax(folder, data.models, machines, &report));
+  PIPELAB_RETURN_IF_ERROR(AddLibai(folder, &report));
+  PIPELAB_RETURN_IF_ERROR(AddPrimus(folder, &report));
   std::vector<MeasuredLayout> runs = ModernLayouts(data, machines, all);
   PIPELAB_ASSIGN_OR_RETURN(std::vector<MeasuredLayout> in_nodes, NodeLayouts(folder));
   std::move(in_nodes.begin(), in_nodes.end(), std::back_inserter(runs));

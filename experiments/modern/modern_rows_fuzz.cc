@@ -3,8 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "experiments/modern/golden_rows.h"
+#include "experiments/modern/libai_rows.h"
 #include "experiments/modern/mlperf_rows.h"
 #include "experiments/modern/modern_rows.h"
+#include "experiments/modern/primus_timeline.h"
 #include "experiments/modern/simumax_rows.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -15,5 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   model.id = "llama3-70b";
   (void)pipelab::ParseSimumaxRows(bytes, "fuzz", {model});
   (void)pipelab::ParseMlperfRows(bytes, "fuzz");
+  (void)pipelab::ParseLibaiRows(bytes, "fuzz");
+  (void)pipelab::ParseGoldenRows(bytes, "fuzz");
+  (void)pipelab::ParsePrimusRank(bytes, "fuzz", /*steps=*/2, /*micro_batches=*/1);
   return 0;
 }

@@ -26,7 +26,13 @@ TEST(ModernRowsFuzz, TwentyThousandMutations) {
   const std::string mlperf =
       "version,system,gpu,gpus,tp,pp,vp,cp,gbs,seq,precision,median_step_s\n"
       "v5.0,one,GB200,512,4,8,8,2,896,8192,fp8,19.3\n";
-  RunMutations({rows, models, simumax, mlperf}, 20000);
+  const std::string libai =
+      "gpus,D,T,P,micro_batch,global_batch,recompute,samples_per_s\n8,4,2,1,32,1024,blocks,73.2\n";
+  const std::string golden =
+      "case,platform,cluster,gpus,step_s,peak_bytes,options\na,b,dgx-h100,8,1.1,2e9,--bf16\n";
+  const std::string primus =
+      R"({"2": {"total": 9, "fwd_start": [0], "fwd_end": [3], "bwd_start": [4], "bwd_end": [9]}})";
+  RunMutations({rows, models, simumax, mlperf, libai, golden, primus}, 20000);
 }
 
 }  // namespace

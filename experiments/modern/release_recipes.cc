@@ -16,6 +16,7 @@
 namespace pipelab {
 namespace {
 
+constexpr char kBridge[] = "megatron_bridge";
 constexpr char kMain[] = "26.08";  // what the main branch's runs since kSince count as
 constexpr absl::string_view kSince = "2026-07";
 
@@ -41,6 +42,7 @@ absl::StatusOr<std::map<std::string, Recipe>> ReadRecipes() {
   std::vector<std::string> columns = Keys();
   columns.insert(columns.end(), {"kernels", "recompute"});
   for (const EmbeddedText& file : ReleaseFiles()) {
+    if (file.name != kBridge) continue;
     PIPELAB_ASSIGN_OR_RETURN(const CsvTable table,
                              CsvTable::Parse(file.text, absl::StrCat(file.name, ".csv"), columns));
     for (const std::vector<std::string>& row : table.rows()) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -12,11 +11,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "experiments/report/median.h"
 #include "pipelines/cluster/cluster.h"
 #include "tools/base/csv.h"
 #include "tools/base/status_macros.h"
-#include "tools/base/units.h"
 
 namespace pipelab {
 namespace {
@@ -49,19 +46,6 @@ absl::StatusOr<ModernModel> ModelOf(const std::string& name, int64_t layers,
     return model;
   }
   return absl::InvalidArgumentError("must begin with llama3_70b, llama3_405b or deepseek");
-}
-
-// Two of a range of efficiencies, at its ends.
-absl::Status TakeRange(const ModernStep& step, SimumaxStep* taken) {
-  const EfficiencyRange range = EfficiencyRangeOf(step.cluster);
-  for (const auto& [times, seconds] :
-       {std::make_pair(range.best, &taken->least), std::make_pair(range.worst, &taken->most)}) {
-    ModernStep other = step;
-    other.cluster = WithEfficiency(step.cluster, times);
-    PIPELAB_ASSIGN_OR_RETURN(const StepPrediction p, Predict(other));
-    *seconds = ToSeconds(p.step_time);
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -130,64 +114,43 @@ absl::StatusOr<SimumaxRows> ParseSimumaxRows(absl::string_view text, absl::strin
   return parsed;
 }
 
-absl::StatusOr<std::vector<SimumaxStep>> PredictSimumax(const SimumaxRows& rows,
-                                                        const ModernMachines& machines) {
-  std::vector<SimumaxStep> steps;
+absl::StatusOr<std::vector<RowStep>> PredictSimumax(const SimumaxRows& rows,
+                                                    const ModernMachines& machines) {
+  std::vector<RowStep> steps;
   for (const ModernRow& row : rows.rows) {
-    PIPELAB_ASSIGN_OR_RETURN(const ModernStep step, StepOfRow(row, rows.models, machines));
-    PIPELAB_ASSIGN_OR_RETURN(const StepPrediction p, Predict(step));
-    SimumaxStep& s = steps.emplace_back();
-    s.row = row;
-    s.seconds = ToSeconds(p.step_time);
-    s.gib = static_cast<double>(p.largest_device.value()) / (1 << 30);
-    PIPELAB_RETURN_IF_ERROR(TakeRange(step, &s));
+    PIPELAB_ASSIGN_OR_RETURN(ModernStep step, StepOfRow(row, rows.models, machines));
+    const MachineRange machine = RangeOf(step.cluster);
+    PIPELAB_ASSIGN_OR_RETURN(
+        RowStep s, PredictRow(row.id, *row.Seconds(), machine, [&](const ClusterSpec& on) {
+          step.cluster = on;
+          return Predict(step);
+        }));
+    s.measured_gib = row.peak_gib;
+    steps.push_back(std::move(s));
   }
   return steps;
 }
 
-Table SimumaxTable(const std::vector<SimumaxStep>& steps) {
-  Table t("simumax", "SimuMax's steps on 8 B200s in bf16: time and peak memory");
-  t.AddKey("row");
-  t.AddColumn({"measured", "measured", "", "s", Origin::kPublished, 3});
-  t.AddColumn({"predicted", "predicted", "", "s", Origin::kSimulated, 3});
-  t.AddColumn({"error", "predicted against measured", "error", "%", Origin::kComputed, 1});
-  t.AddColumn(
-      {"in_range", "measured within the predicted range", "in range", "", Origin::kComputed, 0});
-  t.AddColumn({"memory_measured", "measured peak", "peak", "GiB", Origin::kPublished, 1});
-  t.AddColumn({"memory", "predicted", "", "GiB", Origin::kSimulated, 1});
-  t.AddColumn({"memory_error", "error", "", "%", Origin::kComputed, 1});
-  for (const SimumaxStep& s : steps) {
-    t.AddRow({Label(s.row.id), Published(*s.row.Seconds(), "read"), Simulated(s.seconds),
-              Computed(100 * s.error()), Computed(s.in_range() ? 1 : 0),
-              Published(*s.row.peak_gib, "read"), Simulated(s.gib),
-              Computed(100 * s.memory_error())});
-  }
-  return t;
+Table SimumaxTable(const std::vector<RowStep>& steps) {
+  return RowTable("simumax", "SimuMax's steps on 8 B200s in bf16: time and peak memory", steps);
 }
 
-std::vector<Claim> SimumaxClaims(const std::vector<SimumaxStep>& steps) {
-  Claim time = OwnClaim("simumax.time", "SimuMax's dense steps on 8 B200s, the median error");
+std::vector<Claim> SimumaxClaims(const std::vector<RowStep>& steps) {
+  const Claim time = MedianClaim(
+      OwnClaim("simumax.time", "SimuMax's dense steps on 8 B200s, the median error"), steps, kTime,
+      "products of this machine are 1.4 times slower than those of the shared tables");
   Claim memory = OwnClaim("simumax.memory", "peak memory of these steps, the mean error");
-  time.unit = memory.unit = "%";
+  memory.unit = "%";
   if (steps.empty()) {
-    for (Claim* c : {&time, &memory}) NotMade(c, "no row could be predicted");
+    NotMade(&memory, time.reason);
     return {time, memory};
   }
-  std::vector<double> errors;
   double sum = 0, worst = 0;
-  int64_t in_range = 0;
-  for (const SimumaxStep& s : steps) {
-    errors.push_back(std::abs(s.error()));
+  for (const RowStep& s : steps) {
     sum += std::abs(s.memory_error());
     worst = std::max(worst, std::abs(s.memory_error()));
-    in_range += s.in_range();
   }
-  const double median = MedianOf(std::move(errors));
   const double mean = sum / static_cast<double>(steps.size());
-  Found(&time, Origin::kSimulated, 100 * median,
-        absl::StrFormat("%d of %d within the predicted range", in_range, steps.size()));
-  MetIf(&time, median <= kTime, absl::StrFormat("median at most %.0f %%", 100 * kTime),
-        "products of this machine are 1.4 times slower than those of the shared tables");
   Found(&memory, Origin::kSimulated, 100 * mean, absl::StrFormat("worst %.1f %%", 100 * worst));
   MetIf(&memory, mean <= kMemory && worst <= kWorstMemory,
         absl::StrFormat("mean at most %.0f %%, worst %.0f %%", 100 * kMemory, 100 * kWorstMemory),

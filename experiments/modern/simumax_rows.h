@@ -22,6 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "experiments/modern/modern_prediction.h"
 #include "experiments/modern/modern_rows.h"
+#include "experiments/modern/row_steps.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
 
@@ -37,23 +38,12 @@ struct SimumaxRows {
 absl::StatusOr<SimumaxRows> ParseSimumaxRows(absl::string_view text, absl::string_view what,
                                              const std::vector<ModernModel>& models);
 
-struct SimumaxStep {
-  ModernRow row;
-  double seconds = 0, gib = 0;  // predicted
-  // By the machine's range of what efficiencies reach.
-  double least = 0, most = 0;
+absl::StatusOr<std::vector<RowStep>> PredictSimumax(const SimumaxRows& rows,
+                                                    const ModernMachines& machines);
 
-  double error() const { return seconds / *row.Seconds() - 1; }
-  double memory_error() const { return gib / *row.peak_gib - 1; }
-  bool in_range() const { return least <= *row.Seconds() && *row.Seconds() <= most; }
-};
-
-absl::StatusOr<std::vector<SimumaxStep>> PredictSimumax(const SimumaxRows& rows,
-                                                        const ModernMachines& machines);
-
-Table SimumaxTable(const std::vector<SimumaxStep>& steps);
+Table SimumaxTable(const std::vector<RowStep>& steps);
 // Without steps: not made.
-std::vector<Claim> SimumaxClaims(const std::vector<SimumaxStep>& steps);
+std::vector<Claim> SimumaxClaims(const std::vector<RowStep>& steps);
 
 }  // namespace pipelab
 

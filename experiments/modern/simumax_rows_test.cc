@@ -74,10 +74,9 @@ TEST(SimumaxRows, AreStepsOfB200s) {
                            "llama3_70b_l12_tp8_pp1_dp1_mbc8_cef,561.8,28.29\n",
                        "s.csv", {SimumaxLlama70b()}));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModernMachines machines, LoadModernMachines());
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<SimumaxStep> steps,
-                               PredictSimumax(rows, machines));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<RowStep> steps, PredictSimumax(rows, machines));
   ASSERT_EQ(steps.size(), 2u);
-  for (const SimumaxStep& s : steps) {
+  for (const RowStep& s : steps) {
     EXPECT_LT(s.least, s.seconds);
     EXPECT_LT(s.seconds, s.most);
   }

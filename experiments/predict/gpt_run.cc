@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "models/specs/launched_kernels.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/schedules/catalog.h"
@@ -43,7 +44,9 @@ absl::StatusOr<GroupedModel> ModelOf(const GptRun& run, int stages) {
   config.tied_embeddings = true;
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(config));
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, run.config.split(), "tensor parallelism"));
-  return GroupByName(MegatronGraph(std::move(graph), run.attention, kType));
+  graph = MegatronGraph(std::move(graph), run.attention, kType);
+  if (run.sums_beside_weights) graph = WithSumsBesideWeights(std::move(graph));
+  return GroupByName(std::move(graph));
 }
 
 }  // namespace

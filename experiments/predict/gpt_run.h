@@ -38,6 +38,8 @@ struct GptRun {
   int64_t layers = 0, hidden = 0, heads = 0, tokens = 0;
   int64_t vocabulary = 0;  // of all tensor-parallel devices together
   AttentionImplementation attention = AttentionImplementation::kUnfused;
+  // Of tensor parallelism: WithSumsBesideWeights of models/specs/launched_kernels.h.
+  bool sums_beside_weights = false;
   // Scheme, grid, micro-batches, recomputation, sharding. Its own defaults are Megatron-LM's: no
   // overlap.
   StepConfig config = MegatronConfig();

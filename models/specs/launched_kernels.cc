@@ -215,6 +215,31 @@ void LaunchGraphs(const LaunchedKernels& k, LayerSpec* layer) {
   });
 }
 
+// How many numbers an operation of Transformer Engine writes; 0: of another kernel. Attention's
+// gradient is counted as its queries'. `of_norm`: a norm of a pass reads and writes so many times
+// what it gives; 0: it gives none.
+int64_t OutputOf(const Operation& o, int64_t of_norm) {
+  if (o.kind == OperationKind::kMatmul) return o.m * o.n * o.groups;
+  if (o.kind == OperationKind::kAttention) return o.m * o.n * o.k;
+  return o.kind == OperationKind::kLayerNorm && of_norm > 0 ? o.numbers / of_norm : 0;
+}
+
+void FillOutputs(LayerSpec* layer) {
+  ChangeOperations(layer, [](int64_t, TensorParallel, LayerOperations* ops) {
+    for (const auto& [pass, of_norm] :
+         {std::make_pair(&ops->forward, 2), std::make_pair(&ops->backward_input, 4),
+          std::make_pair(&ops->backward_weight, 0)}) {
+      OperationPass with;
+      for (const Operation& o : *pass) {
+        const int64_t output = OutputOf(o, of_norm);
+        if (output > 0) with.push_back(ElementwiseOperation(output));
+        with.push_back(o);
+      }
+      *pass = std::move(with);
+    }
+  });
+}
+
 bool IsSum(const TensorCollective& c) {
   return c.kind == Collective::kAllReduce || c.kind == Collective::kReduceScatter;
 }
@@ -255,6 +280,7 @@ ModelGraph WithLaunchedKernels(ModelGraph graph, const LaunchedKernels& kernels)
         FuseGate(/*forward=*/false, &ops->backward_input);
       });
     }
+    if (kernels.filled_outputs) FillOutputs(&layer);
     LaunchGraphs(kernels, &layer);
   }
   return graph;

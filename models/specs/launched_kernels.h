@@ -53,6 +53,10 @@ struct LaunchedKernels {
   // and backward (use_transformer_engine_op_fuser with NVTE_CUTEDSL_FUSED_GROUPED_MLP). For graphs
   // with fp8's casts alone.
   bool fused_experts = false;
+  // PyTorch's deterministic algorithms fill what is allocated (torch.utils.deterministic.
+  // fill_uninitialized_memory, on by default), so outputs of Transformer Engine's products,
+  // attention and norms are written once more. Those of PyTorch's own kernels are not filled.
+  bool filled_outputs = false;
 };
 struct GraphedModule {
   const char* name;  // as cuda_graph_scope has it

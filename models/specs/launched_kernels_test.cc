@@ -207,6 +207,18 @@ TEST(LaunchedKernels, ProductsOfExpertsAreCalledOneByOne) {
   EXPECT_EQ(calls, 2 * kLlamaExperts);
 }
 
+// Norm and both products; of the backward the gradients of their inputs, and of the weights.
+TEST(LaunchedKernels, OutputsAreFilled) {
+  LaunchedKernels kernels;
+  kernels.filled_outputs = true;
+  const ModelGraph plain = Llama(), filled = WithLaunchedKernels(Llama(), kernels);
+  const int64_t narrow = kLlamaTokens * kLlamaHidden, wide = kLlamaTokens * kLlamaInner;
+  EXPECT_EQ(More(filled, plain, "gpt_mlp", &LayerOperations::forward), 2 * narrow + 2 * wide);
+  EXPECT_EQ(More(filled, plain, "gpt_mlp", &LayerOperations::backward_input), 2 * narrow + wide);
+  EXPECT_EQ(More(filled, plain, "gpt_mlp", &LayerOperations::backward_weight),
+            3 * kLlamaHidden * kLlamaInner);
+}
+
 TEST(LaunchedKernels, GraphsLaunchTheirModules) {
   const auto calls = [](bool LaunchedKernels::*module, const char* kind) {
     LaunchedKernels kernels;

@@ -15,6 +15,7 @@ namespace {
 constexpr char kImplementation[] = "cuda-graph-impl", kScope[] = "cuda-graph-scope";
 constexpr char kFusedRouter[] = "moe-router-fusion";
 constexpr char kFuser[] = "use-transformer-engine-op-fuser";
+constexpr char kDeterministic[] = "deterministic-mode";
 constexpr char kLocal[] = "enable-cuda-graph", kExternal[] = "external-cuda-graph";
 
 // The one is a part of moe_router's graph, the other of layers that no step here has.
@@ -51,6 +52,7 @@ absl::Status TakeMegatronLaunches(const MegatronOptions& options, Recipe* recipe
   const bool experts = recipe->model.experts.experts > 0;
   kernels.fused_routers = experts && options.Has(kFusedRouter);
   kernels.fused_experts = experts && recipe->type == NumberType::kFp8 && options.Has(kFuser);
+  kernels.filled_outputs = options.Has(kDeterministic);
   LaunchedKernels graphed;
   PIPELAB_RETURN_IF_ERROR(TakeScope(options, &graphed));
   PIPELAB_ASSIGN_OR_RETURN(
@@ -82,6 +84,7 @@ absl::Status TakeMegatronLaunches(const MegatronOptions& options, Recipe* recipe
 void AddMegatronLaunches(const LaunchedKernels& kernels, Settings* settings) {
   settings->AddIf(kernels.fused_routers, absl::StrCat("--", kFusedRouter));
   settings->AddIf(kernels.fused_experts, absl::StrCat("--", kFuser));
+  settings->AddIf(kernels.filled_outputs, absl::StrCat("--", kDeterministic));
   std::vector<std::string> scope;
   for (const GraphedModule& module : kGraphedModules) {
     if (kernels.*module.graphed) scope.emplace_back(module.name);

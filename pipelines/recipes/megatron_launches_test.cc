@@ -40,6 +40,14 @@ TEST(MegatronLaunches, AreReadAndWritten) {
   EXPECT_THAT(Written(plain), Not(HasSubstr("graph")));
 }
 
+TEST(MegatronLaunches, DeterministicModeFillsOutputs) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, Read("--deterministic-mode"));
+  EXPECT_TRUE(r.kernels.filled_outputs);
+  EXPECT_THAT(Written(r), HasSubstr("--deterministic-mode\n"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe plain, Read(""));
+  EXPECT_FALSE(plain.kernels.filled_outputs);
+}
+
 TEST(MegatronLaunches, GraphsWithoutScopeAreOfWholeLayers) {
   for (const char* words :
        {"--enable-cuda-graph", "--external-cuda-graph", "--cuda-graph-impl local",

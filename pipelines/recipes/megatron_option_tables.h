@@ -28,6 +28,7 @@ inline constexpr ReadOption kRead[] = {
     {"decoder-first-pipeline-num-layers"},
     {"decoder-last-pipeline-num-layers"},
     {"delay-wgrad-compute", true},
+    {"deterministic-mode", true},
     {"disable-bias-linear", true},
     {"enable-cuda-graph", true},
     {"expert-model-parallel-size"},

@@ -231,7 +231,7 @@ TEST(RecipeKeys, EachOptionIsRead) {
         "--moe-shared-expert-intermediate-size 14336 --moe-layer-recompute",
         "--moe-token-dispatcher-type flex --moe-enable-deepep "
         "--moe-flex-dispatcher-backend deepep",
-        "--overlap-moe-expert-parallel-comm --delay-wgrad-compute",
+        "--overlap-moe-expert-parallel-comm --delay-wgrad-compute --deterministic-mode",
         "--fp8-format e4m3 --moe-router-fusion --use-transformer-engine-op-fuser --cuda-graph-impl "
         "transformer_engine --cuda-graph-scope attn moe_router moe_preprocess",
         "--enable-cuda-graph", "--external-cuda-graph"}) {
