@@ -1,5 +1,6 @@
 #include "pipelines/sim/atomic_pairs.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -91,6 +92,16 @@ bool IsOfOrder(const Instruction& i, const std::vector<Action>& order, size_t po
   return action && position < order.size() && i.action == order[position];
 }
 
+// A release, which may be of the forward's weights, or what puts weights together again after it.
+bool IsOfReleased(const Instruction& i, const std::vector<Instruction>& after) {
+  if (i.op == OpCode::kRelease) return true;
+  return i.op == OpCode::kGather &&
+         std::any_of(after.begin(), after.end(), [&](const Instruction& other) {
+           return other.op == OpCode::kRelease && other.action.stage == i.action.stage &&
+                  other.replica == i.replica;
+         });
+}
+
 }  // namespace
 
 std::vector<std::vector<char>> FindPairs(const Schedule& schedule) {
@@ -131,7 +142,7 @@ void PairForwardBackward(Program* program) {
         continue;
       }
       // Between the forward and the backward, and the backward itself.
-      if (i.op == OpCode::kSend) {
+      if (i.op == OpCode::kSend || IsOfReleased(i, after)) {
         after.push_back(i);
       } else if (!of_order) {
         before.push_back(i);

@@ -28,7 +28,7 @@ std::vector<std::vector<char>> FindPairs(const Schedule& schedule);
 // [device][instruction] Whether it computes one of a pair.
 std::vector<std::vector<char>> FindMergedPasses(const Program& program);
 
-// Moves waits of a pair before it and its sends behind it. `program` comes from Lower.
+// Moves waits of a pair before it and its sends and releases behind it. `program` comes from Lower.
 void PairForwardBackward(Program* program);
 
 }  // namespace pipelab

@@ -1,10 +1,16 @@
 #include "pipelines/sim/atomic_pairs.h"
 
+#include <cstdint>
+#include <set>
 #include <string>
+#include <utility>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/test_schedules.h"
+#include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_matchers.h"
 
@@ -97,6 +103,54 @@ TEST(AtomicPairs, MergedPassesSaveTime) {
   EXPECT_EQ(Times(program, costs),
             "0F0[0,100] 0F1[100,170] 0B0[400,570] 0B1[700,900] \n"
             "1F0[100,200] 1B0[200,400] 1F1[400,500] 1B1[500,700] \n");
+}
+
+// What is wrong with the weights that passes find; empty: nothing.
+std::string FaultOfWeights(const Program& program) {
+  for (const std::vector<Instruction>& list : program.instructions) {
+    std::set<std::pair<int, int>> there, coming;
+    for (const Instruction& i : list) {
+      const std::pair<int, int> stage = {i.replica, i.action.stage};
+      const std::string text = absl::StrCat(OpCodeName(i.op), " ", ToString(i.action));
+      if (i.op == OpCode::kCompute && there.count(stage) == 0) return text + ": no weights";
+      if (i.op == OpCode::kGather && there.count(stage) > 0) return text + ": they are there";
+      if (i.op == OpCode::kGather) coming.insert(stage);
+      if (i.op == OpCode::kGatherWait && coming.erase(stage) > 0) there.insert(stage);
+      if (i.op == OpCode::kRelease) there.erase(stage);
+    }
+  }
+  return "";
+}
+
+// A forward that is the last of a run has its weights until the pair is over.
+TEST(AtomicPairs, WeightsStayForThem) {
+  int64_t moved = 0;
+  for (const Scheme& scheme : Catalog()) {
+    for (const bool overlap : {false, true}) {
+      SchemeParams params;
+      params.devices = 2;
+      params.micro_batches = 8;
+      params.data_parallel = 2;
+      absl::StatusOr<Schedule> schedule = MakeSchedule(scheme.name, params);
+      if (!schedule.ok()) continue;
+      LoweringOptions options;
+      options.sharding = Sharding::kFully;
+      options.overlap = overlap;
+      absl::StatusOr<Program> program = Lower(*std::move(schedule), options);
+      if (!program.ok() || program->schedule.weights_travel) continue;
+      ASSERT_EQ(FaultOfWeights(*program), "") << scheme.name << " " << overlap;
+      const Program before = *program;
+      PairForwardBackward(&*program);
+      EXPECT_EQ(FaultOfWeights(*program), "") << scheme.name << " " << overlap;
+      for (size_t d = 0; d < before.instructions.size(); ++d) {
+        for (size_t i = 0; i < before.instructions[d].size(); ++i) {
+          moved += before.instructions[d][i].op == OpCode::kRelease &&
+                   program->instructions[d][i].op != OpCode::kRelease;
+        }
+      }
+    }
+  }
+  EXPECT_GT(moved, 20);
 }
 
 // Nothing is lost or doubled, and every schedule still runs to its end.
