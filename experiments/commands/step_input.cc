@@ -157,7 +157,9 @@ absl::StatusOr<ModelGraph> WithKernels(ModelGraph graph, NumberType type) {
   if (!latent && !has("gpt_attention")) {
     return error(absl::StrCat(graph.name, " is no language model"));
   }
-  return MegatronCoreGraph(
+  // Without Transformer Engine's sums, as the code of that time.
+  const auto with_kernels = unfused_loss ? MegatronGraph : MegatronCoreGraph;
+  return with_kernels(
       std::move(graph), fused ? AttentionImplementation::kFused : AttentionImplementation::kUnfused,
       type, unfused_loss ? LossImplementation::kUnfused : LossImplementation::kFused);
 }

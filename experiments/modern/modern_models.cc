@@ -30,6 +30,7 @@
 #include "experiments/study/study_flags.h"
 #include "experiments/study/study_list.h"
 #include "experiments/study/study_main.h"
+#include "pipelines/cluster/cluster_json.h"
 #include "tools/base/file.h"
 #include "tools/base/file_fault.h"
 #include "tools/base/shared_data.h"
@@ -48,6 +49,7 @@ constexpr char kMlperfRows[] = "mlperf_405b_rows.csv";
 constexpr char kSimumaxRows[] = "simumax_b200_rows.csv";
 constexpr char kLibaiRows[] = "libai_v100_rows.csv";
 constexpr char kPrimusRun[] = "primus_pp8";
+constexpr char kSimumaxMachine[] = "simumax_b200_system.json";
 
 // A folder without these rows has no claim about them.
 absl::Status AddMlperf(const std::string& folder, const std::vector<ModernModel>& models,
@@ -69,14 +71,23 @@ absl::Status AddMlperf(const std::string& folder, const std::vector<ModernModel>
 absl::Status AddSimumax(const std::string& folder, const std::vector<ModernModel>& models,
                         const ModernMachines& machines, Report* report) {
   const absl::StatusOr<std::string> text = ReadFile(JoinPath(folder, kSimumaxRows));
-  std::vector<RowStep> steps;
+  const absl::StatusOr<std::string> machine = ReadFile(JoinPath(folder, kSimumaxMachine));
+  std::vector<RowStep> steps, own;
   if (text.ok()) {
     PIPELAB_ASSIGN_OR_RETURN(const SimumaxRows rows,
                              FaultOfFile(ParseSimumaxRows(*text, kSimumaxRows, models)));
     PIPELAB_ASSIGN_OR_RETURN(steps, PredictSimumax(rows, machines));
     report->AddTable(SimumaxTable(steps));
+    if (machine.ok()) {
+      ModernMachines with_own = machines;
+      PIPELAB_ASSIGN_OR_RETURN(with_own.by_gpu["B200"],
+                               FaultOfFile(ParseCluster(*machine, kSimumaxMachine)));
+      PIPELAB_ASSIGN_OR_RETURN(own, PredictSimumax(rows, with_own));
+      report->AddTable(SimumaxOwnTable(own));
+    }
   }
   for (Claim& claim : SimumaxClaims(steps)) report->AddClaim(std::move(claim));
+  report->AddClaim(SimumaxOwnTableClaim(own));
   return absl::OkStatus();
 }
 
@@ -135,6 +146,7 @@ absl::Status Run(StudyRun* study) {
     for (Claim& c : SimumaxClaims({})) report.AddClaim(std::move(c));
     report.AddClaim(LibaiClaim({}));
     report.AddClaim(PrimusTimelineClaim({}));
+    report.AddClaim(SimumaxOwnTableClaim({}));
     report.AddClaim(GroupClaim({}));
     report.AddClaim(RecipeClaim({}));
     return absl::OkStatus();

@@ -19,7 +19,8 @@ void AppendOperations(const std::vector<Operation>& pass, std::string* text) {
   for (const Operation& o : pass) {
     absl::StrAppend(text, static_cast<int>(o.kind), " ", o.flops.value(), " ", o.numbers, " ", o.m,
                     " ", o.n, " ", o.k, " ", o.time.value(), " ", o.own, o.half, o.sums_rows,
-                    o.backward, " ", o.groups, " ", o.packed.value(), ";");
+                    o.backward, o.adds_gradient, o.of_product, static_cast<int>(o.sums), " ",
+                    o.groups, " ", o.packed.value(), ";");
   }
   absl::StrAppend(text, "|");
 }

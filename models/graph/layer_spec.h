@@ -83,7 +83,7 @@ struct ParameterSpec {
   // How many experts, the first dimension, are divided among devices (TensorParallel::experts); 0:
   // all devices have the parameter.
   int64_t experts = 0;
-  // Which of the device's buffers takes the gradient of one product (gradient_buffers.h); -1: none
+  // Which of the device's buffers takes the gradient of one product (fused_sums.h); -1: none
   // does.
   int gradient_buffer = -1;
 

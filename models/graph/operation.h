@@ -47,6 +47,13 @@ absl::StatusOr<OperationKind> FindOperationKind(absl::string_view name);
 
 constexpr bool HasProducts(OperationKind kind) { return kind <= OperationKind::kAttention; }
 
+// What adds a product's weight gradient to those of earlier micro-batches.
+enum class GradientSums : uint8_t {
+  kMachine,  // the product, on machines whose products were measured
+  kApart,    // another operation, or none
+  kProduct,
+};
+
 struct Operation {
   OperationKind kind = OperationKind::kElementwise;
   Flops flops;
@@ -65,7 +72,10 @@ struct Operation {
   // k counts rows (tokens, pixels), as in a weight's gradient. Numbers of a row are next to each
   // other, so of the sizes that are, m is one here and k is not.
   bool sums_rows = false;
-  bool backward = false;  // attention's gradient
+  bool backward = false;  // attention's gradient, or a product's for its input
+  // Adds a parameter's gradient to those of earlier micro-batches: of a product's weights, or not.
+  bool adds_gradient = false, of_product = false;
+  GradientSums sums = GradientSums::kMachine;  // of a product that sums rows
   // The host's launches for it: none as a part of a CUDA graph, several for products in groups that
   // are called one by one.
   int64_t calls = 1;
@@ -159,10 +169,17 @@ inline Operation AttentionGradientOperation(Flops flops, int64_t numbers,
   return operation;
 }
 
+// y_MN w_KN^T: the gradient for the input of x_MK w_KN.
+inline Operation InputGradientOperation(int64_t m, int64_t n, int64_t k) {
+  Operation operation = MatmulOperation(m, k, n);
+  operation.backward = true;
+  return operation;
+}
+
 // The usual three passes of y_MN = x_MK w_KN, added to what is there.
 inline void AddMatmul(int64_t m, int64_t n, int64_t k, LayerOperations* ops) {
   ops->forward.push_back(MatmulOperation(m, n, k));
-  ops->backward_input.push_back(MatmulOperation(m, k, n));
+  ops->backward_input.push_back(InputGradientOperation(m, n, k));
   ops->backward_weight.push_back(WeightGradientOperation(m, n, k));
 }
 

@@ -50,10 +50,22 @@ void ChangeLoss(LayerSpec* head) {
   });
 }
 
+// In the place of Megatron-LM's sums, of three numbers each.
+void CopyGradients(OperationPass* pass) {
+  for (Operation& o : *pass) {
+    if (o.of_product) o.numbers = o.numbers / 3 * 2;
+  }
+}
+
 }  // namespace
 
 ModelGraph WithComposerKernels(ModelGraph graph) {
   for (LayerSpec& layer : graph.layers) {
+    if (layer.split.operations) {
+      ChangeOperations(&layer, [](int64_t, TokenSlice, TensorParallel, LayerOperations* ops) {
+        CopyGradients(&ops->backward_weight);
+      });
+    }
     if (layer.kind == kGptHead) {
       ChangeLoss(&layer);
       continue;

@@ -30,6 +30,7 @@ inline void AddExpertProducts(int64_t rows, int64_t n, int64_t k, int64_t expert
   };
   ops->forward.push_back(product(of_each, n, k, 1));
   ops->backward_input.push_back(product(of_each, k, n, 1));
+  ops->backward_input.back().backward = true;
   ops->backward_weight.push_back(SumsRows(product(k, n, of_each, written)));
 }
 

@@ -72,7 +72,7 @@ LayerOperations OperationsOf(const GraphConvSizes& s, BlockCounts c) {
   for (const GraphProduct& p : GraphProducts(s, c)) {
     ops.forward.push_back(MatmulOperation(p.m, p.n, p.k));
     if (s.input_gradient || !p.of_input) {
-      ops.backward_input.push_back(MatmulOperation(p.m, p.k, p.n));
+      ops.backward_input.push_back(InputGradientOperation(p.m, p.n, p.k));
     }
     ops.backward_weight.push_back(WeightGradientOperation(p.m, p.n, p.k));
   }

@@ -141,6 +141,7 @@ void UnfuseLoss(LayerSpec* layer) {
 void SumGradients(LayerSpec* layer) {
   const std::vector<ParameterSpec> parameters = layer->parameters;
   ChangeOperations(layer, [parameters](int64_t, TensorParallel split, LayerOperations* ops) {
+    DropGradientSums(/*of_products=*/false, &ops->backward_weight);
     for (const ParameterSpec& p : parameters) Add({5 * p.size_on(split)}, &ops->backward_weight);
   });
 }

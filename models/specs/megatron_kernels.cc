@@ -73,10 +73,11 @@ void AddAttentionEnd(const AttentionSizes& s, int64_t m, int64_t own, TensorPara
   if (s.qkv_bias) ops->backward_weight.push_back(Elementwise(m * qkv));  // the bias of q, k, v
   AddMatmul(m, c, w, ops);
   AddBranchEnd(own, s.bias, ops);
+  AccumulateWeights({qkv * c, w * c}, &ops->backward_weight);
   if (s.bias) {
-    Accumulate({c, c, qkv * c, qkv, w * c, c}, &ops->backward_weight);
+    Accumulate({c, c, qkv, c}, &ops->backward_weight);
   } else {
-    Accumulate({c, qkv * c, w * c}, &ops->backward_weight);
+    Accumulate({c}, &ops->backward_weight);
     if (s.qkv_bias) Accumulate({qkv}, &ops->backward_weight);
   }
   if (!s.sinks) return;
@@ -164,7 +165,8 @@ LayerOperations LatentKernels(const LatentSizes& s, const LayerOperations& core,
     ops.forward.push_back(Norm(2 * own * rank));
     ops.backward_input.push_back(Norm(3 * own * rank));
     ops.backward_weight.push_back(Norm(2 * own * rank));
-    Accumulate({rank, c * (rank + beside)}, &ops.backward_weight);
+    Accumulate({rank}, &ops.backward_weight);
+    AccumulateWeights({c * (rank + beside)}, &ops.backward_weight);
   };
   if (l.query_rank > 0) add_narrow(l.query_rank, 0);
   add_narrow(l.rank, l.rope_size);
@@ -179,7 +181,8 @@ LayerOperations LatentKernels(const LatentSizes& s, const LayerOperations& core,
   AddCore(core, &ops);
   AddMatmul(m, c, heads * l.value_size, &ops);
   AddBranchEnd(own * c, /*biases=*/false, &ops);
-  Accumulate({c, q_in * q, l.rank * up, heads * l.value_size * c}, &ops.backward_weight);
+  Accumulate({c}, &ops.backward_weight);
+  AccumulateWeights({q_in * q, l.rank * up, heads * l.value_size * c}, &ops.backward_weight);
   return ops;
 }
 
@@ -201,10 +204,11 @@ LayerOperations MlpKernels(const MlpSizes& s, int64_t samples, TokenSlice slice,
   if (s.bias) ops.backward_weight.push_back(Elementwise(m * wide));
   AddMatmul(m, c, f, &ops);
   AddBranchEnd(own, s.bias, &ops);
+  AccumulateWeights({c * wide, f * c}, &ops.backward_weight);
   if (s.bias) {
-    Accumulate({c, c, c * wide, wide, f * c, c}, &ops.backward_weight);
+    Accumulate({c, c, wide, c}, &ops.backward_weight);
   } else {
-    Accumulate({c, c * wide, f * c}, &ops.backward_weight);
+    Accumulate({c}, &ops.backward_weight);
   }
   return ops;
 }
@@ -216,8 +220,8 @@ LayerOperations ExpertsKernels(const MegatronExperts& s, int64_t samples, TokenS
   AddBranchStart(own, &ops);
   s.AddOperations(samples, split, &ops);
   AddBranchEnd(own, /*biases=*/false, &ops);
-  Accumulate({s.hidden, s.hidden * s.experts},
-             &ops.backward_weight);  // experts' are, with products
+  Accumulate({s.hidden}, &ops.backward_weight);
+  AccumulateWeights({s.hidden * s.experts}, &ops.backward_weight);  // experts' are, with products
   return ops;
 }
 
@@ -288,8 +292,13 @@ ModelGraph WithMegatronKernels(ModelGraph graph, AttentionImplementation attenti
   if (attention == AttentionImplementation::kUnfused)
     graph = WithUnfusedAttention(std::move(graph));
   for (LayerSpec& layer : graph.layers) {
-    const Kernels kernels = KernelsOf(layer, loss);
-    if (kernels == nullptr) continue;
+    const Kernels own = KernelsOf(layer, loss);
+    if (own == nullptr) continue;
+    const Kernels kernels = [own](int64_t samples, TokenSlice slice, TensorParallel split) {
+      LayerOperations ops = own(samples, slice, split);
+      for (Operation& o : ops.backward_weight) o.sums = GradientSums::kApart;
+      return ops;
+    };
     if (layer.kind == kGptHead) layer.attributes[kLossKernels] = static_cast<double>(loss);
     layer.split.operations = kernels;
     layer.operations = [kernels](int64_t samples, TokenSlice slice) {

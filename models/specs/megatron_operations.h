@@ -3,6 +3,7 @@
 #ifndef PIPELAB_MODELS_SPECS_MEGATRON_OPERATIONS_H_
 #define PIPELAB_MODELS_SPECS_MEGATRON_OPERATIONS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <vector>
@@ -24,8 +25,27 @@ inline Operation Norm(int64_t numbers) {
 inline Operation Dropout(int64_t numbers) { return Elementwise(2 * numbers + numbers / 2); }
 
 // Gradients added to what earlier micro-batches left, a kernel each.
-inline void Accumulate(std::initializer_list<int64_t> sizes, OperationPass* pass) {
-  for (int64_t size : sizes) pass->push_back(Elementwise(3 * size));
+inline void Accumulate(std::initializer_list<int64_t> sizes, OperationPass* pass,
+                       bool of_products = false) {
+  for (int64_t size : sizes) {
+    Operation& sum = pass->emplace_back(Elementwise(3 * size));
+    sum.adds_gradient = true;
+    sum.of_product = of_products;
+  }
+}
+
+// The same of products' weights.
+inline void AccumulateWeights(std::initializer_list<int64_t> sizes, OperationPass* pass) {
+  Accumulate(sizes, pass, /*of_products=*/true);
+}
+
+// What these added, of products' weights alone or of all parameters.
+inline void DropGradientSums(bool of_products, OperationPass* pass) {
+  pass->erase(std::remove_if(pass->begin(), pass->end(),
+                             [of_products](const Operation& o) {
+                               return o.adds_gradient && (o.of_product || !of_products);
+                             }),
+              pass->end());
 }
 
 }  // namespace pipelab

@@ -58,7 +58,7 @@ LayerOperations VocabularyShardOperations(int64_t m, int64_t c, int64_t v, bool 
   }
   OperationPass& first = local ? ops.backward_weight : ops.backward_input;
   first.insert(first.begin(), gradient.begin(), gradient.end());
-  Accumulate({v * c}, &ops.backward_weight);
+  AccumulateWeights({v * c}, &ops.backward_weight);
   return ops;
 }
 
@@ -86,7 +86,8 @@ LayerOperations MegatronHeadOperations(int64_t tokens, int64_t c, int64_t words,
   AddMatmul(m, v, c, &ops);
   AddLossForward(loss, m * v, &ops.forward);
   AddLossBackward(loss, m * v, &ops.backward_input);
-  Accumulate({c, c, v * c}, &ops.backward_weight);
+  Accumulate({c, c}, &ops.backward_weight);
+  AccumulateWeights({v * c}, &ops.backward_weight);
   return ops;
 }
 

@@ -103,7 +103,7 @@ class GnmtBuilder {
       AddMatmul(samples * tokens, 4 * h, in, &ops);
       for (int64_t i = 0; i < tokens; ++i) {
         ops.forward.push_back(MatmulOperation(samples, 4 * h, h));
-        ops.backward_input.push_back(MatmulOperation(samples, h, 4 * h));
+        ops.backward_input.push_back(InputGradientOperation(samples, 4 * h, h));
         AddElementwise(7 * samples * h, 12 * samples * h, &ops);
       }
       ops.backward_weight.push_back(WeightGradientOperation(samples * tokens, 4 * h, h));

@@ -9,6 +9,7 @@
 #include "pipelines/cluster/device_class.h"
 #include "pipelines/cluster/kernel_rates_json.h"
 #include "pipelines/cluster/shared_fields.h"
+#include "pipelines/cluster/simumax_json.h"
 #include "pipelines/cluster/sourced_fields.h"
 #include "tools/base/faults.h"
 #include "tools/base/json.h"
@@ -260,10 +261,7 @@ void WriteConnection(const Connection& connection, json* object) {
   (*object)["bandwidth"] = Written(connection.bandwidth);
 }
 
-}  // namespace
-
-absl::StatusOr<ClusterSpec> ParseCluster(absl::string_view text, absl::string_view what) {
-  PIPELAB_ASSIGN_OR_RETURN(json root, ParseJson(text, what));
+absl::StatusOr<ClusterSpec> ReadCluster(json root, absl::string_view what) {
   PIPELAB_RETURN_IF_ERROR(ExpandSharedFields(what, &root));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject file, JsonObject::Root(root, what));
   Faults faults;
@@ -302,6 +300,16 @@ absl::StatusOr<ClusterSpec> ParseCluster(absl::string_view text, absl::string_vi
   }
   PIPELAB_RETURN_IF_ERROR(faults.Of(what));
   if (kind.has_value()) FillFromClass(*kind, &cluster.device);
+  return cluster;
+}
+
+}  // namespace
+
+absl::StatusOr<ClusterSpec> ParseCluster(absl::string_view text, absl::string_view what) {
+  PIPELAB_ASSIGN_OR_RETURN(json root, ParseJson(text, what));
+  PIPELAB_ASSIGN_OR_RETURN(ClusterSpec cluster, IsSimumaxSystem(root)
+                                                    ? ParseSimumaxSystem(root, what)
+                                                    : ReadCluster(std::move(root), what));
   const absl::Status valid = CheckCluster(cluster);
   if (valid.ok()) return cluster;
   return absl::InvalidArgumentError(absl::StrCat(what, ": ", valid.message()));

@@ -4,13 +4,14 @@
 
 #include "gtest/gtest.h"
 #include "pipelines/cluster/cluster_files.h"
+#include "pipelines/cluster/simumax_sample.h"
 #include "tools/base/fuzz_mutations.h"
 
 namespace pipelab {
 namespace {
 
 TEST(ClusterJsonFuzz, Mutations) {
-  std::vector<std::string> samples;
+  std::vector<std::string> samples = {kSimumaxSample};
   for (const EmbeddedText& file : ClusterFiles()) samples.emplace_back(file.text);
   RunMutations(samples, 5000);
 }

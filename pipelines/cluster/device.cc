@@ -174,13 +174,25 @@ absl::StatusOr<double> ArithmeticTimeOf(const DeviceSpec& device, NumberType typ
                                  peak->second.value, of_products, curve->second.value);
 }
 
-// In seconds: what a weight's gradient is added to, read and written beside the product that a
-// table has.
-double SumsTime(const DeviceSpec& device, const Operation& operation) {
-  if (device.rates == nullptr || !operation.sums_rows) return 0;
+// Rates of weights' gradients have in them what adds these to sums.
+bool HasSums(const DeviceSpec& device, NumberType type) {
+  return device.rates != nullptr && device.rates->HasSums(type);
+}
+
+// In seconds: what a weight's gradient is added to, read and written beside the product.
+double SumsTime(const DeviceSpec& device, NumberType type, const Operation& operation) {
+  if (!operation.sums_rows || operation.sums == GradientSums::kApart) return 0;
+  if (device.rates == nullptr && operation.sums == GradientSums::kMachine) return 0;
+  if (HasSums(device, ProductType(type, operation))) return 0;
   constexpr double kBytes = 8;  // 4 bytes read, 4 written
   return RooflineTime(kBytes * static_cast<double>(operation.m * operation.n * operation.groups),
                       device.memory_bandwidth.value.value(), device.memory_efficiency.value);
+}
+
+// Whether another operation does its work here.
+bool IsPartOfAnother(const DeviceSpec& device, NumberType type, const Operation& operation) {
+  if (operation.own) return !device.own_kernels;
+  return operation.adds_gradient && operation.of_product && HasSums(device, type);
 }
 
 }  // namespace
@@ -188,14 +200,14 @@ double SumsTime(const DeviceSpec& device, const Operation& operation) {
 absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType type,
                                           const Operation& operation) {
   if (operation.kind == OperationKind::kMeasured) return operation.time;
-  if (operation.own && !device.own_kernels) return Nanoseconds(0);
+  if (IsPartOfAnother(device, type, operation)) return Nanoseconds(0);
   double arithmetic = 0;
   if (operation.flops > Flops(0) && HasProducts(operation.kind)) {
     PIPELAB_ASSIGN_OR_RETURN(arithmetic, ArithmeticTimeOf(device, type, operation));
     if (device.product_alignment.has_value()) {
       arithmetic /= device.product_alignment->value.At(operation);
     }
-    arithmetic += SumsTime(device, operation);
+    arithmetic += SumsTime(device, type, operation);
   }
   const auto own = device.memory_efficiency_of.find(operation.kind);
   const double memory = RooflineTime(
@@ -219,7 +231,7 @@ absl::StatusOr<Nanoseconds> RunTime(const DeviceSpec& device, NumberType type,
       continue;
     }
     work += time;
-    if (!o.own || device.own_kernels) launches += o.calls;
+    if (!IsPartOfAnother(device, type, o)) launches += o.calls;
   }
   // A graph of whole layers launches their collectives too.
   const bool graphed = launches == 0 && !operations.empty();

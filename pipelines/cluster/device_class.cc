@@ -29,8 +29,13 @@ constexpr char kHost[] =
     "assumed: the default of GPUs under a Python framework, as calibrated for dgx-a100 "
     "(docs/clusters.md)";
 
-// `rate` is the peak a second. Half of `highest` at the size that takes `ramp` at the peak.
-Sourced<EfficiencyCurve> CurveOf(double highest, double rate, Nanoseconds ramp) {
+}  // namespace
+
+absl::StatusOr<DeviceClass> FindDeviceClass(absl::string_view name) {
+  return FindInTable(kNames, name);
+}
+
+Sourced<EfficiencyCurve> RampCurve(double highest, double rate, Nanoseconds ramp) {
   Sourced<EfficiencyCurve> curve;
   constexpr double kLeast = 1.0 / 64, kMost = 256, kStep = 4;
   // All points are whole numbers: a file has no half bytes, and must read back to the same curve.
@@ -43,12 +48,6 @@ Sourced<EfficiencyCurve> CurveOf(double highest, double rate, Nanoseconds ramp) 
       "peak)",
       highest, ToString(ramp), ToString(ramp));
   return curve;
-}
-
-}  // namespace
-
-absl::StatusOr<DeviceClass> FindDeviceClass(absl::string_view name) {
-  return FindInTable(kNames, name);
 }
 
 void FillFromClass(DeviceClass kind, DeviceSpec* device) {
@@ -71,10 +70,10 @@ void FillFromClass(DeviceClass kind, DeviceSpec* device) {
   double peak = 0;
   for (const auto& [type, rate] : device->peaks) peak = std::max(peak, rate.value.value());
   for (const auto& [operation, highest] : kArithmetic) {
-    device->arithmetic.try_emplace(operation, CurveOf(highest, peak, ramp));
+    device->arithmetic.try_emplace(operation, RampCurve(highest, peak, ramp));
   }
   if (device->memory_efficiency.value.points.empty()) {
-    device->memory_efficiency = CurveOf(kMemory, device->memory_bandwidth.value.value(), ramp);
+    device->memory_efficiency = RampCurve(kMemory, device->memory_bandwidth.value.value(), ramp);
   }
 }
 

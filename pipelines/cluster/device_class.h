@@ -27,6 +27,10 @@ absl::StatusOr<DeviceClass> FindDeviceClass(absl::string_view name);
 // Sets what the device has not; its peaks and its memory bandwidth must be set.
 void FillFromClass(DeviceClass kind, DeviceSpec* device);
 
+// `rate` is the peak a second. The share is half of `highest` at the size that takes `ramp` at the
+// peak, so that any size takes a ramp and its work at the highest share.
+Sourced<EfficiencyCurve> RampCurve(double highest, double rate, Nanoseconds ramp);
+
 // Of a message between units of a level; 0 is the innermost.
 Sourced<Nanoseconds> LatencyOfClass(DeviceClass kind, int level);
 

@@ -8,9 +8,6 @@
 namespace pipelab {
 namespace {
 
-// Rows, columns or terms of a product below which it takes no less time.
-constexpr double kTile = 128;
-
 // Numbers printed with four digits may be off by so much.
 constexpr double kRounding = 1.001;
 
@@ -96,33 +93,59 @@ double RateGrid::At(const Sizes& sizes) const {
   return std::exp(log_rate);
 }
 
+namespace {
+
+template <typename T>
+const T* FindIn(const std::map<std::pair<OperationKind, NumberType>, Sourced<T>>& all,
+                OperationKind kind, NumberType type) {
+  auto found = all.find({kind, type});
+  if (found == all.end() && type == NumberType::kFp16) found = all.find({kind, NumberType::kBf16});
+  return found == all.end() ? nullptr : &found->second.value;
+}
+
+}  // namespace
+
+// Two products forward, five backward, each of 2 flops for a query, a key and a number of a head.
+double KeysRead(const Operation& o) {
+  return o.flops.value() / ((o.backward ? 10 : 4) * static_cast<double>(o.m) *
+                            static_cast<double>(o.n) * static_cast<double>(o.k));
+}
+
 const RateGrid* KernelRates::Find(OperationKind kind, NumberType type) const {
-  auto found = tables.find({kind, type});
-  if (found == tables.end() && type == NumberType::kFp16) {
-    found = tables.find({kind, NumberType::kBf16});
-  }
-  return found == tables.end() ? nullptr : &found->second.value;
+  return FindIn(tables, kind, type);
+}
+
+const ShapeRates* KernelRates::FindShapes(OperationKind kind, NumberType type) const {
+  return FindIn(shapes, kind, type);
+}
+
+bool KernelRates::HasSums(NumberType type) const {
+  const ShapeRates* list = FindShapes(OperationKind::kMatmul, type);
+  return list != nullptr && list->shapes().back().pass == KernelPass::kWeightGradient;
 }
 
 absl::optional<double> KernelRates::RateOf(const Operation& o, NumberType type) const {
   if (o.m <= 0 || o.n <= 0 || o.k <= 0) return absl::nullopt;
+  double rate = sustained.has_value() ? sustained->value : 1;
+  if (const ShapeRates* list = FindShapes(o.kind, type); list != nullptr) {
+    const absl::optional<double> of_shape = list->RateOf(o);
+    if (of_shape.has_value()) return rate * *of_shape;
+  }
   const RateGrid* table = Find(o.kind, type);
   if (table == nullptr) return absl::nullopt;
   const auto m = static_cast<double>(o.m), n = static_cast<double>(o.n);
   const auto k = static_cast<double>(o.k);
-  double rate = sustained.has_value() ? sustained->value : 1;
   if (o.kind != OperationKind::kAttention) {
     RateGrid::Sizes sizes = {m * static_cast<double>(o.groups), n, k};
     for (int a = 0; a < 3; ++a) {
-      const double least = table->axes()[a].front(), tile = std::min(kTile, least);
+      const double least = table->axes()[a].front(), tile = std::min(kProductTile, least);
       if (sizes[a] >= least) continue;
       rate *= std::min(1.0, sizes[a] / tile);
       sizes[a] = least;
     }
     return rate * table->At(sizes);
   }
-  // Two products forward, five backward, each of 2 flops for a query, a key and a number of a head.
-  const double keys = o.flops.value() / ((o.backward ? 10 : 4) * m * n * k);
+  const double keys = KeysRead(o);
   if (o.backward && attention_backward.has_value()) rate *= attention_backward->value;
   return rate * table->At({std::max(1.0, 2 * keys), n, k});
 }
@@ -132,6 +155,7 @@ void DropRates(OperationKind kind, NumberType type, DeviceSpec* device) {
   auto rates = std::make_shared<KernelRates>(*device->rates);
   rates->name.clear();
   rates->tables.erase({kind, type});
+  rates->shapes.erase({kind, type});
   device->rates = std::move(rates);
 }
 

@@ -14,6 +14,8 @@
 // catalogue are measured times after a regression with these two constraints
 // (tools/cluster/kernel_rates.py).
 //
+// A machine may have a list of exact shapes and passes in a table's place (shape_rates.h).
+//
 // A table takes the place of the share of the peak, of the product's tile and of its ramp. Kernels
 // were timed alone, before clocks throttle, so a step has `sustained` of their rates.
 //
@@ -35,8 +37,15 @@
 #include "absl/types/optional.h"
 #include "models/graph/operation.h"
 #include "pipelines/cluster/device.h"
+#include "pipelines/cluster/shape_rates.h"
 
 namespace pipelab {
+
+// Rows, columns or terms of a product below which it takes no less time.
+inline constexpr double kProductTile = 128;
+
+// Keys that a query reads in the mean. All sizes of the attention must be known.
+double KeysRead(const Operation& attention);
 
 class RateGrid {
  public:
@@ -63,6 +72,8 @@ struct KernelRates {
   // "h100-sxm": a file of pipelines/cluster/rates. Empty: the cluster's file holds the tables.
   std::string name;
   std::map<std::pair<OperationKind, NumberType>, Sourced<RateGrid>> tables;
+  // They take the place of a table, for the passes that they have.
+  std::map<std::pair<OperationKind, NumberType>, Sourced<ShapeRates>> shapes;
   // The share of the forward's rate that the backward pass has. Unset: 1.
   absl::optional<Sourced<double>> attention_backward;
   // The share of all rates that a training step has. Unset: 1.
@@ -70,9 +81,12 @@ struct KernelRates {
 
   // bf16's for fp16, which has the same units; null where there is none.
   const RateGrid* Find(OperationKind kind, NumberType type) const;
+  const ShapeRates* FindShapes(OperationKind kind, NumberType type) const;
 
   // In flop/s, of an operation that a table has; none of others.
   absl::optional<double> RateOf(const Operation& operation, NumberType type) const;
+  // Whether rates of weights' gradients have in them what adds these to sums.
+  bool HasSums(NumberType type) const;
 };
 
 // The share of the peak counts there again.

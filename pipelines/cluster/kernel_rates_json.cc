@@ -1,5 +1,6 @@
 #include "pipelines/cluster/kernel_rates_json.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "pipelines/cluster/rate_files.h"
+#include "pipelines/cluster/shape_rates.h"
 #include "pipelines/cluster/shared_rates.h"
 #include "tools/base/did_you_mean.h"
 #include "tools/base/json.h"
@@ -36,10 +38,8 @@ absl::StatusOr<std::vector<double>> ReadNumbers(const JsonObject& object, absl::
   return numbers;
 }
 
-absl::StatusOr<Sourced<RateGrid>> ReadTable(const JsonObject& parent, absl::string_view key,
-                                            OperationKind kind) {
+absl::StatusOr<Sourced<RateGrid>> ReadTable(const JsonObject& object, OperationKind kind) {
   const std::array<const char*, 3> names = AxesOf(kind);
-  PIPELAB_ASSIGN_OR_RETURN(const JsonObject object, parent.Object(key));
   PIPELAB_RETURN_IF_ERROR(object.AllowKeys({names[0], names[1], names[2], "tflops", "source"}));
   std::array<std::vector<double>, 3> axes;
   for (int a = 0; a < 3; ++a) {
@@ -51,6 +51,56 @@ absl::StatusOr<Sourced<RateGrid>> ReadTable(const JsonObject& parent, absl::stri
   if (!table.ok()) return object.Error("tflops", table.status().message());
   PIPELAB_ASSIGN_OR_RETURN(std::string source, object.String("source"));
   return Sourced<RateGrid>{*std::move(table), std::move(source)};
+}
+
+// A row is [m, n, k, Tflop/s], and a fifth number is how many groups a grouped product has.
+absl::StatusOr<ShapeRate> ReadShape(const JsonObject& passes, absl::string_view pass,
+                                    const json& row) {
+  const auto is_size = [](const json& n) { return n.is_number_integer(); };
+  const bool grouped = row.is_array() && row.size() == 5;
+  if (!row.is_array() || (row.size() != 4 && !grouped) ||
+      !std::all_of(row.begin(), row.begin() + 3, is_size) || !row[3].is_number() ||
+      (grouped && !is_size(row[4]))) {
+    return passes.Error(pass,
+                        "must be rows of three sizes and Tflop/s, and the groups where there "
+                        "are any, such as [8192, 6144, 4096, 700]");
+  }
+  ShapeRate shape;
+  PIPELAB_ASSIGN_OR_RETURN(shape.pass, FindKernelPass(pass));
+  shape.m = row[0].get<int64_t>();
+  shape.n = row[1].get<int64_t>();
+  shape.k = row[2].get<int64_t>();
+  shape.tflops = row[3].get<double>();
+  if (grouped) shape.groups = row[4].get<int64_t>();
+  return shape;
+}
+
+absl::StatusOr<Sourced<ShapeRates>> ReadShapes(const JsonObject& object, OperationKind kind) {
+  PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"shapes", "source"}));
+  PIPELAB_ASSIGN_OR_RETURN(const JsonObject passes, object.Object("shapes"));
+  std::vector<ShapeRate> shapes;
+  for (const std::string& pass : passes.Keys()) {
+    const absl::Status known = FindKernelPass(pass).status();
+    if (!known.ok()) return passes.Error(pass, known.message());
+    PIPELAB_ASSIGN_OR_RETURN(const json* rows, passes.List(pass));
+    for (const json& row : *rows) {
+      PIPELAB_ASSIGN_OR_RETURN(shapes.emplace_back(), ReadShape(passes, pass, row));
+    }
+  }
+  absl::StatusOr<ShapeRates> made = ShapeRates::Make(kind, std::move(shapes));
+  if (!made.ok()) return object.Error("shapes", made.status().message());
+  PIPELAB_ASSIGN_OR_RETURN(std::string source, object.String("source"));
+  return Sourced<ShapeRates>{*std::move(made), std::move(source)};
+}
+
+json ShapesToJson(const Sourced<ShapeRates>& sourced) {
+  json passes = json::object();
+  for (const ShapeRate& s : sourced.value.shapes()) {
+    json row = {s.m, s.n, s.k, s.tflops};
+    if (s.groups > 1) row.push_back(s.groups);
+    passes[KernelPassName(s.pass)].push_back(std::move(row));
+  }
+  return {{"shapes", std::move(passes)}, {"source", sourced.source}};
 }
 
 // Above 0 and at most 1.
@@ -82,7 +132,13 @@ absl::StatusOr<std::shared_ptr<const KernelRates>> ReadObject(const JsonObject& 
     for (const std::string& type_name : types.Keys()) {
       const absl::StatusOr<NumberType> type = FindNumberType(type_name);
       if (!type.ok()) return types.Error(type_name, type.status().message());
-      PIPELAB_ASSIGN_OR_RETURN(Sourced<RateGrid> table, ReadTable(types, type_name, kind));
+      PIPELAB_ASSIGN_OR_RETURN(const JsonObject of_type, types.Object(type_name));
+      if (of_type.Has("shapes")) {
+        PIPELAB_ASSIGN_OR_RETURN(Sourced<ShapeRates> list, ReadShapes(of_type, kind));
+        rates->shapes.emplace(std::make_pair(kind, *type), std::move(list));
+        continue;
+      }
+      PIPELAB_ASSIGN_OR_RETURN(Sourced<RateGrid> table, ReadTable(of_type, kind));
       rates->tables.emplace(std::make_pair(kind, *type), std::move(table));
     }
   }
@@ -125,6 +181,9 @@ json KernelRatesToJson(const KernelRates& rates) {
     for (int a = 0; a < 3; ++a) table[names[a]] = sourced.value.axes()[a];
     for (const double rate : sourced.value.rates()) table["tflops"].push_back(rate / kTera);
     table["source"] = sourced.source;
+  }
+  for (const auto& [key, sourced] : rates.shapes) {
+    object[OperationKindName(key.first)][NumberTypeName(key.second)] = ShapesToJson(sourced);
   }
   return object;
 }

@@ -6,6 +6,12 @@
 //                        "source": "..."}},
 //    "attention": {"bf16": {"tokens": [...], "heads": [...], "head_size": [...], ...}}}
 //
+// In a table's place may stand exact shapes (shape_rates.h) by passes: m, n and k, or tokens, heads
+// and the size of a head, Tflop/s, and the groups of grouped products:
+//
+//   {"shapes": {"forward": [[8192, 6144, 4096, 700]], "weight_gradient": [[512, 3072, 4096, 300,
+//               16]]}, "source": "measured: ..."}
+//
 //   PIPELAB_ASSIGN_OR_RETURN(auto rates, ReadKernelRates(device, "rates"));   // or a name
 #ifndef PIPELAB_PIPELINES_CLUSTER_KERNEL_RATES_JSON_H_
 #define PIPELAB_PIPELINES_CLUSTER_KERNEL_RATES_JSON_H_

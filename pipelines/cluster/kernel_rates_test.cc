@@ -91,15 +91,25 @@ TEST(KernelRates, FewRowsHaveTheRateOfTheFewestOfTheTable) {
 }
 
 TEST(KernelRates, AWeightGradientReadsAndWritesItsSums) {
-  const DeviceSpec device = H100();
+  const DeviceSpec measured = H100();
+  DeviceSpec assumed = measured;
+  assumed.rates = nullptr;
   const Operation forward = MatmulOperation(4096, 8192, 4096);
-  Operation gradient = forward;
-  gradient.sums_rows = true;
   const double bytes = 8.0 * 4096 * 8192;
-  EXPECT_NEAR(
-      SecondsOf(device, gradient) - SecondsOf(device, forward),
-      bytes / (device.memory_bandwidth.value.value() * device.memory_efficiency.value.At(bytes)),
-      2e-9);
+  const double seconds = bytes / (measured.memory_bandwidth.value.value() *
+                                  measured.memory_efficiency.value.At(bytes));
+  const auto more = [&](const DeviceSpec& device, GradientSums sums) {
+    Operation gradient = forward;
+    gradient.sums_rows = true;
+    gradient.sums = sums;
+    return SecondsOf(device, gradient) - SecondsOf(device, forward);
+  };
+  EXPECT_NEAR(more(measured, GradientSums::kMachine), seconds, 2e-9);
+  EXPECT_EQ(more(assumed, GradientSums::kMachine), 0);
+  for (const DeviceSpec& device : {measured, assumed}) {
+    EXPECT_NEAR(more(device, GradientSums::kProduct), seconds, 2e-9);
+    EXPECT_EQ(more(device, GradientSums::kApart), 0);
+  }
 }
 
 TEST(KernelRates, GroupedProductsAreOneKernelOfAllTheirRows) {

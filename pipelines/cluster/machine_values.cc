@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "pipelines/cluster/kernel_rates.h"
+#include "pipelines/cluster/shape_rates.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -43,6 +44,14 @@ std::string TextOfRates(const RateGrid& table) {
                          table.rates().size());
 }
 
+std::string TextOfShapes(const std::vector<ShapeRate>& shapes) {
+  const auto most =
+      std::max_element(shapes.begin(), shapes.end(),
+                       [](const ShapeRate& a, const ShapeRate& b) { return a.tflops < b.tflops; });
+  return absl::StrFormat("%s at most, %d shapes", ExactText(FlopsPerSecond(1e12 * most->tflops)),
+                         shapes.size());
+}
+
 std::string AlignmentText(const ProductAlignment& alignment) {
   std::string text;
   for (const ProductAlignment::Point& p : alignment.points) {
@@ -50,6 +59,10 @@ std::string AlignmentText(const ProductAlignment& alignment) {
   }
   return text;
 }
+
+constexpr char kOtherShapes[] =
+    "computed: a shape that was not measured has the rate of the four nearest of its pass; the "
+    "error is that of each measured one from the others";
 
 class Values {
  public:
@@ -92,7 +105,14 @@ void AddRates(const DeviceSpec& device, Values* values) {
       if (kind == OperationKind::kAttention && type == NumberType::kFp8) continue;
       const std::string place = absl::StrCat("device.rates.", kind_name, ".", NumberTypeName(type));
       const auto table = rates.tables.find({kind, type});
-      if (table != rates.tables.end()) {
+      const auto list = rates.shapes.find({kind, type});
+      if (list != rates.shapes.end()) {
+        values->Add(place, TextOfShapes(list->second.value.shapes()), list->second.source);
+        values->Add(
+            place + ".others",
+            absl::StrFormat("%.1f %% off in the median", 100 * list->second.value.LeftOutError()),
+            kOtherShapes);
+      } else if (table != rates.tables.end()) {
         values->Add(place, TextOfRates(table->second.value), table->second.source);
       } else if (const RateGrid* other = rates.Find(kind, type); other != nullptr) {
         values->Add(place, TextOfRates(*other), "assumed: the rates of bf16, whose units it has");

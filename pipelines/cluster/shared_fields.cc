@@ -21,7 +21,8 @@ using nlohmann::json;
 constexpr std::array<const char*, 9> kNamesAndNotes = {
     "name", "title", "class", "sharing", "rates", "kernels", "calibrated", "published", "defaults"};
 // Each is in objects that are a value with its source.
-constexpr std::array<const char*, 5> kOfValues = {"value", "points", "worst", "m", "tokens"};
+constexpr std::array<const char*, 6> kOfValues = {"value", "points", "worst",
+                                                  "m",     "tokens", "shapes"};
 
 // Sources that hold for many values are copied to each. All machines of the catalogue need less than
 // a hundredth of this.

@@ -174,7 +174,7 @@ struct CostTable {
   // Of each device's copies to the host and back (kOffload, kReload), which follow one another:
   // where several devices share a way there, its share of it. 0: infinite.
   BytesPerSecond host_bandwidth{0};
-  std::vector<Bytes> gradient_buffers;     // models/specs/gradient_buffers.h
+  std::vector<Bytes> gradient_buffers;     // models/specs/fused_sums.h
   std::map<std::string, Bytes> tie_bytes;  // by Tie::parameter: the gradient that its stages sum
   // [device] An action takes 1 / speed of its time: 0.5 is a straggler of half the speed. Empty:
   // all 1. Measured instruction times are not changed.

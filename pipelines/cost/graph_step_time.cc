@@ -196,7 +196,7 @@ LayerOperations NarrowSageOperations(const GraphLayerShape& s) {
   AddElementwise(edges + t * s.out, edges + s.block.edges + rows * s.out, &ops);
   for (int64_t m : {t, rows}) {
     ops.forward.push_back(MatmulOperation(m, s.out, s.in));
-    if (s.needs_inputs) ops.backward_input.push_back(MatmulOperation(m, s.in, s.out));
+    if (s.needs_inputs) ops.backward_input.push_back(InputGradientOperation(m, s.out, s.in));
     ops.backward_weight.push_back(WeightGradientOperation(m, s.out, s.in));
   }
   AddMemory(OperationKind::kActivation, 2 * t * s.out, 3 * t * s.out, &ops);

@@ -45,7 +45,7 @@ namespace pipelab {
 
 struct StateParts {
   Bytes weights;    // the newest version, or the device's part of it; and what is gathered
-  Bytes gradients;  // and Transformer Engine's buffers (models/specs/gradient_buffers.h)
+  Bytes gradients;  // and Transformer Engine's buffers (models/specs/fused_sums.h)
   Bytes optimizer;
   Bytes statistics;     // running ones
   Bytes older_weights;  // versions that an asynchronous schedule still computes with

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "models/specs/gradient_buffers.h"
+#include "models/specs/fused_sums.h"
 #include "models/specs/launched_kernels.h"
 
 namespace pipelab {
@@ -21,8 +21,7 @@ ModelGraph MegatronGraph(ModelGraph graph, AttentionImplementation attention, Nu
 ModelGraph MegatronCoreGraph(ModelGraph graph, AttentionImplementation attention, NumberType type,
                              LossImplementation loss) {
   graph = MegatronGraph(std::move(graph), attention, type, loss);
-  return attention == AttentionImplementation::kFused ? WithGradientBuffers(std::move(graph))
-                                                      : graph;
+  return attention == AttentionImplementation::kFused ? WithFusedSums(std::move(graph)) : graph;
 }
 
 }  // namespace pipelab

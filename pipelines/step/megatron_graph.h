@@ -22,8 +22,8 @@ ProductInputs ProductInputsUnder(NumberType type);
 ModelGraph MegatronGraph(ModelGraph graph, AttentionImplementation attention, NumberType type,
                          LossImplementation loss = LossImplementation::kFused);
 
-// With Transformer Engine's products, as today's Megatron-Core has them: their buffers of gradients
-// too (gradient_buffers.h). Attention that is not fused is of the time before it.
+// With Transformer Engine's products, as today's Megatron-Core has them: they sum gradients
+// themselves (fused_sums.h). Attention that is not fused is of the time before it.
 ModelGraph MegatronCoreGraph(ModelGraph graph, AttentionImplementation attention, NumberType type,
                              LossImplementation loss = LossImplementation::kFused);
 

@@ -23,6 +23,7 @@ import json
 import lzma
 import math
 import os
+import re
 import statistics
 import sys
 
@@ -224,10 +225,12 @@ def AttentionTables(folder):
 
 
 def Write(path, rates):
-    """One line for each first and second size of a table."""
+    """One line for each first and second size of a table, and for each shape."""
     text = json.dumps(rates, indent=1)
     for kind in ("matmul", "attention"):
         for table in rates.get(kind, {}).values():
+            if "shapes" in table:
+                continue
             wide = [len(values) for key, values in table.items() if key not in ("tflops", "source")][-1]
             for key, values in table.items():
                 if not isinstance(values, list):
@@ -236,6 +239,7 @@ def Write(path, rates):
                 lines = [", ".join(f"{v:g}" for v in values[i:i + width]) for i in range(0, len(values), width)]
                 flat = json.dumps(values, indent=1).replace("\n", "\n   ")
                 text = text.replace(f'"{key}": {flat}', f'"{key}": [' + ",\n     ".join(lines) + "]", 1)
+    text = re.sub(r"\[\s+(\d[^][]*?)\s+\]", lambda row: "[" + re.sub(r"\s+", " ", row[1]) + "]", text)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text + "\n")
 

@@ -1,4 +1,4 @@
-#include "models/specs/gradient_buffers.h"
+#include "models/specs/fused_sums.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -8,11 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "models/specs/change_costs.h"
 #include "models/specs/further_token_spec.h"
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_latent_attention_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
+#include "models/specs/megatron_operations.h"
 
 namespace pipelab {
 namespace {
@@ -34,13 +36,22 @@ bool IsWeight(const LayerSpec& layer, const ParameterSpec& p) {
   return !apart || &p != &*first;
 }
 
+void FuseSums(LayerSpec* layer) {
+  if (!layer->split.operations) return;
+  ChangeOperations(layer, [](int64_t, TokenSlice, TensorParallel, LayerOperations* ops) {
+    DropGradientSums(/*of_products=*/true, &ops->backward_weight);
+    for (Operation& o : ops->backward_weight) o.sums = GradientSums::kProduct;
+  });
+}
+
 }  // namespace
 
-ModelGraph WithGradientBuffers(ModelGraph graph) {
+ModelGraph WithFusedSums(ModelGraph graph) {
   // Devices of a group divide two weights of one shape into parts of one shape only if they divide
   // the same dimension.
   std::map<std::pair<std::vector<int64_t>, int>, int> shapes;
   for (LayerSpec& layer : graph.layers) {
+    FuseSums(&layer);
     if (!HasProductsOfTransformerEngine(layer)) continue;
     for (ParameterSpec& p : layer.parameters) {
       if (!IsWeight(layer, p)) continue;

@@ -1,4 +1,4 @@
-#include "models/specs/gradient_buffers.h"
+#include "models/specs/fused_sums.h"
 
 #include <cstdint>
 #include <map>
@@ -6,6 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "models/graph/tensor_parallel.h"
+#include "models/specs/megatron_kernels.h"
 #include "models/zoo/gpt.h"
 
 namespace pipelab {
@@ -16,7 +17,7 @@ constexpr int64_t kTokensOfAll = 32, kWidth = 64, kFeedForward = 128, kWordsOfAl
 // By buffer, the elements of one product on a device.
 std::map<int, std::set<int64_t>> BuffersOf(const GptConfig& config, const TensorParallel& split) {
   std::map<int, std::set<int64_t>> buffers;
-  for (const LayerSpec& layer : WithGradientBuffers(*BuildGpt(config)).layers) {
+  for (const LayerSpec& layer : WithFusedSums(*BuildGpt(config)).layers) {
     for (const ParameterSpec& p : layer.parameters) {
       if (p.gradient_buffer >= 0) buffers[p.gradient_buffer].insert(p.product_on(split));
     }
@@ -41,6 +42,31 @@ TEST(GradientBuffers, AreOneAShape) {
     EXPECT_EQ(buffers.size(), 4);
     EXPECT_EQ(sizes, (std::set<int64_t>{3 * kWidth * kWidth / t, kWidth * kWidth / t,
                                         2 * kWidth * kFeedForward / t, kWidth * kFeedForward / t}));
+  }
+}
+
+// No kernel adds up gradients of products' weights; each product does.
+TEST(FusedSums, AreTheProducts) {
+  GptConfig config = BufferedLlama();
+  config.experts.experts = 8;
+  config.experts.chosen = 2;
+  for (const GptConfig& c : {BufferedLlama(), config}) {
+    const ModelGraph plain = WithMegatronKernels(*BuildGpt(c), AttentionImplementation::kFused);
+    const ModelGraph fused = WithFusedSums(plain);
+    int64_t sums = 0, products = 0;
+    for (size_t i = 0; i < plain.layers.size(); ++i) {
+      if (!plain.layers[i].operations) continue;
+      for (const Operation& o : plain.layers[i].operations(1, {}).backward_weight) {
+        sums += o.of_product;
+        EXPECT_NE(o.sums, GradientSums::kProduct);
+      }
+      for (const Operation& o : fused.layers[i].operations(1, {}).backward_weight) {
+        products += o.sums_rows && o.sums == GradientSums::kProduct;
+        EXPECT_FALSE(o.of_product) << plain.layers[i].name;
+      }
+    }
+    EXPECT_GE(sums, 10);
+    EXPECT_GE(products, sums);
   }
 }
 
