@@ -1,27 +1,20 @@
 #include "tests/device_schemes.h"
 
 #include <cmath>
-#include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "experiments/training/comparison.h"
 #include "kernels/cpu/cpu_devices.h"
 #include "models/layers/serial_trainer.h"
-#include "models/layers/test_images.h"
-#include "models/layers/test_layers.h"
-#include "models/layers/test_nets.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/versions.h"
 #include "pipelines/runtime/training.h"
-#include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
-#include "tests/small_gpt.h"
+#include "tests/trained_jobs.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -33,111 +26,8 @@ constexpr int kSchemeSteps = 3;
 // square by twice that, and each step goes on from there.
 constexpr double kNearCpu = 2e-3, kNearCpuInBFloat16 = 0x1.0p-5;
 
-struct Job {
-  std::string name;
-  const ModelGraph* graph;
-  const BatchSource* data;
-  TrainingOptions options;
-  bool quick = false;
-};
-
-// The networks and the list of what is trained.
-class Jobs {
- public:
-  Jobs() {
-    AddSchemes();
-    AddNets();
-    AddSharding();
-    AddTensorParallel();
-    AddContextParallel();
-  }
-  const std::vector<Job>& all() const { return jobs_; }
-
- private:
-  static TrainingOptions Options(const std::string& scheme) {
-    TrainingOptions options;
-    options.scheme = scheme;
-    options.sizes.devices = 4;
-    options.sizes.micro_batches = 8;
-    options.micro_batch_size = kSmallSamples;
-    options.optimizer = SmallAdam();
-    options.wait_limit = absl::Seconds(60);
-    return options;
-  }
-
-  void Add(std::string name, const ModelGraph& graph, const BatchSource& data,
-           TrainingOptions options, bool quick = false) {
-    jobs_.push_back({std::move(name), &graph, &data, std::move(options), quick});
-  }
-
-  void AddSchemes() {
-    const std::set<std::string> quick = {"1f1b", "zb_h1", "chimera", "terapipe", "pipedream"};
-    for (const Scheme& scheme : Catalog()) {
-      const std::string name(scheme.name);
-      if (!MakeSchedule(name, Options(name).sizes).ok()) continue;
-      if ((scheme.options & kForwardOnly) != 0) continue;  // inference_test.cc
-      Add(name, scheme.asynchronous ? untied_ : tied_, *text_, Options(name),
-          quick.count(name) > 0);
-    }
-  }
-
-  // Running statistics of batch normalisation, padded keys, masked targets, bags, pictures.
-  void AddNets() {
-    nets_ = SmallNets(/*dropout=*/0.1, Activation::kRelu);
-    for (const auto& make : {&SmallAmoebaNet, &SmallUNet, &SmallResNet, &SmallVgg}) {
-      nets_.push_back(make().graph);
-    }
-    for (const ModelGraph& net : nets_) {
-      net_data_.push_back(std::make_unique<RandomData>(TestFieldsOf(net)));
-      TrainingOptions options = Options("1f1b");
-      options.sizes.devices = 3;
-      options.sizes.micro_batches = 4;
-      Add(absl::StrCat("1f1b on ", net.name), net, *net_data_.back(), options,
-          net.name == "resnet");
-    }
-  }
-
-  void AddSharding() {
-    for (const auto& [name, sharding] : {std::make_pair("optimizer", Sharding::kOptimizer),
-                                         std::make_pair("fully", Sharding::kFully)}) {
-      TrainingOptions options = Options("1f1b");
-      options.sizes.devices = 2;
-      options.sizes.data_parallel = 2;
-      options.lowering.sharding = sharding;
-      Add(absl::StrCat("1f1b, data-parallel 2, sharded: ", name), tied_, *text_, options);
-    }
-  }
-
-  void AddTensorParallel() {
-    for (const bool sequence : {false, true}) {
-      TrainingOptions options = Options("1f1b");
-      options.sizes.devices = 2;
-      options.tensor_parallel = 2;
-      options.sequence_parallel = sequence;
-      Add(absl::StrCat("1f1b, tensor-parallel 2", sequence ? ", sequence-parallel" : ""),
-          even_words_, *text_, options);
-    }
-  }
-
-  void AddContextParallel() {
-    for (const bool ring : {false, true}) {
-      TrainingOptions options = Options("1f1b");
-      options.sizes.devices = options.sizes.data_parallel = options.context_parallel = 2;
-      if (ring) options.context_exchange = ContextExchange::kRing;
-      Add(absl::StrCat("1f1b, context-parallel 2, ", ring ? "round a ring" : "gathered"), tied_,
-          *text_, options, /*quick=*/ring);
-    }
-  }
-
-  const std::unique_ptr<TextBatchSource> text_ = SmallText();
-  const ModelGraph tied_ = SmallGpt(/*tied=*/true), untied_ = SmallGpt(/*tied=*/false);
-  const ModelGraph even_words_ = SmallGpt(/*tied=*/true, /*words_multiple=*/2);
-  std::vector<ModelGraph> nets_;
-  std::vector<std::unique_ptr<RandomData>> net_data_;
-  std::vector<Job> jobs_;
-};
-
-absl::StatusOr<std::vector<double>> TrainSerially(const ComputeDevices& devices, const Job& job,
+absl::StatusOr<std::vector<double>> TrainSerially(const ComputeDevices& devices,
+                                                  const TrainedJob& job,
                                                   std::vector<int> sum_of_micro_batch,
                                                   std::vector<int64_t> slices,
                                                   std::vector<int> stage_of_layer) {
@@ -166,10 +56,10 @@ class SerialRuns {
  public:
   explicit SerialRuns(const ComputeDevices& devices) : devices_(devices) {}
 
-  absl::StatusOr<std::vector<double>> OnCpu(const Job& job) {
+  absl::StatusOr<std::vector<double>> OnCpu(const TrainedJob& job) {
     return Run(CpuDevices(), /*cpu=*/true, job, {}, {}, {});
   }
-  absl::StatusOr<std::vector<double>> OnDevice(const Job& job,
+  absl::StatusOr<std::vector<double>> OnDevice(const TrainedJob& job,
                                                std::vector<int> sum_of_micro_batch = {},
                                                std::vector<int64_t> slices = {},
                                                std::vector<int> stage_of_layer = {}) {
@@ -181,9 +71,9 @@ class SerialRuns {
   using Key = std::tuple<bool, const ModelGraph*, int, std::vector<int>, std::vector<int64_t>,
                          std::vector<int>>;
 
-  absl::StatusOr<std::vector<double>> Run(const ComputeDevices& devices, bool cpu, const Job& job,
-                                          std::vector<int> sums, std::vector<int64_t> slices,
-                                          std::vector<int> stages) {
+  absl::StatusOr<std::vector<double>> Run(const ComputeDevices& devices, bool cpu,
+                                          const TrainedJob& job, std::vector<int> sums,
+                                          std::vector<int64_t> slices, std::vector<int> stages) {
     const Key key = {cpu, job.graph, job.options.sizes.micro_batches, sums, slices, stages};
     const auto it = runs_.find(key);
     if (it != runs_.end()) return it->second;
@@ -220,7 +110,7 @@ std::string Unpredicted(const Trace& predicted, const Trace& measured,
   return "";
 }
 
-absl::StatusOr<SchemeOutcome> RunScheme(const ComputeDevices& devices, Job job,
+absl::StatusOr<SchemeOutcome> RunScheme(const ComputeDevices& devices, TrainedJob job,
                                         SerialRuns* serial_runs) {
   TrainingOptions options = job.options;
   options.devices = devices;
@@ -283,10 +173,10 @@ absl::StatusOr<SchemeOutcome> RunScheme(const ComputeDevices& devices, Job job,
 }  // namespace
 
 std::vector<SchemeOutcome> CheckSchemes(const ComputeDevices& devices, bool quick) {
-  const Jobs jobs;
+  const TrainedJobs jobs;
   SerialRuns serial_runs(devices);
   std::vector<SchemeOutcome> outcomes;
-  for (const Job& job : jobs.all()) {
+  for (const TrainedJob& job : jobs.all()) {
     if (quick && !job.quick) continue;
     const absl::StatusOr<SchemeOutcome> outcome = RunScheme(devices, job, &serial_runs);
     outcomes.push_back(
@@ -297,9 +187,9 @@ std::vector<SchemeOutcome> CheckSchemes(const ComputeDevices& devices, bool quic
 }
 
 std::vector<SchemeOutcome> SkippedSchemes(const std::string& why) {
-  const Jobs jobs;
+  const TrainedJobs jobs;
   std::vector<SchemeOutcome> outcomes;
-  for (const Job& job : jobs.all()) outcomes.push_back({job.name, "skipped", why});
+  for (const TrainedJob& job : jobs.all()) outcomes.push_back({job.name, "skipped", why});
   return outcomes;
 }
 

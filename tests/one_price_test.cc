@@ -6,7 +6,6 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -21,12 +20,9 @@
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/cluster/cluster_json.h"
-#include "pipelines/schedules/catalog.h"
-#include "pipelines/schedules/variants.h"
-#include "pipelines/schedules/vocabulary.h"
-#include "pipelines/step/execution.h"
 #include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
+#include "tests/priced_configs.h"
 #include "tools/base/json.h"
 #include "tools/base/status_matchers.h"
 
@@ -39,21 +35,6 @@ ABSL_DECLARE_FLAG(std::string, explain);
 
 namespace pipelab {
 namespace {
-
-constexpr int kAll = 2;
-
-struct Place {
-  int half;   // of all configurations, 0 or 1; kAll
-  int least;  // configurations that it prices
-  const char* model;
-  const char* cluster;
-  const char* dtype;
-};
-
-constexpr Place kPlaces[] = {
-    {0, 1200, "gpt-6.6b", "dgx-a100", "bf16"},       {1, 1200, "gpt-6.6b", "dgx1-v100", "fp16"},
-    {0, 1000, "bert-64", "p3.16xlarge", "fp16"},     {1, 1000, "gpt-52b", "summit", "fp32"},
-    {kAll, 150, "resnet-small", "dgx-a100", "fp32"}, {1, 150, "mixtral-8x7b", "dgx-h100", "bf16"}};
 
 // What a user reads off a command.
 struct Answer {
@@ -96,82 +77,12 @@ Answer AnswerOf(const absl::StatusOr<StepPrediction>& p) {
   return {true, "", Ms(p->step_time), p->largest_device.value()};
 }
 
-// All ways to run each scheme on several grids; every third sharding and recomputation, and some in
-// sets. With experts some of them, which copies divide, and ranks too where they split rows.
-// Schemes with passes for parts of the vocabulary have parts.
-std::vector<StepConfig> ConfigsOf(int max_stages, bool experts) {
-  std::vector<StepConfig> configs;
-  const std::vector<Sharding> shardings = {Sharding::kReplicated, Sharding::kOptimizer,
-                                           Sharding::kGradients, Sharding::kFully};
-  size_t turn = 0;
-  for (const Scheme& scheme : Catalog()) {
-    const bool parts = TakesVocabularyParts(scheme);
-    if ((scheme.options & kStageGraph) != 0 && !parts) continue;  // needs edges of its own
-    for (const auto& [p, t, d] :
-         {std::tuple(2, 1, 1), {4, 1, 2}, {4, 2, 1}, {2, 2, 4}, {8, 1, 1}, {4, 2, 8}, {2, 4, 3}}) {
-      for (const int m : {8, 16}) {
-        StepConfig c;
-        c.scheme = std::string(scheme.name);
-        c.pipeline = p;
-        c.tensor = t;
-        c.data = d;
-        c.micro_batches = m;
-        VariantLimits limits;
-        limits.max_stages = max_stages;
-        for (const SchemeParams& params : Variants(scheme, SchemeSizes(c), limits)) {
-          c.virtual_stages = params.virtual_stages;
-          c.group_size = params.group_size;
-          c.replicas = params.replicas;
-          c.concatenation = params.concatenation;
-          c.slices = params.slices;
-          c.update_interval = params.update_interval;
-          for (int i = 0; i < 2; ++i, ++turn) {
-            const bool forward_only = (scheme.options & kForwardOnly) != 0;
-            const bool whole = scheme.asynchronous || forward_only || d == 1;
-            c.sharding = whole ? Sharding::kReplicated : shardings[turn % 4];
-            // Else a split backward with sharded gradients is refused.
-            c.split_head = (scheme.options & kSplitBackward) != 0 &&
-                           (turn % 5 == 0 || ShardsGradients(c.sharding));
-            const bool recompute = turn % 3 == 0 && !scheme.asynchronous && !forward_only;
-            c.recompute = recompute ? Recompute::kFull : Recompute::kNone;
-            c.overlap_data = turn % 5 != 0;
-            c.sequence_parallel = t > 1 && turn % 7 == 0;
-            c.micro_batch_size = 1 + static_cast<int64_t>(turn % 2);
-            c.vocabulary_barriers = parts ? 1 + static_cast<int>(turn / 2 % 2) : 0;
-            const bool once = parts && turn / 4 % 2 == 1;
-            c.vocabulary_exchange =
-                once ? VocabularyExchange::kCollectives : VocabularyExchange::kMessages;
-            if (experts && turn / 8 % 3 != 0) continue;
-            c.whole_experts = experts && c.sequence_parallel;
-            c.experts = !experts ? 1 : c.whole_experts ? t * d : d;
-            const bool sets = d % 4 == 0 && c.sharding != Sharding::kReplicated && turn % 2 == 1;
-            c.shards = sets && !experts ? d / 2 : 0;
-            configs.push_back(c);
-            if (turn % 12 == 7 && c.slices == 0) {
-              StepConfig& chunks = configs.emplace_back(c);
-              chunks.context = 2;
-              const bool ring = turn % 24 == 7;
-              if (ring) chunks.context_exchange = ContextExchange::kRing;
-            }
-            // Refused alike where its calls do not suit the sizes.
-            if (turn % 4 != 1 || (c.scheme != "1f1b" && c.scheme != "interleaved")) continue;
-            StepConfig& megatron = configs.emplace_back(c);
-            megatron.execution = kAllExecutionParts;
-            megatron.overlap_data = false;
-          }
-        }
-      }
-    }
-  }
-  return configs;
-}
-
-class OnePrice : public testing::TestWithParam<Place> {
+class OnePrice : public testing::TestWithParam<PricedPlace> {
  protected:
   OnePrice()
       : path_(testing::TempDir() + "/answer.json"),
         calibrated_(testing::TempDir() + "/calibrated.json") {
-    const Place& place = GetParam();
+    const PricedPlace& place = GetParam();
     absl::SetFlag(&FLAGS_model, place.model);
     absl::SetFlag(&FLAGS_cluster, place.cluster);
     absl::SetFlag(&FLAGS_dtype, place.dtype);
@@ -232,13 +143,9 @@ TEST_P(OnePrice, EveryWayGivesTheSame) {
   every.fold_data = false;
   uint32_t turn = 0;
   int priced = 0, refused = 0;
-  int index = 0;
   std::string other;
   std::set<uint32_t> ways;  // that were taken
-  for (const StepConfig& c :
-       ConfigsOf(on_->model().num_groups(), std::string(GetParam().model) == "mixtral-8x7b")) {
-    // By two, since their choices alternate.
-    if (index++ / 2 % 2 == 1 - GetParam().half) continue;
+  for (const StepConfig& c : ConfigsOf(GetParam(), on_->model().num_groups())) {
     const std::string text = c.ToString();
     SCOPED_TRACE(text);
     const Answer study = AnswerOf(PredictStep(&cache, c));
@@ -314,7 +221,7 @@ TEST(OnePriceOfAStudy, DividedVocabularies) {
   absl::SetFlag(&FLAGS_kernels, "own");
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, OnePrice, testing::ValuesIn(kPlaces),
+INSTANTIATE_TEST_SUITE_P(Places, OnePrice, testing::ValuesIn(kPricedPlaces),
                          [](const auto& info) { return absl::StrCat("Place", info.index); });
 
 }  // namespace
