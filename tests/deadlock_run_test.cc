@@ -9,7 +9,7 @@
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/text.h"
 #include "pipelines/ir/validate.h"
-#include "pipelines/runtime/fake_pipeline.h"
+#include "tests/support/fake_pipeline.h"
 #include "tools/base/file.h"
 #include "tools/base/status_matchers.h"
 

@@ -17,7 +17,7 @@
 #include "models/layers/test_layers.h"
 #include "models/zoo/dlrm.h"
 #include "models/zoo/transformer.h"
-#include "pipelines/runtime/fill_evaluation.h"
+#include "pipelines/fill/fill_evaluation.h"
 #include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
 #include "tests/small_gpt.h"
@@ -225,7 +225,7 @@ TEST_F(FillTraining, ChangesNoBitUnderAnyScheme) {
   int served = 0, said = 0;
   int64_t samples[kKinds] = {}, broken = 0, large = 0;
   for (const Scheme& scheme : Catalog()) {
-    if ((scheme.options & kTokenPasses) != 0) continue;  // pipelines/runtime/generate_test.cc
+    if ((scheme.options & kTokenPasses) != 0) continue;  // pipelines/serving/generate_test.cc
     SCOPED_TRACE(scheme.name);
     const TrainingOptions options = SmallTraining(std::string(scheme.name), 4, 8);
     if (!MakeSchedule(scheme.name, options.sizes).ok()) continue;

@@ -18,7 +18,7 @@
 #include "models/data/graph_store.h"
 #include "models/data/split_sampler.h"
 #include "models/layers/graph_peers.h"
-#include "pipelines/runtime/graph_training.h"
+#include "pipelines/graphs/graph_training.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/status_matchers.h"

@@ -13,12 +13,11 @@
 #include "absl/strings/str_join.h"
 #include "pipelines/fill/fill_pass.h"
 #include "pipelines/fill/gaps.h"
+#include "pipelines/graphs/preparation.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/ir/test_schedules.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/early_recompute.h"
 #include "pipelines/schedules/guided_order.h"
-#include "pipelines/schedules/preparation.h"
 #include "pipelines/schedules/variants.h"
 #include "pipelines/schedules/vocabulary.h"
 #include "pipelines/sim/replay.h"
@@ -26,6 +25,7 @@
 #include "tests/prime_costs.h"
 #include "tests/program_digests.h"
 #include "tests/program_text.h"
+#include "tests/support/test_schedules.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

@@ -27,7 +27,7 @@ struct MemoryCase {
 TEST(MemoryPrediction, EverySchemeWithinTwoPercentOfTheArena) {
   int checked = 0;
   for (const Scheme& scheme : Catalog()) {
-    if ((scheme.options & kTokenPasses) != 0) continue;  // pipelines/runtime/generate_test.cc
+    if ((scheme.options & kTokenPasses) != 0) continue;  // pipelines/serving/generate_test.cc
     for (const MemoryCase& c :
          {MemoryCase{1, 2, 0, false, false, false}, MemoryCase{2, 4, 0, false, false, false},
           MemoryCase{2, 4, 0, true, false, false}, MemoryCase{2, 4, 0, false, false, true},

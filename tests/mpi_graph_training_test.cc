@@ -12,7 +12,7 @@
 #include "kernels/comm/mpi_test_main.h"
 #include "kernels/comm/transport.h"
 #include "models/data/graph_store.h"
-#include "pipelines/runtime/graph_training.h"
+#include "pipelines/graphs/graph_training.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

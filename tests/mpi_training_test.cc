@@ -17,7 +17,7 @@
 #include "kernels/comm/mpi_test_main.h"
 #include "kernels/comm/transport.h"
 #include "models/zoo/gpt.h"
-#include "pipelines/runtime/fill_evaluation.h"
+#include "pipelines/fill/fill_evaluation.h"
 #include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
 #include "tests/small_gpt.h"
@@ -117,7 +117,7 @@ class MpiTrainingTest : public testing::Test {
 TEST_F(MpiTrainingTest, EveryScheme) {
   int served = 0;
   for (const Scheme& scheme : Catalog()) {
-    if ((scheme.options & kTokenPasses) != 0) continue;  // pipelines/runtime/generate_test.cc
+    if ((scheme.options & kTokenPasses) != 0) continue;  // pipelines/serving/generate_test.cc
     const TrainingOptions options = SmallTraining(std::string(scheme.name), 4, 8);
     if (!MakeSchedule(scheme.name, options.sizes).ok()) continue;  // needs other sizes
     if ((scheme.options & kStageGraph) != 0) continue;             // needs a graph
@@ -140,7 +140,7 @@ TEST_F(MpiTrainingTest, FillJobsChangeNothing) {
     return works;
   };
   for (const Scheme& scheme : Catalog()) {
-    if ((scheme.options & kTokenPasses) != 0) continue;  // pipelines/runtime/generate_test.cc
+    if ((scheme.options & kTokenPasses) != 0) continue;  // pipelines/serving/generate_test.cc
     const TrainingOptions options = SmallTraining(std::string(scheme.name), 4, 8);
     if (!MakeSchedule(scheme.name, options.sizes).ok()) continue;
     if ((scheme.options & kStageGraph) == 0) ExpectEqual(options);

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "pipelines/ir/collective_checker.h"
 #include "pipelines/ir/versions.h"
+#include "tests/support/collective_checker.h"
 
 namespace pipelab {
 namespace {

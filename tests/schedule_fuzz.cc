@@ -1,5 +1,5 @@
 // Fuzzes the readers of schedules (text, CSV, JSON) from the catalogue's schedules: mutated texts
-// must keep the promises of pipelines/ir/reader_checks.h. As a test a fixed number of runs; for
+// must keep the promises of tests/support/reader_checks.h. As a test a fixed number of runs; for
 // longer, best under a sanitizer:
 //
 //   bazel run --config=asan //tests:schedule_fuzz -- --seconds=600 --seed=2
@@ -18,11 +18,11 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "glog/logging.h"
-#include "pipelines/ir/reader_checks.h"
 #include "pipelines/ir/schedule_json.h"
 #include "pipelines/ir/text.h"
 #include "pipelines/schedules/catalog.h"
 #include "tests/fuzz_mutations.h"
+#include "tests/support/reader_checks.h"
 #include "tools/base/rng.h"
 
 ABSL_FLAG(int64_t, runs, 5000, "texts to try; 0: as many as --seconds allows");

@@ -10,12 +10,12 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "models/layers/serial_trainer.h"
-#include "pipelines/ir/test_schedules.h"
 #include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
 #include "tests/small_gpt.h"
 #include "tests/small_training.h"
+#include "tests/support/test_schedules.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

@@ -46,7 +46,7 @@ class Training : public testing::Test {
 // The order in which Lower posts receives: no scheme may hang when sends wait for their receivers.
 TEST_F(Training, SendsMayWaitForReceivers) {
   for (const Scheme& scheme : Catalog()) {
-    if ((scheme.options & kTokenPasses) != 0) continue;  // pipelines/runtime/generate_test.cc
+    if ((scheme.options & kTokenPasses) != 0) continue;  // pipelines/serving/generate_test.cc
     TrainingOptions options = SmallTraining(std::string(scheme.name), 4, 8);
     if (!MakeSchedule(scheme.name, options.sizes).ok()) continue;
     const ModelGraph& graph = scheme.asynchronous ? untied_ : graph_;

@@ -17,7 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/checkpoint/training_state.h"
-#include "pipelines/runtime/swarm/swarm_log.h"
+#include "pipelines/swarm/swarm_log.h"
 #include "tools/base/file.h"
 #include "tools/base/process.h"
 #include "tools/base/status_matchers.h"

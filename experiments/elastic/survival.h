@@ -22,8 +22,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "pipelines/elastic/peer_trace.h"
-#include "pipelines/runtime/swarm/swarm_log.h"
+#include "pipelines/swarm/peer_trace.h"
+#include "pipelines/swarm/swarm_log.h"
 
 namespace pipelab {
 

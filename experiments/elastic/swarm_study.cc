@@ -11,7 +11,7 @@
 #include "pipelines/cluster/device.h"
 #include "pipelines/cluster/network.h"
 #include "pipelines/cost/layer_times.h"
-#include "pipelines/elastic/swarm_costs.h"
+#include "pipelines/swarm/swarm_costs.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_macros.h"
 

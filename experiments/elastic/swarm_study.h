@@ -16,8 +16,8 @@
 #include "absl/status/statusor.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
-#include "pipelines/elastic/peer_trace.h"
-#include "pipelines/elastic/swarm.h"
+#include "pipelines/swarm/peer_trace.h"
+#include "pipelines/swarm/swarm.h"
 #include "tools/base/units.h"
 
 namespace pipelab {

@@ -13,7 +13,7 @@
 #include "experiments/study/study_flags.h"
 #include "experiments/study/study_list.h"
 #include "experiments/study/study_main.h"
-#include "pipelines/elastic/peer_trace.h"
+#include "pipelines/swarm/peer_trace.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/data/graph_store.h"
-#include "pipelines/planners/graph_partition.h"
+#include "pipelines/graphs/graph_partition.h"
 
 namespace pipelab {
 

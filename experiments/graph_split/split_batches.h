@@ -15,7 +15,7 @@
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
 #include "models/data/graph_store.h"
-#include "pipelines/planners/graph_partition.h"
+#include "pipelines/graphs/graph_partition.h"
 
 namespace pipelab {
 

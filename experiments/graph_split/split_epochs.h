@@ -1,5 +1,5 @@
 // Epochs of four systems that train graph networks over several devices, simulated
-// (pipelines/cost/graph_step_time.h), beside those that GSplit's authors published.
+// (pipelines/graphs/graph_step_time.h), beside those that GSplit's authors published.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const GraphEpochs epochs, SimulateGraphEpochs(size));
 //   for (Table& table : EpochTables(epochs)) report.AddTable(std::move(table));
@@ -16,8 +16,8 @@
 #include "experiments/published/gsplit.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
-#include "pipelines/cost/graph_placement.h"
-#include "pipelines/cost/graph_step_time.h"
+#include "pipelines/graphs/graph_placement.h"
+#include "pipelines/graphs/graph_step_time.h"
 
 namespace pipelab {
 

@@ -9,8 +9,8 @@
 #include "models/data/neighbour_sampler.h"
 #include "models/data/split_sampler.h"
 #include "models/layers/graph_peers.h"
-#include "pipelines/planners/graph_partition.h"
-#include "pipelines/runtime/graph_training.h"
+#include "pipelines/graphs/graph_partition.h"
+#include "pipelines/graphs/graph_training.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 #include "models/data/graph_store.h"
 #include "models/data/text_graph.h"
-#include "pipelines/planners/graph_partition.h"
+#include "pipelines/graphs/graph_partition.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

@@ -24,7 +24,7 @@
 #include "models/data/text_graph.h"
 #include "models/data/theorem_graph.h"
 #include "models/data/wordnet_graph.h"
-#include "pipelines/runtime/graph_training.h"
+#include "pipelines/graphs/graph_training.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "experiments/published/salient.h"
+#include "pipelines/graphs/preparation.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/schedules/preparation.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_macros.h"
 

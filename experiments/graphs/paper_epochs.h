@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
-#include "pipelines/runtime/graph_training.h"
+#include "pipelines/graphs/graph_training.h"
 
 namespace pipelab {
 

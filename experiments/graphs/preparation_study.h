@@ -13,7 +13,7 @@
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
 #include "models/data/text_graph.h"
-#include "pipelines/runtime/graph_training.h"
+#include "pipelines/graphs/graph_training.h"
 
 namespace pipelab {
 

@@ -7,7 +7,7 @@
 #include "experiments/grids/megatron_losses.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "pipelines/step/step_testing.h"
+#include "tests/support/step_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

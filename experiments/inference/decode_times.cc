@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/zoo/gpt.h"
-#include "pipelines/runtime/generate.h"
+#include "pipelines/serving/generate.h"
 #include "pipelines/serving/pass_plan.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_macros.h"

@@ -12,7 +12,7 @@
 #include "models/data/example_order.h"
 #include "models/data/greedy_translator.h"
 #include "models/zoo/transformer.h"
-#include "pipelines/runtime/fill_evaluation.h"
+#include "pipelines/fill/fill_evaluation.h"
 #include "tools/base/progress.h"
 #include "tools/base/status_macros.h"
 

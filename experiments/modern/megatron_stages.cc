@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "pipelines/cost/megatron_layout.h"
+#include "pipelines/step/megatron_layout.h"
 
 namespace pipelab {
 

@@ -21,7 +21,7 @@
 #include "models/data/text_graph.h"
 #include "models/data/theorem_graph.h"
 #include "models/data/wordnet_graph.h"
-#include "pipelines/planners/graph_partition.h"
+#include "pipelines/graphs/graph_partition.h"
 #include "tools/base/file_fault.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/text_columns.h"

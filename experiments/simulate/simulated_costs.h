@@ -37,7 +37,7 @@ struct SimulatedTimes {
   std::string device_speed;    // one or one per device; empty: 1
   SimulatedMemory memory;
   bool overlap = true;
-  bool atomic_pairs = false;  // pipelines/sim/atomic_pairs.h
+  bool atomic_pairs = false;  // pipelines/ir/atomic_pairs.h
   // A unit has at least 10^this nanoseconds: 6 lets drawings show it as 1 ms.
   int least_decimals = 0;
 

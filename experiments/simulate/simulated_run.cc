@@ -6,7 +6,7 @@
 
 #include "glog/logging.h"
 #include "pipelines/analysis/analysis.h"
-#include "pipelines/sim/atomic_pairs.h"
+#include "pipelines/ir/atomic_pairs.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_macros.h"
 

@@ -11,9 +11,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/analysis/analysis.h"
-#include "pipelines/ir/program_checker.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
+#include "tests/support/program_checker.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/status_matchers.h"
 

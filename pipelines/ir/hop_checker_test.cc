@@ -1,4 +1,4 @@
-#include "pipelines/ir/hop_checker.h"
+#include "tests/support/hop_checker.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/ir/test_schedules.h"
+#include "tests/support/test_schedules.h"
 
 namespace pipelab {
 namespace {

@@ -12,9 +12,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/ir/program_checker.h"
-#include "pipelines/ir/test_schedules.h"
 #include "pipelines/ir/text.h"
+#include "tests/support/program_checker.h"
+#include "tests/support/test_schedules.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

@@ -1,5 +1,5 @@
 // The checkers must be able to fail: each fault of a program that is right has its message.
-#include "pipelines/ir/program_checker.h"
+#include "tests/support/program_checker.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "pipelines/ir/collective_checker.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/ir/test_schedules.h"
+#include "tests/support/collective_checker.h"
+#include "tests/support/test_schedules.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

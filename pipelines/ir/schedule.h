@@ -150,7 +150,7 @@ struct Schedule {
   // and share what comes to one of them. 1: a ring of devices.
   int weight_group = 1;
   // A forward and the backward of another micro-batch that directly follows it are one pass in
-  // which the experts' exchanges of each run beside the compute of the other (sim/atomic_pairs.h).
+  // which the experts' exchanges of each run beside the compute of the other (ir/atomic_pairs.h).
   bool merges_passes = false;
   // [micro-batch] Where edges carry: the earlier micro-batch whose output it takes along them; -1:
   // none. No two take the same, and it is of the same replica. Micro-batches are then passes of a

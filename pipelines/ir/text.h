@@ -28,7 +28,7 @@
 // The CSV form is PyTorch's: a row a device, cells such as 0F0, 0I0, 0W0, 0B0, empty cells skipped.
 // It has no header, so only chains of stages without slices, versions, groups and offloads,
 // with micro-batches of one size, can take it. What PyTorch's lowering adds is read too:
-// (0F3;3B1)OVERLAP_F_B is 0F3 and then 3B1 (run as one unit by sim/atomic_pairs.h); messages
+// (0F3;3B1)OVERLAP_F_B is 0F3 and then 3B1 (run as one unit by ir/atomic_pairs.h); messages
 // (0SEND_F0, 0RECV_F0, 0SEND_B0, 0RECV_B0), gathers of sharded parameters (0UNSHARD, 0RESHARD) and
 // reductions (0REDUCE_GRAD) are counted and left out, because Lower makes its own.
 #ifndef PIPELAB_PIPELINES_IR_TEXT_H_

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pipelines/ir/reader_checks.h"
+#include "tests/support/reader_checks.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   pipelab::CheckReaders(absl::string_view(reinterpret_cast<const char*>(data), size));

@@ -7,9 +7,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "pipelines/ir/reader_checks.h"
-#include "pipelines/ir/test_schedules.h"
 #include "pipelines/ir/validate.h"
+#include "tests/support/reader_checks.h"
+#include "tests/support/test_schedules.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
 

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "pipelines/ir/brute_force.h"
-#include "pipelines/ir/test_schedules.h"
+#include "tests/support/brute_force.h"
+#include "tests/support/test_schedules.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
 

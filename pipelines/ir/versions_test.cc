@@ -8,8 +8,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "pipelines/ir/test_schedules.h"
 #include "pipelines/ir/validate.h"
+#include "tests/support/test_schedules.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

@@ -12,8 +12,8 @@
 #include "pipelines/checker/check_plan.h"
 #include "pipelines/planners/batch_time.h"
 #include "pipelines/planners/plan_costs.h"
-#include "pipelines/planners/plan_testing.h"
 #include "pipelines/planners/planners.h"
+#include "tests/support/plan_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

@@ -8,9 +8,9 @@
 #include "gtest/gtest.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/planners/plan_testing.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
+#include "tests/support/plan_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

@@ -11,8 +11,8 @@
 #include "pipelines/planners/equal_branches.h"
 #include "pipelines/planners/pipedream_search.h"
 #include "pipelines/planners/piper_costs.h"
-#include "pipelines/planners/plan_testing.h"
 #include "pipelines/planners/planners.h"
+#include "tests/support/plan_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

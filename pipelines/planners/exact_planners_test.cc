@@ -10,8 +10,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/checker/check_plan.h"
-#include "pipelines/planners/plan_testing.h"
 #include "pipelines/planners/planners.h"
+#include "tests/support/plan_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

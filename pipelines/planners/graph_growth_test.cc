@@ -18,9 +18,9 @@
 #include "gtest/gtest.h"
 #include "pipelines/checker/check_plan.h"
 #include "pipelines/planners/plan.h"
-#include "pipelines/planners/plan_testing.h"
 #include "pipelines/planners/planners.h"
-#include "pipelines/planners/random_graphs.h"
+#include "tests/support/plan_testing.h"
+#include "tests/support/random_graphs.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

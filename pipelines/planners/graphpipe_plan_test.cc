@@ -13,12 +13,12 @@
 #include "gtest/gtest.h"
 #include "pipelines/checker/check_plan.h"
 #include "pipelines/planners/graphpipe_front.h"
-#include "pipelines/planners/graphpipe_testing.h"
 #include "pipelines/planners/operator_sets.h"
 #include "pipelines/planners/order_plans.h"
 #include "pipelines/planners/plan_costs.h"
-#include "pipelines/planners/plan_testing.h"
 #include "pipelines/planners/planners.h"
+#include "tests/support/graphpipe_testing.h"
+#include "tests/support/plan_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

@@ -1,4 +1,4 @@
-// Plans of chains of stages for other systems; for Megatron-LM, cost/megatron_layout.h.
+// Plans of chains of stages for other systems; for Megatron-LM, step/megatron_layout.h.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(std::string csv, PyTorchCsv(pipeline));
 //   // a row a pipeline rank: 0F0,0F1,0B0,... (PyTorch's schedule CSV)

@@ -12,9 +12,9 @@
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/planners/model_problem.h"
 #include "pipelines/planners/plan_json.h"
-#include "pipelines/planners/plan_testing.h"
 #include "pipelines/planners/planners.h"
 #include "pipelines/planners/token_slicing.h"
+#include "tests/support/plan_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

@@ -26,9 +26,9 @@
 #include "models/specs/megatron_kernels.h"
 #include "models/zoo/gpt.h"
 #include "pipelines/cluster/device.h"
-#include "pipelines/cost/megatron_layout.h"
 #include "pipelines/cost/state_numbers.h"
 #include "pipelines/recipes/settings.h"
+#include "pipelines/step/megatron_layout.h"
 #include "pipelines/step/step_config.h"
 
 namespace pipelab {

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
-#include "pipelines/cost/megatron_layout.h"
+#include "pipelines/step/megatron_layout.h"
 
 namespace pipelab {
 

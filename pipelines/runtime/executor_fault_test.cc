@@ -10,11 +10,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/ir/test_schedules.h"
 #include "pipelines/runtime/executor.h"
-#include "pipelines/runtime/fake_pipeline.h"
-#include "pipelines/runtime/fault_injection.h"
 #include "pipelines/schedules/catalog.h"
+#include "tests/support/fake_pipeline.h"
+#include "tests/support/fault_injection.h"
+#include "tests/support/test_schedules.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

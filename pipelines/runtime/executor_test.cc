@@ -11,10 +11,10 @@
 #include "gtest/gtest.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/ir/test_schedules.h"
-#include "pipelines/runtime/fake_pipeline.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
+#include "tests/support/fake_pipeline.h"
+#include "tests/support/test_schedules.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

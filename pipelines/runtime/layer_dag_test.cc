@@ -11,7 +11,7 @@
 #include "models/layers/serial_trainer.h"
 #include "models/layers/test_graphs.h"
 #include "models/layers/test_layers.h"
-#include "pipelines/runtime/layer_pipeline.h"
+#include "tests/support/layer_pipeline.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

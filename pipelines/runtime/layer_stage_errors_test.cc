@@ -7,8 +7,8 @@
 #include "gtest/gtest.h"
 #include "kernels/reference/reference_backend.h"
 #include "models/layers/test_layers.h"
-#include "pipelines/runtime/layer_pipeline.h"
 #include "pipelines/runtime/layer_stage.h"
+#include "tests/support/layer_pipeline.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

@@ -13,8 +13,8 @@
 #include "models/layers/test_layers.h"
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/runtime/host_copier.h"
-#include "pipelines/runtime/layer_pipeline.h"
 #include "pipelines/runtime/layer_stage.h"
+#include "tests/support/layer_pipeline.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

@@ -15,7 +15,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "models/layers/serial_trainer.h"
 #include "models/layers/test_layers.h"
-#include "pipelines/runtime/layer_pipeline.h"
+#include "tests/support/layer_pipeline.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

@@ -95,7 +95,7 @@ absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
     return absl::InvalidArgumentError(
         absl::StrCat(parts.schedule.name,
                      ": its micro-batches are passes of tokens, and no samples "
-                     "of a model; see runtime/generate.h"));
+                     "of a model; see serving/generate.h"));
   }
   StageLearning learning;
   learning.forward_only = parts.schedule.forward_only;

@@ -9,10 +9,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/ir/program_checker.h"
 #include "pipelines/ir/text.h"
 #include "pipelines/ir/validate.h"
-#include "pipelines/schedules/scheme_testing.h"
+#include "tests/support/program_checker.h"
+#include "tests/support/scheme_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

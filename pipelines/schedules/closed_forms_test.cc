@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/versions.h"
-#include "pipelines/schedules/scheme_testing.h"
+#include "tests/support/scheme_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

@@ -11,10 +11,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/ir/program_checker.h"
 #include "pipelines/ir/schedule_json.h"
 #include "pipelines/schedules/catalog.h"
-#include "pipelines/schedules/scheme_testing.h"
+#include "tests/support/program_checker.h"
+#include "tests/support/scheme_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

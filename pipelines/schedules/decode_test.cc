@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "pipelines/ir/brute_force.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/ir/program_checker.h"
 #include "pipelines/ir/schedule_json.h"
 #include "pipelines/ir/text.h"
 #include "pipelines/ir/validate.h"
-#include "pipelines/schedules/scheme_testing.h"
+#include "tests/support/brute_force.h"
+#include "tests/support/program_checker.h"
+#include "tests/support/scheme_testing.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
 

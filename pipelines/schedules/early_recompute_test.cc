@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/schedules/catalog.h"
-#include "pipelines/schedules/scheme_testing.h"
+#include "tests/support/scheme_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

@@ -8,8 +8,8 @@
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/schedules/catalog.h"
-#include "pipelines/schedules/scheme_testing.h"
 #include "pipelines/sim/simulate.h"
+#include "tests/support/scheme_testing.h"
 
 namespace pipelab {
 namespace {

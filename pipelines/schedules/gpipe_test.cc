@@ -1,7 +1,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "pipelines/schedules/scheme_testing.h"
+#include "tests/support/scheme_testing.h"
 
 namespace pipelab {
 namespace {

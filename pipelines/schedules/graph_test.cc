@@ -6,11 +6,11 @@
 
 #include "gtest/gtest.h"
 #include "pipelines/cost/cost_table.h"
-#include "pipelines/ir/brute_force.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/ir/program_checker.h"
-#include "pipelines/schedules/scheme_testing.h"
 #include "pipelines/sim/simulate.h"
+#include "tests/support/brute_force.h"
+#include "tests/support/program_checker.h"
+#include "tests/support/scheme_testing.h"
 #include "tools/base/rng.h"
 
 namespace pipelab {

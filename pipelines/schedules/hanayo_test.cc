@@ -2,7 +2,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "pipelines/schedules/scheme_testing.h"
+#include "tests/support/scheme_testing.h"
 
 namespace pipelab {
 namespace {

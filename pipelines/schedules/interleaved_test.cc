@@ -4,10 +4,10 @@
 
 #include "gtest/gtest.h"
 #include "pipelines/cost/cost_table.h"
+#include "pipelines/ir/atomic_pairs.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/schedules/scheme_testing.h"
-#include "pipelines/sim/atomic_pairs.h"
 #include "pipelines/sim/simulate.h"
+#include "tests/support/scheme_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

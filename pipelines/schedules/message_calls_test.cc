@@ -8,9 +8,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/ir/program_checker.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/schemes.h"
+#include "tests/support/program_checker.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

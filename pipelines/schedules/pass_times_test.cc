@@ -12,9 +12,9 @@
 #include "pipelines/ir/program.h"
 #include "pipelines/schedules/guided_order.h"
 #include "pipelines/schedules/guided_run.h"
-#include "pipelines/schedules/scheme_testing.h"
 #include "pipelines/schedules/zero_bubble.h"
 #include "pipelines/sim/simulate.h"
+#include "tests/support/scheme_testing.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
 

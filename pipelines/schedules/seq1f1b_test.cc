@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "pipelines/schedules/catalog.h"
-#include "pipelines/schedules/scheme_testing.h"
+#include "tests/support/scheme_testing.h"
 
 namespace pipelab {
 namespace {

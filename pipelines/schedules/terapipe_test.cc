@@ -6,8 +6,8 @@
 #include "gtest/gtest.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/schedules/scheme_testing.h"
 #include "pipelines/sim/simulate.h"
+#include "tests/support/scheme_testing.h"
 
 namespace pipelab {
 namespace {

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "pipelines/schedules/scheme_testing.h"
 #include "pipelines/schedules/v_guides.h"
+#include "tests/support/scheme_testing.h"
 
 namespace pipelab {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "pipelines/schedules/scheme_testing.h"
 #include "pipelines/schedules/schemes.h"
+#include "tests/support/scheme_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

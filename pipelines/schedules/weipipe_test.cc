@@ -9,12 +9,12 @@
 #include "pipelines/cluster/network.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/ir/program_checker.h"
 #include "pipelines/ir/weight_ring.h"
 #include "pipelines/schedules/closed_forms.h"
 #include "pipelines/schedules/formula.h"
-#include "pipelines/schedules/scheme_testing.h"
 #include "pipelines/sim/simulate.h"
+#include "tests/support/program_checker.h"
+#include "tests/support/scheme_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

@@ -9,8 +9,8 @@
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/validate.h"
-#include "pipelines/schedules/scheme_testing.h"
 #include "pipelines/sim/simulate.h"
+#include "tests/support/scheme_testing.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
 

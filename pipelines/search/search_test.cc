@@ -18,7 +18,7 @@
 #include "pipelines/search/placement_bound.h"
 #include "pipelines/search/search_request.h"
 #include "pipelines/search/step_bounds.h"
-#include "pipelines/step/step_testing.h"
+#include "tests/support/step_testing.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
 

@@ -13,10 +13,10 @@
 #include "gtest/gtest.h"
 #include "models/zoo/gpt.h"
 #include "pipelines/cluster/catalog.h"
-#include "pipelines/search/random_changes.h"
 #include "pipelines/search/search.h"
 #include "pipelines/step/model_on_cluster.h"
 #include "pipelines/step/step.h"
+#include "tests/support/random_changes.h"
 #include "tools/base/draws.h"
 #include "tools/base/status_matchers.h"
 

@@ -1,4 +1,4 @@
-#include "pipelines/sim/atomic_pairs.h"
+#include "pipelines/ir/atomic_pairs.h"
 
 #include <cstdint>
 #include <set>
@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "pipelines/cost/cost_table.h"
-#include "pipelines/ir/test_schedules.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
+#include "tests/support/test_schedules.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "pipelines/sim/sim_testing.h"
+#include "tests/support/sim_testing.h"
 
 namespace pipelab {
 namespace {

@@ -8,10 +8,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/cluster/network.h"
-#include "pipelines/ir/test_schedules.h"
 #include "pipelines/sim/collective_timeline.h"
-#include "pipelines/sim/sim_testing.h"
 #include "pipelines/sim/simulate.h"
+#include "tests/support/sim_testing.h"
+#include "tests/support/test_schedules.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
 

@@ -7,9 +7,9 @@
 
 #include "gtest/gtest.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/ir/test_schedules.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
+#include "tests/support/test_schedules.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

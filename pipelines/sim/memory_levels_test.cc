@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "pipelines/ir/test_schedules.h"
-#include "pipelines/sim/sim_testing.h"
 #include "pipelines/sim/simulate.h"
+#include "tests/support/sim_testing.h"
+#include "tests/support/test_schedules.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

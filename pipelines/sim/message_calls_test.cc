@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "pipelines/schedules/catalog.h"
-#include "pipelines/sim/hand_costs.h"
 #include "pipelines/sim/simulate.h"
+#include "tests/support/hand_costs.h"
 #include "tools/base/rng.h"
 
 namespace pipelab {

@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "pipelines/ir/test_schedules.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/vocabulary.h"
 #include "pipelines/sim/simulate.h"
+#include "tests/support/test_schedules.h"
 
 namespace pipelab {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "pipelines/ir/test_schedules.h"
-#include "pipelines/sim/hand_costs.h"
 #include "pipelines/sim/simulate.h"
+#include "tests/support/hand_costs.h"
+#include "tests/support/test_schedules.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

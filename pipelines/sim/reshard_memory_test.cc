@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "pipelines/sim/hand_costs.h"
+#include "tests/support/hand_costs.h"
 
 namespace pipelab {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "pipelines/cost/sharded_state.h"
 #include "pipelines/cost/state_walk.h"
-#include "pipelines/sim/atomic_pairs.h"
+#include "pipelines/ir/atomic_pairs.h"
 #include "pipelines/sim/check_costs.h"
 #include "pipelines/sim/collective_timeline.h"
 #include "pipelines/sim/device_calls.h"

@@ -7,8 +7,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "pipelines/ir/test_schedules.h"
-#include "pipelines/sim/hand_costs.h"
+#include "tests/support/hand_costs.h"
+#include "tests/support/test_schedules.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

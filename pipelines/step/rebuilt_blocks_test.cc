@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "pipelines/step/step.h"
-#include "pipelines/step/step_testing.h"
+#include "tests/support/step_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

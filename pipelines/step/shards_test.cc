@@ -13,7 +13,7 @@
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/collectives.h"
 #include "pipelines/step/step.h"
-#include "pipelines/step/step_testing.h"
+#include "tests/support/step_testing.h"
 #include "tools/base/draws.h"
 #include "tools/base/status_matchers.h"
 
