@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "experiments/modern/modern_machines.h"
+#include "experiments/modern/modern_results.h"
 #include "gtest/gtest.h"
 #include "models/zoo/gpt.h"
 #include "pipelines/cluster/catalog.h"
