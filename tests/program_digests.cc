@@ -20,7 +20,7 @@ constexpr std::pair<const char*, std::string CaseTexts::*> kColumns[] = {
     {"losses", &CaseTexts::losses},
 };
 
-// Of texts, or of digests of several cases.
+// The columns are texts of one case, or digests of several.
 std::string DigestsText(const CaseTexts& texts) {
   std::string out;
   for (const auto& [name, text] : kColumns) {

@@ -157,7 +157,7 @@ absl::StatusOr<ModelGraph> WithKernels(ModelGraph graph, NumberType type) {
   if (!latent && !has("gpt_attention")) {
     return error(absl::StrCat(graph.name, " is no language model"));
   }
-  // Without Transformer Engine's sums, as the code of that time.
+  // The code whose loss is not fused adds gradients up by kernels of their own.
   const auto with_kernels = unfused_loss ? MegatronGraph : MegatronCoreGraph;
   return with_kernels(
       std::move(graph), fused ? AttentionImplementation::kFused : AttentionImplementation::kUnfused,

@@ -23,7 +23,7 @@
 
 namespace pipelab {
 
-// Whether a search lists a step of so much memory on a device.
+// A search lists a step of so much memory on a device, since it leaves free what it reserves.
 bool IsListed(Bytes memory, Bytes device_memory);
 
 // A measured run beside what is predicted.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "experiments/predict/gpt_run.h"
 #include "pipelines/cluster/catalog.h"
+#include "pipelines/recipes/padded_vocabulary.h"
 #include "pipelines/step/execution.h"
 #include "tools/base/csv.h"
 #include "tools/base/status_macros.h"
@@ -19,24 +20,17 @@ namespace {
 
 constexpr double kLibaiTime =
     0.08;  // the bar, which was set before these rows were first predicted
-// Megatron-LM pads so that each device has a multiple of 128 words.
-constexpr int64_t kWordsOfDevice = 128;
-
-int64_t PaddedVocabulary(int64_t tensor) {
-  const int64_t unit = kWordsOfDevice * tensor;
-  return (kGpt2Vocabulary + unit - 1) / unit * unit;
-}
 
 absl::StatusOr<StepPrediction> PredictLibaiRow(const MeasuredRow& row, const ClusterSpec& on) {
-  GptRun run = RunOfRow(row, PaddedVocabulary(row.tensor));
+  GptRun run = RunOfRow(row, PaddedVocabulary(kGpt2Vocabulary, row.tensor));
   run.config.overlap_pipeline = true;  // calls say what overlaps
   run.config.execution = kAllExecutionParts;
   run.sums_beside_weights = true;
   return SimulateRun(run, on);
 }
 
-// What all efficiencies are multiplied by so that `row` takes as long as was measured: by
-// bisection, as time falls with it.
+// The row takes as long as was measured where all efficiencies are multiplied by this. It is found by
+// bisection, since the time falls with it.
 absl::StatusOr<double> Factor(const MeasuredRow& row, const ClusterSpec& cluster) {
   double low = 0.1, high = 2;
   constexpr int kHalvings = 40;
@@ -87,7 +81,7 @@ absl::StatusOr<std::vector<MeasuredRow>> ParseLibaiRows(absl::string_view text,
                                                      cell("samples_per_s"),
                                                      "\": must be a number above 0"));
     }
-    // What is no number is told by the other columns' reader.
+    // The reader of the other columns names a cell that is no number.
     const bool number = absl::SimpleAtod(cell("global_batch"), &batch);
     absl::StrAppend(&rows, cell("gpus"), ",", cell("global_batch"), ",", cell("micro_batch"),
                     ",1024,16,24,1024,", cell("T"), ",", cell("D"), ",", cell("P"), ",",

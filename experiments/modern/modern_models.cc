@@ -105,7 +105,7 @@ absl::Status AddLibai(const std::string& folder, Report* report) {
   return absl::OkStatus();
 }
 
-// Likewise of a folder of its own.
+// A folder without this run has no claim about it, either.
 absl::Status AddPrimus(const std::string& folder, Report* report) {
   const std::string path = JoinPath(folder, kPrimusRun);
   PrimusTimeline timeline;
@@ -118,7 +118,7 @@ absl::Status AddPrimus(const std::string& folder, Report* report) {
   return absl::OkStatus();
 }
 
-// What needs no shared data.
+// These rows are the project's own, and need no shared data.
 absl::Status AddOwnRows(Report* report) {
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<GoldenRow> rows, ReadGoldenRows());
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<RowStep> golden, PredictGolden(rows));

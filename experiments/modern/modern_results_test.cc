@@ -93,7 +93,7 @@ TEST(GroupsOf, TakesTheLayoutPredictedFastest) {
   EXPECT_THAT(GroupTable(groups).status(), IsOk());
   runs[3].measured = 2.05;
   EXPECT_TRUE(GroupsOf(runs)[0].near());
-  // What a search leaves out is not taken, unless it leaves out all.
+  // A layout that a search leaves out is not taken, unless it leaves out all.
   for (const size_t out : {2, 3}) runs[out].listed = false;
   EXPECT_EQ(GroupsOf(runs)[0].first, &runs[1]);
   for (MeasuredLayout& run : runs) run.listed = false;

@@ -79,7 +79,7 @@ absl::StatusOr<std::vector<PrimusSchedule>> PredictPrimusSchedules() {
       if (rows.size() == 1) base.push_back(seconds);
       row.predicted.push_back(base[row.predicted.size()] / seconds);
       if (micro_batches == kMemoryMicroBatches) {
-        row.gib = std::ldexp(static_cast<double>(p.largest_device.value()), -30);
+        row.gib = ToGiB(p.largest_device);
       }
     }
   }

@@ -104,7 +104,7 @@ double StartError(const Trace& simulated, const Trace& measured) {
   return sum / static_cast<double>(passes);
 }
 
-// Of all steps and micro-batches of a rank.
+// The median is over all steps and micro-batches of a rank.
 Nanoseconds MedianPass(const PrimusRank& rank,
                        const std::vector<PrimusPass> PrimusRankStep::*passes) {
   std::vector<double> times;

@@ -28,7 +28,7 @@ absl::StatusOr<RowStep> PredictRow(std::string name, double measured, const Mach
   s.seconds = ToSeconds(p.step_time);
   s.least = ToSeconds(best.step_time);
   s.most = ToSeconds(worst.step_time);
-  s.gib = std::ldexp(static_cast<double>(p.largest_device.value()), -30);
+  s.gib = ToGiB(p.largest_device);
   return s;
 }
 

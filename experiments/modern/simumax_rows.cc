@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "pipelines/cluster/cluster.h"
+#include "pipelines/recipes/padded_vocabulary.h"
 #include "tools/base/csv.h"
 #include "tools/base/status_macros.h"
 
@@ -34,12 +35,6 @@ int64_t NumberOf(const std::vector<std::string>& words, absl::string_view key) {
 // SimuMax's 405B has 16 heads of keys and values (configs/models, run_pretrain_llama3.sh).
 constexpr std::pair<absl::string_view, absl::string_view> kModels[] = {
     {"llama3_70b", "llama3-70b"}, {"llama3_405b", "llama3.1-405b-dgxc"}};
-
-// Megatron-LM pads the vocabulary, so that each rank has a multiple of 128.
-int64_t PaddedVocabulary(int64_t words, int64_t tensor) {
-  const int64_t multiple = 128 * tensor;
-  return (words + multiple - 1) / multiple * multiple;
-}
 
 absl::StatusOr<ModernModel> ModelOf(const std::string& name, int64_t layers, int64_t tensor,
                                     const std::vector<ModernModel>& models) {

@@ -38,7 +38,7 @@ struct GptRun {
   int64_t layers = 0, hidden = 0, heads = 0, tokens = 0;
   int64_t vocabulary = 0;  // of all tensor-parallel devices together
   AttentionImplementation attention = AttentionImplementation::kUnfused;
-  // Of tensor parallelism: WithSumsBesideWeights of models/specs/launched_kernels.h.
+  // Sums of tensor parallelism run beside weight gradients (WithSumsBesideWeights).
   bool sums_beside_weights = false;
   // Scheme, grid, micro-batches, recomputation, sharding. Its own defaults are Megatron-LM's: no
   // overlap.

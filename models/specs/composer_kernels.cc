@@ -50,7 +50,7 @@ void ChangeLoss(LayerSpec* head) {
   });
 }
 
-// In the place of Megatron-LM's sums, of three numbers each.
+// A copy of two numbers takes the place of each of Megatron-LM's sums, which has three.
 void CopyGradients(OperationPass* pass) {
   for (Operation& o : *pass) {
     if (o.of_product) o.numbers = o.numbers / 3 * 2;

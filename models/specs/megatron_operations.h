@@ -39,7 +39,7 @@ inline void AccumulateWeights(std::initializer_list<int64_t> sizes, OperationPas
   Accumulate(sizes, pass, /*of_products=*/true);
 }
 
-// What these added, of products' weights alone or of all parameters.
+// This takes away what these added, of products' weights alone or of all parameters.
 inline void DropGradientSums(bool of_products, OperationPass* pass) {
   pass->erase(std::remove_if(pass->begin(), pass->end(),
                              [of_products](const Operation& o) {

@@ -28,6 +28,14 @@ std::vector<double> LogsOf(const std::vector<double>& values) {
   return logs;
 }
 
+template <typename T>
+const T* FindIn(const std::map<std::pair<OperationKind, NumberType>, Sourced<T>>& all,
+                OperationKind kind, NumberType type) {
+  auto found = all.find({kind, type});
+  if (found == all.end() && type == NumberType::kFp16) found = all.find({kind, NumberType::kBf16});
+  return found == all.end() ? nullptr : &found->second.value;
+}
+
 }  // namespace
 
 absl::StatusOr<RateGrid> RateGrid::Make(std::array<std::vector<double>, 3> axes,
@@ -92,18 +100,6 @@ double RateGrid::At(const Sizes& sizes) const {
   }
   return std::exp(log_rate);
 }
-
-namespace {
-
-template <typename T>
-const T* FindIn(const std::map<std::pair<OperationKind, NumberType>, Sourced<T>>& all,
-                OperationKind kind, NumberType type) {
-  auto found = all.find({kind, type});
-  if (found == all.end() && type == NumberType::kFp16) found = all.find({kind, NumberType::kBf16});
-  return found == all.end() ? nullptr : &found->second.value;
-}
-
-}  // namespace
 
 // Two products forward, five backward, each of 2 flops for a query, a key and a number of a head.
 double KeysRead(const Operation& o) {

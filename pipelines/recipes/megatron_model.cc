@@ -6,10 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "models/zoo/size_check.h"
 #include "pipelines/recipes/megatron_parts.h"
+#include "pipelines/recipes/padded_vocabulary.h"
 #include "tools/base/nearest.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
+
 namespace {
 
 // Words of the tokenizers that need no file to know them.
@@ -75,10 +77,10 @@ class ModelReader {
       PIPELAB_ASSIGN_OR_RETURN(words, o_.Integer("vocab-size", 1, kMostVocabulary));
       if (tokenizer == "NullTokenizer") ++words;  // the end of a document
     }
-    PIPELAB_ASSIGN_OR_RETURN(const int64_t multiple,
-                             o_.Integer("make-vocab-size-divisible-by", 1, kMostVocabulary, 128));
-    const int64_t unit = multiple * tensor;
-    r_.model.vocabulary = (words + unit - 1) / unit * unit;
+    PIPELAB_ASSIGN_OR_RETURN(
+        const int64_t multiple,
+        o_.Integer("make-vocab-size-divisible-by", 1, kMostVocabulary, kVocabularyMultiple));
+    r_.model.vocabulary = PaddedVocabulary(words, tensor, multiple);
     return absl::OkStatus();
   }
 

@@ -11,6 +11,7 @@
 #include "pipelines/recipes/layer_pattern.h"
 #include "pipelines/recipes/megatron_flags.h"
 #include "pipelines/recipes/megatron_parts.h"
+#include "pipelines/recipes/padded_vocabulary.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -142,7 +143,8 @@ absl::Status AddMegatronModel(const Recipe& r, Settings* s) {
   s->AddIf(m.biases == Biases::kQueryKeyValue, "--add-qkv-bias");
   s->AddIf(!m.tied_embeddings, "--untie-embeddings-and-output-weights");
   s->Add("--vocab-size", m.vocabulary);
-  if (m.vocabulary % (128 * r.config.tensor) != 0) s->Add("--make-vocab-size-divisible-by", 1);
+  if (m.vocabulary % (kVocabularyMultiple * r.config.tensor) != 0)
+    s->Add("--make-vocab-size-divisible-by", 1);
   s->Add("--hidden-dropout", m.dropout);
   s->Add("--attention-dropout", m.dropout);
   if (r.attention == AttentionImplementation::kUnfused) s->Add("--attention-backend", "unfused");
