@@ -118,7 +118,7 @@ absl::StatusOr<SchemeOutcome> RunScheme(const ComputeDevices& devices, TrainedJo
   PIPELAB_ASSIGN_OR_RETURN(auto training, PipelineTraining::Create(*job.graph, *job.data, options));
   const Schedule& schedule = training->program().schedule;
   SerialRuns local_runs(devices);
-  if (schedule.stages.HasLags() && !HasOwnSteps(schedule)) {  // with heads of its own
+  if (!schedule.stages.AllGradientsAreOwn() && !HasOwnSteps(schedule)) {  // with heads of its own
     job.graph = &training->graph();
     serial_runs = &local_runs;
   }

@@ -140,7 +140,7 @@ std::vector<PricesOf> PricesFor(const Program& program) {
     actions += static_cast<int64_t>(order.size());
   }
   std::vector<PricesOf> prices = {PricesOf::kPlain};
-  if (program.schedule.NumParts() > 1) prices.push_back(PricesOf::kWholeParts);
+  if (program.schedule.NumShapes() > 1) prices.push_back(PricesOf::kWholeParts);
   if (actions > kAllPrices) return prices;
   for (const PricesOf more :
        {PricesOf::kBlocking, PricesOf::kSteady, PricesOf::kAtWait, PricesOf::kSharedLinks}) {

@@ -48,8 +48,8 @@ void SimulateModel(const ModelGraph& graph, Schedule schedule, LoweringOptions o
   PIPELAB_ASSERT_OK_AND_ASSIGN(run->costs, ComputeStageCosts(graph, partition, samples, costs));
   options.ties = StageTies(graph, partition);
   schedule.stages = partition.stages;
-  if (schedule.replay > 0) {  // only stages that learn locally read again
-    for (StageGraph::Edge& e : schedule.stages.edges) e.lag = StageGraph::kNoGradient;
+  if (schedule.stages.ReplayWindow() > 0) {  // only stages that learn locally read again
+    for (StageGraph::Edge& e : schedule.stages.edges) e.gradient = Reads::None();
   }
   PIPELAB_ASSERT_OK_AND_ASSIGN(run->program, Lower(std::move(schedule), options));
   PIPELAB_ASSERT_OK_AND_ASSIGN(run->trace, Simulate(run->program, run->costs));

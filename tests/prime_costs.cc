@@ -58,7 +58,7 @@ class PrimeTable {
       : program_(program),
         s_(program.schedule),
         prices_(prices),
-        primes_(/*many=*/program.schedule.NumParts() > 1) {}
+        primes_(/*many=*/program.schedule.NumShapes() > 1) {}
 
   CostTable Make() && {
     table_.stages.resize(s_.num_stages());
@@ -130,9 +130,9 @@ class PrimeTable {
   }
 
   void SetSlices() {
-    if (s_.NumParts() == 1 || prices_ == PricesOf::kWholeParts) return;
+    if (s_.NumShapes() == 1 || prices_ == PricesOf::kWholeParts) return;
     table_.of_passes = !s_.carried.empty();
-    table_.slices.resize(s_.NumParts());
+    table_.slices.resize(s_.NumShapes());
     for (SliceCosts& slice : table_.slices) {
       slice.stages.resize(s_.num_stages());
       for (StageCost& stage : slice.stages) SetPasses(&stage);

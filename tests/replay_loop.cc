@@ -54,7 +54,7 @@ class ReplayLoop {
       for (int m = 0; m < schedule_.MicroBatches(s); ++m) {
         Output in;
         in.sample = m;
-        if (s > 0) in = before[schedule_.SourceOf({s - 1, s}, m)];
+        if (s > 0) in = before[schedule_.Outputs(schedule_.stages.edges[s - 1]).Sources(m).first];
         made.push_back(Pass(s, m, std::move(in), &loss));
       }
     }

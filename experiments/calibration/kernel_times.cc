@@ -8,7 +8,7 @@
 
 #include "glog/logging.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "pipelines/runtime/clocks.h"
+#include "tools/base/clocks.h"
 #include "tools/base/rng.h"
 
 namespace pipelab {

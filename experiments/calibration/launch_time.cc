@@ -9,7 +9,7 @@
 #include "models/specs/data_input_spec.h"
 #include "models/specs/element_loss_spec.h"
 #include "models/specs/relu_spec.h"
-#include "pipelines/runtime/clocks.h"
+#include "tools/base/clocks.h"
 
 namespace pipelab {
 namespace {

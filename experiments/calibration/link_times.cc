@@ -9,7 +9,7 @@
 #include "experiments/calibration/kernel_times.h"
 #include "kernels/comm/communicator.h"
 #include "kernels/tensor/arena.h"
-#include "pipelines/runtime/clocks.h"
+#include "tools/base/clocks.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

@@ -72,7 +72,7 @@ absl::StatusOr<absl::optional<Arrivals>> ArrivalsFromFlags(const SimulatedRun& r
   const std::string text = absl::GetFlag(FLAGS_arrivals);
   PIPELAB_ASSIGN_OR_RETURN(const WhenFull when_full, WhenFullFromFlag());
   if (text.empty()) return absl::optional<Arrivals>();
-  if (run.program().schedule.replay > 0) {
+  if (run.program().schedule.stages.ReplayWindow() > 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--arrivals=", text, ": with replay a sample has no one way through the stages"));
   }

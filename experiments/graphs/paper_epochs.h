@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
+#include "pipelines/graphs/graph_figures.h"
 #include "pipelines/graphs/graph_training.h"
 
 namespace pipelab {

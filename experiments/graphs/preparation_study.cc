@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "pipelines/graphs/graph_figures.h"
 #include "pipelines/sim/replay.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_macros.h"

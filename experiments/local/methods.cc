@@ -127,13 +127,14 @@ int Lateness(const Schedule& schedule) {
   for (int stage : order) {
     for (int e : schedule.stages.out_edges[stage]) {
       const StageGraph::Edge& edge = schedule.stages.edges[e];
-      if (edge.lag > 0) late[stage] = std::max(late[stage], late[edge.to] + edge.lag);
+      if (!edge.gradient.late()) continue;
+      late[stage] = std::max(late[stage], late[edge.to] + edge.gradient.number);
     }
   }
   int most = *std::max_element(late.begin(), late.end());
   for (int stage = 0; stage < schedule.num_stages(); ++stage) {
     int newest = 0;  // that the stage has had
-    for (int m = 0; schedule.replay > 0 && m < schedule.MicroBatches(stage); ++m) {
+    for (int m = 0; schedule.ReplaysAt(stage) && m < schedule.MicroBatches(stage); ++m) {
       const int sample = schedule.SampleOf(stage, m);
       newest = std::max(newest, sample);
       most = std::max(most, newest - sample);

@@ -21,7 +21,7 @@
 #include "experiments/mining/translator.h"
 #include "kernels/backend.h"
 #include "models/data/catalogues.h"
-#include "pipelines/runtime/fill_runner.h"
+#include "pipelines/fill/fill_runner.h"
 
 namespace pipelab {
 

@@ -30,7 +30,7 @@
 #include "models/data/translation_batches.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/serial_trainer.h"
-#include "pipelines/runtime/fill_runner.h"
+#include "pipelines/fill/fill_runner.h"
 #include "pipelines/runtime/training.h"
 
 namespace pipelab {

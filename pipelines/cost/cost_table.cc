@@ -5,7 +5,7 @@
 namespace pipelab {
 
 Nanoseconds CostTable::Compute(const Action& action) const {
-  return Compute(action, StageOf(action.stage, PartOf(action)));
+  return Compute(action, StageOf(action.stage, ShapeOf(action)));
 }
 
 Nanoseconds CostTable::Compute(const Action& action, const StageCost& cost) const {
@@ -31,7 +31,7 @@ Nanoseconds CostTable::Compute(const Action& action, const StageCost& cost) cons
 
 const std::vector<TensorCollective>& CostTable::StatisticsOf(const Action& action) const {
   static const std::vector<TensorCollective>* const none = new std::vector<TensorCollective>;
-  const TensorCollectives& of_stage = StageOf(action.stage, PartOf(action)).statistics;
+  const TensorCollectives& of_stage = StageOf(action.stage, ShapeOf(action)).statistics;
   switch (action.kind) {
     case ActionKind::kForward:
     case ActionKind::kRecompute:

@@ -193,7 +193,7 @@ struct CostTable {
   // Of a compute, with what it exchanges.
   const StageCost& CostOf(const Instruction& i) const {
     if (i.arg >= 0 && !exchanges.of_pass.empty()) return exchanges.costs[exchanges.of_pass[i.arg]];
-    return StageOf(i.action.stage, PartOf(i.action));
+    return StageOf(i.action.stage, ShapeOf(i.action));
   }
   const StageCost& StageOf(int stage, int slice) const {
     return slices.empty() ? stages[stage] : slices[slice].stages[stage];
@@ -203,7 +203,7 @@ struct CostTable {
   }
   // What the stage's group does together within the action.
   const std::vector<TensorCollective>& StatisticsOf(const Action& action) const;
-  int PartOf(const Action& a) const { return of_passes ? a.micro_batch : a.slice; }
+  int ShapeOf(const Action& a) const { return of_passes ? a.micro_batch : a.slice; }
   // Of a message, in addition to its path's.
   Nanoseconds LatencyOfEdge(int edge, bool gradient) const {
     if (edge_latency.empty()) return Nanoseconds(0);

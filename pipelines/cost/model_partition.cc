@@ -95,7 +95,7 @@ absl::StatusOr<ModelPartition> MakePartition(const ModelGraph& graph,
     for (int consumer : consumers[i]) add_other(consumer, &to);
     for (int source : sources[i]) add_other(source, &back);
     for (int stage : to) {
-      edges.push_back({from, stage, back.count(stage) > 0 ? 0 : StageGraph::kNoGradient});
+      edges.push_back({from, stage, back.count(stage) > 0 ? Reads() : Reads::None()});
       p.edge_layer.push_back(i);
     }
   }

@@ -63,7 +63,7 @@ StageCostMemo::Key StageCostMemo::KeyOf(const ModelGraph& graph, const ModelPart
   key.push_back(kEnd);
   for (const int edge : partition.stages.out_edges[stage]) {
     key.push_back(PlaceIn(layers, partition.edge_layer[edge]));
-    key.push_back(partition.stages.edges[edge].lag == StageGraph::kNoGradient ? 1 : 0);
+    key.push_back(partition.stages.edges[edge].gradient.none() ? 1 : 0);
   }
   key.push_back(kEnd);
   for (const auto& [layer, tie] : tied_) {

@@ -195,7 +195,7 @@ StagePlan MakeStagePlan(const ModelGraph& graph, const ModelPartition& partition
   for (int edge : partition.stages.out_edges[stage]) {
     const int value = value_of_layer(partition.edge_layer[edge]);
     plan.values[value].out_edges.push_back(static_cast<int>(plan.out_values.size()));
-    if (partition.stages.edges[edge].lag != StageGraph::kNoGradient) {
+    if (!partition.stages.edges[edge].gradient.none()) {
       ++plan.values[value].back_edges;
     }
     plan.out_values.push_back(value);

@@ -30,7 +30,7 @@
 #include "models/data/batch_source.h"
 #include "models/data/greedy_translator.h"
 #include "models/graph/layer_spec.h"
-#include "pipelines/runtime/fill_runner.h"
+#include "pipelines/fill/fill_runner.h"
 
 namespace pipelab {
 

@@ -1,10 +1,10 @@
-// Figures of a run or a simulation with prepared batches (graph_training.h).
+#include "pipelines/graphs/graph_figures.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
-#include "pipelines/graphs/graph_training.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_macros.h"
 

@@ -14,6 +14,7 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/device.h"
 #include "models/data/graph_store.h"
+#include "pipelines/graphs/graph_figures.h"
 #include "pipelines/runtime/executor.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_matchers.h"

@@ -70,14 +70,14 @@ int DeviceOf(const PreparationSizes& s, int copy, int stage, int batch) {
 
 absl::StatusOr<Schedule> MakePreparation(const PreparationSizes& sizes) {
   if (absl::Status status = Check(sizes); !status.ok()) return status;
-  constexpr int kNone = StageGraph::kNoGradient;
+  constexpr Reads kNone = Reads::None();
   Schedule s;
   s.name = "preparation";
   s.stages = StageGraph::FromEdges(Stage::kStages,
                                    {{Stage::kSample, Stage::kGather, kNone},
                                     {Stage::kGather, Stage::kMove, kNone},
                                     {Stage::kMove, Stage::kTrain, kNone},
-                                    {Stage::kTrain, Stage::kSample, kNone, /*carries=*/true}});
+                                    {Stage::kTrain, Stage::kSample, kNone, Reads::List()}});
   s.prepares = {1, 1, 1, 0};
   s.num_micro_batches = sizes.batches;
   const int replicas = std::max(1, sizes.workers);

@@ -146,7 +146,7 @@ TEST(Preparation, FaultsAreNamed) {
   EXPECT_THAT(broken([](Schedule* s) { s->prepares.pop_back(); }),
               HasSubstr("3 stages say whether they prepare, of 4"));
   EXPECT_THAT(broken([](Schedule* s) {
-                s->stages.edges[1].lag = 0;
+                s->stages.edges[1].gradient = Reads();
                 s->stages = StageGraph::FromEdges(4, s->stages.edges);
               }),
               HasSubstr("edge 1-2 of a stage that prepares must bring no gradient"));

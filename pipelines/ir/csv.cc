@@ -129,7 +129,7 @@ absl::StatusOr<std::string> ToCsv(const Schedule& s) {
   if (s.forward_only) return CannotSay("forwards alone");
   if (s.weights_travel) return CannotSay("weights that travel");
   if (s.merges_passes) return CannotSay("merged passes");
-  if (s.stages.HasLags()) return CannotSay("gradients that are late, or none");
+  if (!s.stages.AllGradientsAreOwn()) return CannotSay("gradients that are late, or none");
   if (!s.micro_batches_of_stage.empty()) {
     return CannotSay("stages with micro-batches of different size");
   }

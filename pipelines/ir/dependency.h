@@ -7,11 +7,8 @@
 //   ForEachResult(action, [&](const Event& e) { done[index(e)] = true; });
 //
 // Actions depend on events and not on actions, because a gradient may come from a fused backward
-// (B) or from its input part (I), and the consumer does not care. Where the two ends of an edge run
-// micro-batches of different size, an action waits for all at the other end that have samples of
-// its own: the larger one for each that it holds, the smaller one for the one that holds it. A
-// gradient with a lag is that of an earlier micro-batch, or there is none to wait for; so is what
-// an edge carries.
+// (B) or from its input part (I), and the consumer does not care. Which passes at the other end of
+// an edge an action waits for, the edge's reads say (flow.h).
 #ifndef PIPELAB_PIPELINES_IR_DEPENDENCY_H_
 #define PIPELAB_PIPELINES_IR_DEPENDENCY_H_
 
@@ -74,19 +71,14 @@ class EventIndex {
 template <typename Fn>
 void ForEachDependency(const Schedule& s, bool recomputed, const Action& a, Fn&& fn) {
   const StageGraph& graph = s.stages;
-  const auto at_neighbour = [&](EventKind kind, int other) {
-    const MicroBatchRange shared = s.SharedMicroBatches(a.stage, a.micro_batch, other);
-    for (int m = shared.begin; m < shared.end; ++m) fn(Event{kind, other, m, a.slice});
+  const auto read = [&](EventKind kind, int maker, const PassMap& passes) {
+    for (int m : passes.Sources(a.micro_batch)) fn(Event{kind, maker, m, a.slice});
   };
   switch (a.kind) {
     case ActionKind::kForward:
       for (int e : graph.in_edges[a.stage]) {
         const StageGraph::Edge& edge = graph.edges[e];
-        if (!edge.carries) {
-          at_neighbour(EventKind::kOutput, edge.from);
-        } else if (s.TakesOutput(edge, a.micro_batch)) {
-          fn(Event{EventKind::kOutput, edge.from, s.carried[a.micro_batch], a.slice});
-        }
+        read(EventKind::kOutput, edge.from, s.Outputs(edge));
       }
       // Causal attention: a token slice reads the keys and values of the earlier ones.
       if (a.slice > 0) fn(Event{EventKind::kOutput, a.stage, a.micro_batch, a.slice - 1});
@@ -102,12 +94,7 @@ void ForEachDependency(const Schedule& s, bool recomputed, const Action& a, Fn&&
                a.slice});
       for (int e : graph.out_edges[a.stage]) {
         const StageGraph::Edge& edge = graph.edges[e];
-        if (!s.TakesGradient(edge, a.micro_batch)) continue;
-        if (edge.lag == 0) {
-          at_neighbour(EventKind::kInputGradient, edge.to);
-        } else {  // micro-batches of one size (shape.h)
-          fn(Event{EventKind::kInputGradient, edge.to, a.micro_batch - edge.lag, a.slice});
-        }
+        read(EventKind::kInputGradient, edge.to, s.Gradients(edge));
       }
       if (a.slice + 1 < s.num_slices) {
         fn(Event{EventKind::kInputGradient, a.stage, a.micro_batch, a.slice + 1});

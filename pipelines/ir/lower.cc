@@ -38,7 +38,10 @@ class Lowering {
     program_.instructions.resize(s.num_devices());
     host_copies_.resize(s.num_devices());
     unequal_passes_ = s.HasUnequalPasses();
-    carried_to_ = s.CarriedTo();
+    for (const StageGraph::Edge& e : s.stages.edges) {
+      outputs_.push_back(s.Outputs(e));
+      gradients_.push_back(s.Gradients(e));
+    }
     next_pass_.resize(s.num_stages(), 0);
     later_receives_.resize(s.num_stages());
     Reserve();
@@ -111,14 +114,15 @@ class Lowering {
     if (forward && unequal_passes_) PostReceives(a);
     if (forward || backward) {
       for (const EdgeMessage& p : forward ? stage_io.in : stage_io.out) {
-        if (Waits(a, EdgeOf(p), forward)) AddWait(d, replica, a, p, backward);
+        if (Along(p.edge, backward).IsFirstRead(a.micro_batch)) AddWait(d, replica, a, p, backward);
       }
     }
     if (backward) AwaitReload(d, replica, a);
     Append(d, OpCode::kCompute, replica, a, -1);
     if (forward || backward) {
       for (const EdgeMessage& p : forward ? stage_io.out : stage_io.in) {
-        if (Sends(a, EdgeOf(p), forward)) AddMessage(d, replica, a, p, backward);
+        if (Along(p.edge, backward).Readers(a.micro_batch).empty()) continue;
+        AddMessage(d, replica, a, p, backward);
       }
     }
   }
@@ -155,17 +159,8 @@ class Lowering {
     host_copies_[d].reloads.erase(at);
   }
 
-  // Whether the action waits for a message of the edge, and whether one of it is sent: outputs are
-  // sent and waited for once, where some pass reads them.
-  bool Waits(const Action& a, const StageGraph::Edge& e, bool forward) const {
-    if (!forward) return schedule().TakesGradient(e, a.micro_batch);
-    if (e.carries) return schedule().TakesOutput(e, a.micro_batch);
-    return !unequal_passes_ || schedule().IsFirstRead(e, a.micro_batch);
-  }
-  bool Sends(const Action& a, const StageGraph::Edge& e, bool forward) const {
-    if (!forward) return schedule().GradientIsTaken(e, a.micro_batch);
-    if (e.carries) return carried_to_[a.micro_batch] >= 0;
-    return !unequal_passes_ || schedule().FirstReader(e, a.micro_batch) >= 0;
+  const PassMap& Along(int edge, bool gradient) const {
+    return (gradient ? gradients_ : outputs_)[edge];
   }
 
   // A buffer has what its stage reads in this pass or the next, and what it may read again. A stage
@@ -191,10 +186,6 @@ class Lowering {
     return std::max(s.MicroBatches(e.from), s.MicroBatches(e.to));
   }
 
-  const StageGraph::Edge& EdgeOf(const EdgeMessage& p) const {
-    return program_.schedule.stages.edges[p.edge];
-  }
-
   // `micro_batch`: the message's.
   int64_t Slot(const Action& a, const EdgeMessage& p, bool gradient, int micro_batch) const {
     const Schedule& s = program_.schedule;
@@ -204,11 +195,8 @@ class Lowering {
   }
 
   void AddWait(int d, int replica, const Action& a, const EdgeMessage& p, bool gradient) {
-    int micro_batch = p.MicroBatch(a);
-    if (gradient) micro_batch -= EdgeOf(p).lag;
-    if (EdgeOf(p).carries) micro_batch = schedule().carried[micro_batch];
-    if (unequal_passes_) micro_batch = schedule().SourceOf(EdgeOf(p), micro_batch);
-    const int32_t id = message_in_slot_[Slot(a, p, gradient, micro_batch)];
+    const int read = Along(p.edge, gradient).SamplePass(a.micro_batch);
+    const int32_t id = message_in_slot_[Slot(a, p, gradient, p.MicroBatch(read))];
     CHECK_GE(id, 0) << "the global order runs " << ToString(a) << " before its input exists";
     Append(d, OpCode::kWait, replica, producer_[id], id);
   }
@@ -221,7 +209,7 @@ class Lowering {
     m.from_device = static_cast<int16_t>(d);
     m.to_device = p.peer;
     m.edge = p.edge;
-    m.micro_batch = p.MicroBatch(a);
+    m.micro_batch = p.MicroBatch(a.micro_batch);
     m.slice = a.slice;
     m.gradient = gradient;
     m.row_begin = p.row_begin;
@@ -232,10 +220,10 @@ class Lowering {
     message_in_slot_[Slot(a, p, gradient, m.micro_batch)] = id;
     Append(d, OpCode::kSend, replica, a, id);
     if (unequal_passes_) {
-      const StageGraph::Edge& e = EdgeOf(p);
-      const int first_reader = schedule().FirstReader(e, a.micro_batch);
-      if (first_reader > next_pass_[e.to]) {
-        later_receives_[e.to].push_back({first_reader, replica, id});
+      const int first_reader = Along(p.edge, gradient).FirstReader(a.micro_batch);
+      const int reader = program_.schedule.stages.edges[p.edge].to;
+      if (first_reader > next_pass_[reader]) {
+        later_receives_[reader].push_back({first_reader, replica, id});
         return;
       }
     }
@@ -307,7 +295,7 @@ class Lowering {
   std::vector<int32_t> message_in_slot_;  // [edge, gradient, micro-batch, slice, piece] -> message
   std::vector<Action> producer_;          // [message]
   bool unequal_passes_ = false;
-  std::vector<int32_t> carried_to_;  // [micro-batch] Schedule::CarriedTo
+  std::vector<PassMap> outputs_, gradients_;  // [edge]
   // [stage] With unequal passes: the one after the last visited, and what is sent and not posted.
   std::vector<int> next_pass_;
   std::vector<std::deque<LaterReceive>> later_receives_;

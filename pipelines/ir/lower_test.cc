@@ -203,32 +203,40 @@ TEST(Lower, TakesThePartitionsEdges) {
             "edge 1-2 of the stage graph is in the layers' stages, and not in the schedule");
 }
 
-std::vector<int> LagsOver(Schedule schedule, std::vector<StageGraph::Edge> scheduled,
-                          std::vector<StageGraph::Edge> edges) {
+std::vector<Reads> GradientsOver(Schedule schedule, std::vector<StageGraph::Edge> scheduled,
+                                 std::vector<StageGraph::Edge> edges) {
   const int stages = schedule.num_stages();
   schedule.stages = StageGraph::FromEdges(stages, std::move(scheduled));
   const absl::StatusOr<Schedule> made =
       WithStages(std::move(schedule), StageGraph::FromEdges(stages, std::move(edges)));
-  std::vector<int> lags;
-  for (const StageGraph::Edge& e : made.value().stages.edges) lags.push_back(e.lag);
-  return lags;
+  std::vector<Reads> gradients;
+  for (const StageGraph::Edge& e : made.value().stages.edges) gradients.push_back(e.gradient);
+  return gradients;
 }
 
 // A chain's gradients are as late as its edges between the ends are together; a graph's edges are
 // those of the schedule, in any order.
 TEST(WithStages, GradientsAreAsLateAsTheSchedules) {
-  constexpr int kNone = StageGraph::kNoGradient;
+  constexpr Reads kNone = Reads::None();
   const Schedule chain = ChainOf(1, {"0F0 0B0", "1F0 1B0", "2F0 2B0", "3F0 3B0"});
-  EXPECT_THAT(LagsOver(chain, {{0, 1, 1}, {1, 2, 2}, {2, 3, 4}},
-                       {{0, 1}, {0, 2}, {1, 2}, {1, 3}, {0, 3}, {2, 3, kNone}}),
-              ElementsAre(1, 3, 2, 6, 7, kNone));
   EXPECT_THAT(
-      LagsOver(chain, {{0, 1, 1}, {1, 2, kNone}, {2, 3}}, {{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 3}}),
-      ElementsAre(1, kNone, kNone, kNone, 0));
+      GradientsOver(chain, {{0, 1, Reads::Late(1)}, {1, 2, Reads::Late(2)}, {2, 3, Reads::Late(4)}},
+                    {{0, 1}, {0, 2}, {1, 2}, {1, 3}, {0, 3}, {2, 3, kNone}}),
+      ElementsAre(Reads::Late(1), Reads::Late(3), Reads::Late(2), Reads::Late(6), Reads::Late(7),
+                  kNone));
+  EXPECT_THAT(GradientsOver(chain, {{0, 1, Reads::Late(1)}, {1, 2, kNone}, {2, 3}},
+                            {{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 3}}),
+              ElementsAre(Reads::Late(1), kNone, kNone, kNone, Reads::Late(0)));
   // Each edge has an end in common with others.
-  EXPECT_THAT(LagsOver(chain, {{0, 1, 1}, {0, 2, 2}, {0, 3, 3}, {1, 3, 4}, {2, 3, 5}},
-                       {{2, 3}, {1, 3}, {0, 3}, {0, 2}, {0, 1}}),
-              ElementsAre(5, 4, 3, 2, 1));
+  EXPECT_THAT(
+      GradientsOver(chain,
+                    {{0, 1, Reads::Late(1)},
+                     {0, 2, Reads::Late(2)},
+                     {0, 3, Reads::Late(3)},
+                     {1, 3, Reads::Late(4)},
+                     {2, 3, Reads::Late(5)}},
+                    {{2, 3}, {1, 3}, {0, 3}, {0, 2}, {0, 1}}),
+      ElementsAre(Reads::Late(5), Reads::Late(4), Reads::Late(3), Reads::Late(2), Reads::Late(1)));
 }
 
 TEST(Lower, LocalEdgesMakeNoMessage) {
@@ -319,7 +327,7 @@ TEST(Lower, RefusesCallsOfOtherOrders) {
   EXPECT_THAT(error(ChainOf(1, {"0F0 0I0 0W0", "1F0 1B0"})),
               HasSubstr("passes are F and B, not 0I0"));
   Schedule s = good;
-  s.stages = StageGraph::FromEdges(2, {{0, 1, 1}});
+  s.stages = StageGraph::FromEdges(2, {{0, 1, Reads::Late(1)}});
   EXPECT_THAT(error(s), HasSubstr("some here are late or none"));
   s = ChainOf(1, {"0F0 0B0", "1F0 1B0", "2F0 2B0"});
   s.stages = StageGraph::FromEdges(3, {{0, 1}, {0, 2}, {1, 2}});

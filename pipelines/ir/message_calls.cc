@@ -193,7 +193,7 @@ absl::StatusOr<Pipeline> PipelineOf(const Schedule& s) {
   }
   pipeline.virtual_stages = s.num_stages() / pipeline.devices;
   if (s.forward_only) return Refuse("passes go both ways; here are forwards alone");
-  if (s.stages.HasLags())
+  if (!s.stages.AllGradientsAreOwn())
     return Refuse("each gradient goes back at once; some here are late or none");
   for (const StageGraph::Edge& e : s.stages.edges) {
     if (e.to == e.from + 1) continue;

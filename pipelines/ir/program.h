@@ -128,8 +128,9 @@ struct StageCopy {
 // parts.
 struct Reduction {
   std::string parameter;
-  std::vector<StageCopy> members;  // summed in this order: the same bits on every device
-  bool scatter = false;            // each device gets its part of the sum, and not all of it
+  // Summed in the order of their devices: the same bits on every device.
+  std::vector<StageCopy> members;
+  bool scatter = false;  // each device gets its part of the sum, and not all of it
 };
 
 // The untied parameters of a stage, put together on all members from the part of each device.

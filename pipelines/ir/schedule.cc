@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "tools/base/rng.h"
 
 namespace pipelab {
 
@@ -82,32 +81,43 @@ bool StageGraph::IsChain() const {
   return true;
 }
 
-bool StageGraph::HasLags() const {
-  return std::any_of(edges.begin(), edges.end(), [](const Edge& e) { return e.lag != 0; });
+bool StageGraph::AllGradientsAreOwn() const {
+  return std::all_of(edges.begin(), edges.end(), [](const Edge& e) { return e.gradient.same(); });
+}
+
+int StageGraph::ReplayWindow() const {
+  for (const Edge& e : edges) {
+    if (e.output.replay()) return e.output.number;
+  }
+  return 0;
+}
+
+void StageGraph::SetReplayWindow(int window) {
+  for (Edge& e : edges) e.output = Reads::Replay(window);
 }
 
 StageGraph StageGraph::WithinMicroBatch() const {
   std::vector<Edge> within;
   for (const Edge& e : edges) {
-    if (!e.carries) within.push_back(e);
+    if (!e.output.list()) within.push_back(e);
   }
   return FromEdges(num_stages(), std::move(within));
 }
 
 bool StageGraph::IsFirst(int stage) const {
   return std::all_of(in_edges[stage].begin(), in_edges[stage].end(),
-                     [&](int e) { return edges[e].carries; });
+                     [&](int e) { return edges[e].output.list(); });
 }
 
 std::vector<int> StageGraph::TopologicalOrder() const {
   std::vector<int> missing(num_stages(), 0), ready;
-  for (const Edge& e : edges) missing[e.to] += e.carries ? 0 : 1;
+  for (const Edge& e : edges) missing[e.to] += e.output.list() ? 0 : 1;
   for (int s = 0; s < num_stages(); ++s) {
     if (missing[s] == 0) ready.push_back(s);
   }
   for (size_t i = 0; i < ready.size(); ++i) {
     for (int e : out_edges[ready[i]]) {
-      if (!edges[e].carries && --missing[edges[e].to] == 0) ready.push_back(edges[e].to);
+      if (!edges[e].output.list() && --missing[edges[e].to] == 0) ready.push_back(edges[e].to);
     }
   }
   return ready;
@@ -129,55 +139,17 @@ int Schedule::GroupSize(int stage) const {
   return static_cast<int>(fewest);
 }
 
-namespace {
-
-// The newest output for a pass of a stage that runs `passes`, of a stage that runs `made`.
-int Newest(int64_t pass, int64_t passes, int64_t made) {
-  return static_cast<int>(pass * made / passes);
-}
-
-}  // namespace
-
-int Schedule::SourceOf(const StageGraph::Edge& e, int pass) const {
-  const int newest = Newest(pass, MicroBatches(e.to), MicroBatches(e.from));
-  if (replay <= 1 || IsFirstRead(e, pass)) return newest;
-  const CounterRng rng(static_cast<uint64_t>(e.to), "replay");
-  const auto kept = static_cast<uint64_t>(std::min(replay, newest + 1));
-  return newest - static_cast<int>(rng.Below(static_cast<uint64_t>(pass), kept));
-}
-
-bool Schedule::IsFirstRead(const StageGraph::Edge& e, int pass) const {
-  const int passes = MicroBatches(e.to), made = MicroBatches(e.from);
-  return pass == 0 || Newest(pass, passes, made) > Newest(pass - 1, passes, made);
-}
-
-bool Schedule::IsLastRead(const StageGraph::Edge& e, int pass) const {
-  const int passes = MicroBatches(e.to), made = MicroBatches(e.from);
-  const int source = SourceOf(e, pass);
-  for (int m = pass + 1; m < passes && Newest(m, passes, made) < source + replay; ++m) {
-    if (SourceOf(e, m) == source) return false;
-  }
-  return true;
-}
-
-int Schedule::FirstReader(const StageGraph::Edge& e, int pass) const {
-  const int64_t passes = MicroBatches(e.to), made = MicroBatches(e.from);
-  const int64_t first = (pass * passes + made - 1) / made;
-  return first < passes && Newest(first, passes, made) == pass ? static_cast<int>(first) : -1;
-}
-
-std::vector<int32_t> Schedule::CarriedTo() const {
-  std::vector<int32_t> to(carried.size(), -1);
-  for (size_t m = 0; m < carried.size(); ++m) {
-    if (carried[m] >= 0) to[carried[m]] = static_cast<int32_t>(m);
-  }
-  return to;
+bool Schedule::ReplaysAt(int stage) const {
+  const auto replays = [this](int e) { return stages.edges[e].output.replay(); };
+  const std::vector<int>&in = stages.in_edges[stage], &out = stages.out_edges[stage];
+  return std::any_of(in.begin(), in.end(), replays) || std::any_of(out.begin(), out.end(), replays);
 }
 
 int Schedule::SampleOf(int stage, int pass) const {
-  while (replay > 0 && !stages.in_edges[stage].empty()) {
+  while (!stages.in_edges[stage].empty()) {
     const StageGraph::Edge& e = stages.edges[stages.in_edges[stage][0]];
-    pass = SourceOf(e, pass);
+    if (!e.output.replay()) break;
+    pass = Outputs(e).Sources(pass).first;
     stage = e.from;
   }
   return pass;
@@ -196,18 +168,21 @@ std::vector<bool> Schedule::RecomputedStages() const {
 namespace {
 
 // Of an edge of a model, under a schedule whose stages have these edges.
-int LagOf(const StageGraph& scheduled, const StageGraph::Edge& edge) {
-  if (edge.lag == StageGraph::kNoGradient) return edge.lag;
-  int lag = 0;
+void TakeReads(const StageGraph& scheduled, StageGraph::Edge* edge) {
+  const bool chain = scheduled.IsChain();
+  int late = 0;
   for (const StageGraph::Edge& e : scheduled.edges) {
-    const bool between = scheduled.IsChain() ? e.from >= edge.from && e.to <= edge.to
-                                             : e.from == edge.from && e.to == edge.to;
+    const bool between =
+        chain ? e.from >= edge->from && e.to <= edge->to : e.from == edge->from && e.to == edge->to;
     if (!between) continue;
-    if (e.lag == StageGraph::kNoGradient) return e.lag;
-    lag += e.lag;
-    if (!scheduled.IsChain()) break;
+    if (e.output.replay()) edge->output = e.output;
+    if (e.gradient.none()) edge->gradient = e.gradient;
+    late += e.gradient.number;
+    if (!chain) break;
   }
-  return lag;
+  if (!scheduled.AllGradientsAreOwn() && !edge->gradient.none()) {
+    edge->gradient = Reads::Late(late);
+  }
 }
 
 }  // namespace
@@ -244,12 +219,10 @@ absl::StatusOr<Schedule> WithStages(Schedule schedule, StageGraph stages) {
                                         : "the layers' stages, and not in the schedule"));
     }
   }
-  if (scheduled.HasLags()) {
-    for (StageGraph::Edge& e : stages.edges) e.lag = LagOf(scheduled, e);
-  }
+  for (StageGraph::Edge& e : stages.edges) TakeReads(scheduled, &e);
   if (scheduled.edges.size() < schedule.stages.edges.size()) {
     for (const StageGraph::Edge& e : schedule.stages.edges) {
-      if (e.carries) stages.edges.push_back(e);
+      if (e.output.list()) stages.edges.push_back(e);
     }
     stages = StageGraph::FromEdges(stages.num_stages(), std::move(stages.edges));
   }

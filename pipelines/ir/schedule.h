@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "pipelines/ir/flow.h"
 
 namespace pipelab {
 
@@ -57,18 +58,12 @@ struct Action {
 std::string ToString(const Action& action);
 
 // Stages as a DAG; a chain in sequential pipelines. An edge carries an activation forward and its
-// gradient back, or, where stages learn locally (PPLL, arXiv 2411.12780), nothing, or, where a
-// pipeline runs over a stream (PARTIME, arXiv 2210.09147), the gradient of an earlier micro-batch.
+// gradient back, each to the passes that its reads say (flow.h).
 struct StageGraph {
-  static constexpr int kNoGradient = -1;
   struct Edge {
     int from = 0, to = 0;
-    // The backward of micro-batch m of `from` takes the gradient that `to` made for m - lag. The
-    // first `lag` backwards have none, and the last `lag` gradients are not taken.
-    int lag = 0;
-    // Forwards alone: the forward of micro-batch m of `to` takes the output that `from` made for an
-    // earlier one (Schedule::carried). So it may lead back, as tokens do in decoding.
-    bool carries = false;
+    Reads gradient = {};  // by the backwards of `from`
+    Reads output = {};    // by the forwards of `to`
   };
   std::vector<std::vector<int>> in_edges;   // [stage] -> edge ids, ordered
   std::vector<std::vector<int>> out_edges;  // [stage] -> edge ids, ordered
@@ -80,22 +75,21 @@ struct StageGraph {
   // as a sequential pipeline does and carries nothing.
   StageGraph WithChain() const;
   int num_stages() const { return static_cast<int>(in_edges.size()); }
-  // Whether it is Chain(num_stages()), its gradients of any lag.
+  // Whether it has the edges of Chain(num_stages()), whatever their gradients are.
   bool IsChain() const;
-  // Whether some edge's gradient is not that of the same micro-batch.
-  bool HasLags() const;
-  // Without the edges that carry, in their order.
+  // Whether each edge's gradient has the samples of the pass that reads it.
+  bool AllGradientsAreOwn() const;
+  // Of how many outputs each pass reads one (Reads::kReplay); 0: no edge replays.
+  int ReplayWindow() const;
+  // Lets all edges replay.
+  void SetReplayWindow(int window);
+  // The edges whose outputs go to passes with the same samples, in their order.
   StageGraph WithinMicroBatch() const;
   // Whether the stage takes nothing of its micro-batch from another.
   bool IsFirst(int stage) const;
-  // Each stage after those with an edge to it that does not carry; shorter than num_stages() where
+  // Each stage after those with an edge within a micro-batch to it; shorter than num_stages() where
   // there is a cycle.
   std::vector<int> TopologicalOrder() const;
-};
-
-// Micro-batches [begin, end) of a stage.
-struct MicroBatchRange {
-  int begin = 0, end = 0;
 };
 
 // Where a stage of a replica lives. Several devices in a group share its micro-batches by rows
@@ -122,12 +116,13 @@ struct Schedule {
   // [stage] -> micro-batches that it runs in a step, where some stages run fewer and larger ones
   // (GraphPipe); empty: num_micro_batches each. Each count divides the largest, which is
   // num_micro_batches, and across an edge one divides the other. Micro-batch m of a stage has the
-  // samples of the smallest ones [m * size, (m + 1) * size), size = MicroBatchSize(stage).
+  // samples of the smallest ones [m * size, (m + 1) * size), size = MicroBatchSize(stage). Where
+  // stages replay, these are numbers of passes of one size, and any numbers.
   std::vector<int32_t> micro_batches_of_stage;
   int num_slices = 1;
   std::vector<std::vector<Action>> order;  // [device]
   // Inference: every action is a forward, which keeps nothing, and weights are all the state there
-  // is. Edges bring no gradients, whatever their lag.
+  // is. No edge brings gradients, whatever it says.
   bool forward_only = false;
   // [stage] 1: it prepares what another stage trains on (samples, gathers, moves): forwards alone,
   // which keep nothing, no parameters, and edges that bring no gradients. Replicas are then workers
@@ -135,11 +130,6 @@ struct Schedule {
   // them, and one copy of their parameters there (IsOneCopy). Empty: none (Kaler et al., "SALIENT",
   // MLSys 2022).
   std::vector<uint8_t> prepares;
-  // Not 0: stages that learn locally run numbers of passes of their own, micro_batches_of_stage
-  // being these numbers and all micro-batches of one size, and take them from a buffer of the last
-  // `replay` outputs of the stage before (Belilovsky et al., "Decoupled greedy learning", ICML
-  // 2020). SourceOf says which.
-  int replay = 0;
   // The scheme sums a stage's gradients as soon as its last one is there, beside the backwards of
   // other stages, and not at the end: what Lower does unless it is told otherwise.
   bool eager_reductions = false;
@@ -152,11 +142,12 @@ struct Schedule {
   // A forward and the backward of another micro-batch that directly follows it are one pass in
   // which the experts' exchanges of each run beside the compute of the other (ir/atomic_pairs.h).
   bool merges_passes = false;
-  // [micro-batch] Where edges carry: the earlier micro-batch whose output it takes along them; -1:
-  // none. No two take the same, and it is of the same replica. Micro-batches are then passes of a
-  // decoding, or batches that are prepared, of costs and shapes of their own, which each stage runs
-  // in their order. An edge that carries to a stage that prepares limits how far it runs ahead.
-  std::vector<int32_t> carried;
+  // [micro-batch] The earlier micro-batch whose output it reads along edges with Reads::List(), as
+  // tokens in decoding; -1: none. No two read the same, and both are of one replica. Micro-batches
+  // are then passes of a decoding, or batches that are prepared, of costs and shapes of their own,
+  // which each stage runs in their order. Such an edge to a stage that prepares limits how far it
+  // runs ahead.
+  PassList carried;
 
   int num_stages() const { return stages.num_stages(); }
   int num_devices() const { return placement.num_devices; }
@@ -169,22 +160,19 @@ struct Schedule {
   }
   // In smallest micro-batches: 1 where all stages run the same.
   int MicroBatchSize(int stage) const {
-    if (micro_batches_of_stage.empty() || replay > 0) return 1;
+    if (micro_batches_of_stage.empty() || ReplaysAt(stage)) return 1;
     return num_micro_batches / micro_batches_of_stage[stage];
   }
   // Devices that share each of the stage's micro-batches; where replicas differ, the fewest.
   int GroupSize(int stage) const;
-  // The micro-batches of `other`, which shares an edge with `stage`, that have samples of the
-  // stage's. With `replay`, of the stage before alone.
-  MicroBatchRange SharedMicroBatches(int stage, int micro_batch, int other) const {
-    if (micro_batches_of_stage.empty()) return {micro_batch, micro_batch + 1};
-    if (replay > 0) {
-      const int source = SourceOf({other, stage}, micro_batch);
-      return {source, source + 1};
-    }
-    const int own = micro_batches_of_stage[stage], others = micro_batches_of_stage[other];
-    if (own >= others) return {micro_batch / (own / others), micro_batch / (own / others) + 1};
-    return {micro_batch * (others / own), (micro_batch + 1) * (others / own)};
+  // Which passes of `e.to` read which outputs of `e.from`, and which passes of `e.from` read which
+  // gradients of `e.to`.
+  PassMap Outputs(const StageGraph::Edge& e) const {
+    return PassMap(e.output, e.to, MicroBatches(e.from), MicroBatches(e.to), &carried);
+  }
+  PassMap Gradients(const StageGraph::Edge& e) const {
+    return PassMap(forward_only ? Reads::None() : e.gradient, e.from, MicroBatches(e.to),
+                   MicroBatches(e.from), &carried);
   }
   // Of a micro-batch of the stage, in the stage's own numbers.
   int ReplicaOf(int stage, int micro_batch) const {
@@ -193,37 +181,15 @@ struct Schedule {
   const std::vector<int>& Group(int stage, int micro_batch) const {
     return placement.groups[ReplicaOf(stage, micro_batch)][stage];
   }
-  // Whether the backward of a micro-batch of edge `e.from` takes a gradient along the edge, and
-  // whether the one that `e.to` makes for its micro-batch is taken.
-  bool TakesGradient(const StageGraph::Edge& e, int micro_batch) const {
-    return e.lag == 0 || (e.lag > 0 && micro_batch >= e.lag);
+  // What costs and tensors differ by: a micro-batch's token slices, or all passes.
+  int NumShapes() const { return carried.empty() ? num_slices : num_micro_batches; }
+  int ShapeOf(int micro_batch, int slice) const { return carried.empty() ? slice : micro_batch; }
+  // Whether stages run different numbers of passes of one size.
+  bool HasUnequalPasses() const {
+    return !micro_batches_of_stage.empty() && stages.ReplayWindow() > 0;
   }
-  bool GradientIsTaken(const StageGraph::Edge& e, int micro_batch) const {
-    return e.lag == 0 || (e.lag > 0 && micro_batch + e.lag < num_micro_batches);
-  }
-  // Whether a forward takes something along the edge.
-  bool TakesOutput(const StageGraph::Edge& e, int micro_batch) const {
-    return !e.carries || carried[micro_batch] >= 0;
-  }
-  // [micro-batch] Which one takes its output along edges that carry; -1: none.
-  std::vector<int32_t> CarriedTo() const;
-  // What costs and shapes differ by: token slices, or passes.
-  int NumParts() const { return carried.empty() ? num_slices : num_micro_batches; }
-  int PartOf(int micro_batch, int slice) const { return carried.empty() ? slice : micro_batch; }
-  // Whether stages run different numbers of passes of replay: an output is then read in several
-  // passes, or in none.
-  bool HasUnequalPasses() const { return replay > 0 && !micro_batches_of_stage.empty(); }
-  // Replay: with passes spread evenly over the step, the last output of `e.from` that there is for
-  // pass m of `e.to` is that of pass floor(m * passes(from) / passes(to)). The first pass to find
-  // it there takes it. Those after it draw one of the last `replay`, with a number that depends on
-  // stage and pass alone. So every output is read by a slower stage's followers, and equal numbers
-  // of passes read each other's in order. Else: the pass itself.
-  int SourceOf(const StageGraph::Edge& e, int pass) const;
-  // Whether the pass of `e.to` is the first, or the last, to read its source.
-  bool IsFirstRead(const StageGraph::Edge& e, int pass) const;
-  bool IsLastRead(const StageGraph::Edge& e, int pass) const;
-  // The first pass of `e.to` that reads what `e.from` makes in its pass; -1: none does.
-  int FirstReader(const StageGraph::Edge& e, int pass) const;
+  // Whether an edge of the stage replays.
+  bool ReplaysAt(int stage) const;
   // The micro-batch of the step whose samples the stage's pass has, through the chain of sources.
   int SampleOf(int stage, int pass) const;
   // [stage] Whether backward passes rebuild its activations (some R of it is in the order).
@@ -233,8 +199,9 @@ struct Schedule {
 // The same order over another graph of as many stages, as a partition of a model makes it. An order
 // over a chain serves every graph whose edges lead to later stages, since it orders all of them; of
 // another graph the edges must be the same. An edge's gradient is as late as the schedule's edges
-// between its ends are together, and none where one of them, or the given edge, has none.
-// Edges that carry are the schedule's own. InvalidArgument names the edge.
+// between its ends are together, and none where one of them, or the given edge, has none. It
+// replays as the schedule's edges do, and edges that lead to other micro-batches are the schedule's
+// own. InvalidArgument names the edge.
 absl::StatusOr<Schedule> WithStages(Schedule schedule, StageGraph stages);
 
 }  // namespace pipelab

@@ -169,7 +169,7 @@ absl::Status ScheduleJsonReader::ReadSizes() {
   }
   if (root_.contains("replay")) {
     PIPELAB_ASSIGN_OR_RETURN(const int64_t window, Size("replay", micro_batches_, 0));
-    s_.replay = static_cast<int>(window);
+    replay_ = static_cast<int>(window);
   }
   PIPELAB_RETURN_IF_ERROR(ReadStageMicroBatches());
   // Each stage and micro-batch needs actions: this bounds all tables by the text. Where stages
@@ -200,9 +200,9 @@ absl::Status ScheduleJsonReader::ReadStageMicroBatches() {
   for (size_t stage = 0; stage < it->size(); ++stage) {
     const std::string where = absl::StrCat("stage_micro_batches[", stage, "]");
     PIPELAB_ASSIGN_OR_RETURN(const int64_t count, Number((*it)[stage], micro_batches_, where));
-    if (count == 0 || (s_.replay == 0 && micro_batches_ % count != 0)) {
+    if (count == 0 || (replay_ == 0 && micro_batches_ % count != 0)) {
       return Error(where, ": is ", count, "; it must ",
-                   s_.replay > 0 ? "be from 1 to " : "divide the largest number, which is ",
+                   replay_ > 0 ? "be from 1 to " : "divide the largest number, which is ",
                    micro_batches_);
     }
     s_.micro_batches_of_stage.push_back(static_cast<int32_t>(count));
@@ -210,26 +210,28 @@ absl::Status ScheduleJsonReader::ReadStageMicroBatches() {
   return absl::OkStatus();
 }
 
-MicroBatchRange ScheduleJsonReader::Smallest(const Action& a) const {
+PassRange ScheduleJsonReader::Smallest(const Action& a) const {
   const std::vector<int32_t>& counts = s_.micro_batches_of_stage;
   const int64_t count = counts.empty() ? micro_batches_ : counts[a.stage];
   if (a.micro_batch >= count) return {0, 0};
-  const int size = s_.replay > 0 ? 1 : static_cast<int>(micro_batches_ / count);
-  return {a.micro_batch * size, (a.micro_batch + 1) * size};
+  const int size = replay_ > 0 ? 1 : static_cast<int>(micro_batches_ / count);
+  return {a.micro_batch * size, size};
 }
 
-absl::StatusOr<int> ScheduleJsonReader::ReadLag(const json& lag, absl::string_view where) const {
-  if (lag == "none") return StageGraph::kNoGradient;
+absl::StatusOr<Reads> ScheduleJsonReader::ReadGradient(const json& lag,
+                                                       absl::string_view where) const {
+  if (lag == "none") return Reads::None();
   if (!lag.is_number_integer() || lag < 1 || lag > micro_batches_) {
     return Error(where, ": its gradient is ", Brief(lag), " late; it must be 1 to ", micro_batches_,
                  " micro-batches, or \"none\"");
   }
-  return lag.get<int>();
+  return Reads::Late(lag.get<int>());
 }
 
 absl::Status ScheduleJsonReader::ReadEdges() {
   const int stages = static_cast<int>(stages_);
   s_.stages = StageGraph::Chain(stages);
+  if (replay_ > 0) s_.stages.SetReplayWindow(replay_);
   const auto it = root_.find("edges");
   if (it == root_.end()) return absl::OkStatus();
   if (!it->is_array()) return Error("field 'edges': is ", Brief(*it), "; it must be a list");
@@ -244,9 +246,10 @@ absl::Status ScheduleJsonReader::ReadEdges() {
     PIPELAB_ASSIGN_OR_RETURN(const int64_t from, Number(edge[0], stages - 1, where));
     PIPELAB_ASSIGN_OR_RETURN(const int64_t to, Number(edge[1], stages - 1, where));
     edges.push_back({static_cast<int>(from), static_cast<int>(to)});
-    edges.back().carries = carries;
+    if (replay_ > 0) edges.back().output = Reads::Replay(replay_);
+    if (carries) edges.back().output = Reads::List();
     if (edge.size() == (carries ? 3 : 2)) continue;
-    PIPELAB_ASSIGN_OR_RETURN(edges.back().lag, ReadLag(edge[2], where));
+    PIPELAB_ASSIGN_OR_RETURN(edges.back().gradient, ReadGradient(edge[2], where));
   }
   s_.stages = StageGraph::FromEdges(stages, std::move(edges));
   return absl::OkStatus();

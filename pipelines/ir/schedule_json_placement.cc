@@ -29,10 +29,10 @@ absl::Status ScheduleJsonReader::ReplicasFromActions() {
     for (size_t i = 0; i < s_.order[d].size(); ++i) {
       const Action& a = s_.order[d][i];
       const int replica = replica_[d][i];
-      const MicroBatchRange smallest = Smallest(a);
-      if (replica < 0 || smallest.begin == smallest.end) continue;
+      const PassRange smallest = Smallest(a);
+      if (replica < 0 || smallest.empty()) continue;
       most_replicas_ = std::max(most_replicas_, replica + 1);
-      for (int m = smallest.begin; m < smallest.end; ++m) {
+      for (int m : smallest) {
         if (of[m] >= 0 && of[m] != replica) {
           return Error("device ", d, ", position ", i, ": ", ToString(a), " is of replica ",
                        replica, ", but micro-batch ", m, " is of replica ", of[m],
@@ -96,12 +96,12 @@ void ScheduleJsonReader::ReplicasThatFit() {
     for (size_t d = 0; d < s_.order.size(); ++d) {
       for (const Action& a : s_.order[d]) {
         if (a.stage >= stages_) continue;
-        const MicroBatchRange smallest = Smallest(a);
+        const PassRange smallest = Smallest(a);
         for (int r = 0; r < replicas; ++r) {
           const std::vector<int>& group = s_.placement.groups[r][a.stage];
           const bool fit =
               std::find(group.begin(), group.end(), static_cast<int>(d)) != group.end();
-          for (int m = smallest.begin; m < smallest.end; ++m) fits[m * replicas + r] += fit;
+          for (int m : smallest) fits[m * replicas + r] += fit;
         }
       }
     }
@@ -132,9 +132,9 @@ absl::Status ScheduleJsonReader::GroupsFromActions() {
   s_.placement.groups.assign(most_replicas_, std::vector<std::vector<int>>(stages_));
   for (size_t d = 0; d < s_.order.size(); ++d) {
     for (const Action& a : s_.order[d]) {
-      const MicroBatchRange smallest = Smallest(a);
-      if (smallest.begin == smallest.end || a.kind == ActionKind::kStep) continue;
-      std::vector<int>& group = s_.placement.groups[of[smallest.begin]][a.stage];
+      const PassRange smallest = Smallest(a);
+      if (smallest.empty() || a.kind == ActionKind::kStep) continue;
+      std::vector<int>& group = s_.placement.groups[of[smallest.first]][a.stage];
       if (group.empty()) group.push_back(static_cast<int>(d));
     }
   }

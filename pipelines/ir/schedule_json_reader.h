@@ -51,7 +51,7 @@ class ScheduleJsonReader {
   absl::Status ReadSizes();
   absl::Status ReadStageMicroBatches();
   // The smallest micro-batches that an action's has; none where it is out of range.
-  MicroBatchRange Smallest(const Action& a) const;
+  PassRange Smallest(const Action& a) const;
   absl::Status ReadEdges();
   absl::Status ReadCarried();
   absl::Status ReadPrepares();
@@ -60,7 +60,7 @@ class ScheduleJsonReader {
   absl::Status ReadPlacement();
   // What actions say of their micro-batch's replica; -1 where none says it.
   absl::Status ReplicasFromActions();
-  absl::StatusOr<int> ReadLag(const json& lag, absl::string_view where) const;
+  absl::StatusOr<Reads> ReadGradient(const json& lag, absl::string_view where) const;
   absl::StatusOr<std::vector<int>> ReadGroup(const json& value, const std::string& where) const;
   absl::Status ReadStageToDevice(const json& value);
   // Micro-batches whose actions name no replica get the one on whose devices most of them stand.
@@ -74,6 +74,7 @@ class ScheduleJsonReader {
   Schedule s_;
   std::vector<std::vector<int>> replica_;  // [device][position] as given; -1 where it is not
   int64_t actions_ = 0, stages_ = 0, micro_batches_ = 0;
+  int replay_ = 0;         // how many outputs a buffer has; 0: there is none
   int most_replicas_ = 0;  // 1 + the largest that an action names
 };
 

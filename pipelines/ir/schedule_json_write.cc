@@ -76,21 +76,25 @@ std::string ToJson(const Schedule& s) {
   if (!s.prepares.empty()) {
     absl::StrAppend(&out, "  \"prepares\": [", absl::StrJoin(s.prepares, ", "), "],\n");
   }
-  if (s.replay > 0) absl::StrAppend(&out, "  \"replay\": ", s.replay, ",\n");
-  if (!s.stages.IsChain() || s.stages.HasLags()) {
+  if (const int window = s.stages.ReplayWindow(); window > 0) {
+    absl::StrAppend(&out, "  \"replay\": ", window, ",\n");
+  }
+  if (!s.stages.IsChain() || !s.stages.AllGradientsAreOwn()) {
     absl::StrAppend(&out, "  \"edges\": [",
                     absl::StrJoin(s.stages.edges, ", ",
                                   [](std::string* to, const StageGraph::Edge& e) {
                                     absl::StrAppend(to, "[", e.from, ", ", e.to);
-                                    if (e.lag > 0) absl::StrAppend(to, ", ", e.lag);
-                                    if (e.lag < 0) absl::StrAppend(to, ", \"none\"");
-                                    if (e.carries) absl::StrAppend(to, ", \"carries\"");
+                                    if (e.gradient.late()) {
+                                      absl::StrAppend(to, ", ", e.gradient.number);
+                                    }
+                                    if (e.gradient.none()) absl::StrAppend(to, ", \"none\"");
+                                    if (e.output.list()) absl::StrAppend(to, ", \"carries\"");
                                     absl::StrAppend(to, "]");
                                   }),
                     "],\n");
   }
   if (!s.carried.empty()) {
-    absl::StrAppend(&out, "  \"carried\": [", absl::StrJoin(s.carried, ", "), "],\n");
+    absl::StrAppend(&out, "  \"carried\": [", absl::StrJoin(s.carried.sources(), ", "), "],\n");
   }
   absl::StrAppend(&out, "  \"stage_to_device\": ", StageToDevice(s.placement),
                   ",\n  \"order\": [\n");

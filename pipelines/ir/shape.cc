@@ -41,7 +41,7 @@ absl::Status CheckGraph(const StageGraph& graph) {
     const auto on_cycle = std::find(found.begin(), found.end(), 0) - found.begin();
     return InvalidShape(
         "the stage graph has a cycle, at or before stage ", on_cycle,
-        graph.HasLags() ? "; a late gradient breaks none: outputs are never late" : "");
+        !graph.AllGradientsAreOwn() ? "; a late gradient breaks none: outputs are never late" : "");
   }
   return absl::OkStatus();
 }
@@ -109,13 +109,14 @@ absl::Status CheckPlacement(const Schedule& s) {
 absl::Status CheckMicroBatches(const Schedule& s) {
   const std::vector<int32_t>& counts = s.micro_batches_of_stage;
   if (counts.empty()) return absl::OkStatus();
+  const bool replays = s.stages.ReplayWindow() > 0;
   if (static_cast<int>(counts.size()) != s.num_stages()) {
     return InvalidShape(counts.size(), " stages have a number of micro-batches, of ",
                         s.num_stages());
   }
   for (int stage = 0; stage < s.num_stages(); ++stage) {
-    if (s.replay > 0 && counts[stage] >= 1 && counts[stage] <= s.num_micro_batches) continue;
-    if (s.replay > 0) {
+    if (replays && counts[stage] >= 1 && counts[stage] <= s.num_micro_batches) continue;
+    if (replays) {
       return InvalidShape("stage ", stage, " runs ", counts[stage], " passes; it must be 1 to ",
                           s.num_micro_batches, ", the schedule's micro-batches");
     }
@@ -128,7 +129,7 @@ absl::Status CheckMicroBatches(const Schedule& s) {
     return InvalidShape("no stage runs all of the schedule's ", s.num_micro_batches,
                         " micro-batches");
   }
-  if (s.replay > 0) return absl::OkStatus();
+  if (replays) return absl::OkStatus();
   for (const StageGraph::Edge& e : s.stages.edges) {
     const int32_t from = counts[e.from], to = counts[e.to];
     if (from % to != 0 && to % from != 0) {
@@ -156,16 +157,28 @@ absl::Status CheckForwardOnly(const Schedule& s) {
                       " slices");
 }
 
+// Outputs that no edge reads, or late ones, would need a forward that does without its input.
+absl::Status CheckOutputs(const Schedule& s) {
+  for (const StageGraph::Edge& e : s.stages.edges) {
+    if (!e.output.none() && !e.output.late()) continue;
+    return InvalidShape("edge ", e.from, "-", e.to,
+                        ": its output is read as a gradient may be; a forward needs its input");
+  }
+  return absl::OkStatus();
+}
+
 // A late gradient is kept whole on one device until it is taken.
 absl::Status CheckLags(const Schedule& s) {
   for (const StageGraph::Edge& e : s.stages.edges) {
     const auto invalid = [&](const auto&... parts) {
       return InvalidShape("edge ", e.from, "-", e.to, ": ", parts...);
     };
-    if (e.lag == 0 || e.lag == StageGraph::kNoGradient) continue;
-    if (e.lag < 0 || e.lag > s.num_micro_batches) {
-      return invalid("a gradient that is ", e.lag, " micro-batches late; it must be 1 to ",
-                     s.num_micro_batches, ", the micro-batches of a step");
+    if (e.gradient.same() || e.gradient.none()) continue;
+    if (!e.gradient.late()) return invalid("its gradient is read as an output may be");
+    if (e.gradient.number < 1 || e.gradient.number > s.num_micro_batches) {
+      return invalid("a gradient that is ", e.gradient.number,
+                     " micro-batches late; it must be 1 to ", s.num_micro_batches,
+                     ", the micro-batches of a step");
     }
     if (s.MicroBatches(e.from) != s.MicroBatches(e.to)) {
       return invalid("its stages run ", s.MicroBatches(e.from), " and ", s.MicroBatches(e.to),
@@ -181,17 +194,17 @@ absl::Status CheckLags(const Schedule& s) {
 // Each pass begins with what one earlier pass made, whole and in one place.
 absl::Status CheckCarried(const Schedule& s) {
   const auto carries = std::find_if(s.stages.edges.begin(), s.stages.edges.end(),
-                                    [](const StageGraph::Edge& e) { return e.carries; });
+                                    [](const StageGraph::Edge& e) { return e.output.list(); });
   const bool any = carries != s.stages.edges.end();
   if (!any && s.carried.empty()) return absl::OkStatus();
   if (!any) return InvalidShape("micro-batches take what is carried, and no edge carries");
   for (const StageGraph::Edge& e : s.stages.edges) {
-    const bool alone = s.forward_only || (e.carries && s.Prepares(e.to));
-    if ((e.carries && !alone) || s.num_slices > 1 || !s.micro_batches_of_stage.empty()) {
+    const bool alone = s.forward_only || (e.output.list() && s.Prepares(e.to));
+    if ((e.output.list() && !alone) || s.num_slices > 1 || !s.micro_batches_of_stage.empty()) {
       return InvalidShape("edge ", carries->from, "-", carries->to,
                           " carries: it is for forwards alone, of whole micro-batches of one size");
     }
-    if (e.carries && s.GroupSize(e.from) != s.GroupSize(e.to)) {
+    if (e.output.list() && s.GroupSize(e.from) != s.GroupSize(e.to)) {
       return InvalidShape("edges carry between stages of as many devices");
     }
   }
@@ -229,18 +242,19 @@ absl::Status CheckPrepares(const Schedule& s) {
   if (static_cast<int>(s.prepares.size()) != s.num_stages()) {
     return InvalidShape(s.prepares.size(), " stages say whether they prepare, of ", s.num_stages());
   }
-  if (s.forward_only || s.replay > 0 || s.num_slices > 1 || !s.micro_batches_of_stage.empty()) {
+  if (s.forward_only || s.stages.ReplayWindow() > 0 || s.num_slices > 1 ||
+      !s.micro_batches_of_stage.empty()) {
     return InvalidShape(
         "stages that prepare are for training, with whole micro-batches of one size");
   }
   for (const StageGraph::Edge& e : s.stages.edges) {
-    if (s.Prepares(e.to) && !s.Prepares(e.from) && !e.carries) {
+    if (s.Prepares(e.to) && !s.Prepares(e.from) && !e.output.list()) {
       return InvalidShape("edge ", e.from, "-", e.to,
                           ": a stage that prepares takes outputs of a trained",
                           " one of an earlier micro-batch alone");
     }
     const bool prepares = s.Prepares(e.from) || s.Prepares(e.to);
-    if (!prepares || e.lag == StageGraph::kNoGradient) continue;
+    if (!prepares || e.gradient.none()) continue;
     return InvalidShape("edge ", e.from, "-", e.to,
                         " of a stage that prepares must bring no gradient");
   }
@@ -257,9 +271,12 @@ absl::Status CheckPrepares(const Schedule& s) {
 
 // A buffer lies between two devices, and a stage reads its samples in one place.
 absl::Status CheckReplay(const Schedule& s) {
-  if (s.replay == 0) return absl::OkStatus();
-  if (s.replay < 0 || s.replay > s.num_micro_batches) {
-    return InvalidShape("a replay of the last ", s.replay, " outputs; it must be 1 to ",
+  const auto replays = [](const StageGraph::Edge& e) { return e.output.replay(); };
+  const std::vector<StageGraph::Edge>& edges = s.stages.edges;
+  if (std::none_of(edges.begin(), edges.end(), replays)) return absl::OkStatus();
+  const int window = s.stages.ReplayWindow();
+  if (window < 1 || window > s.num_micro_batches) {
+    return InvalidShape("a replay of the last ", window, " outputs; it must be 1 to ",
                         s.num_micro_batches, ", the micro-batches of a step");
   }
   if (s.forward_only || s.num_slices > 1 || s.placement.num_replicas() > 1) {
@@ -275,7 +292,11 @@ absl::Status CheckReplay(const Schedule& s) {
         return InvalidShape("replay: stage ", stage, " reads stages ", from, " and ", e.from,
                             ", whose samples would differ");
       }
-      if (e.lag != StageGraph::kNoGradient) {
+      if (e.output != edges[0].output) {
+        return InvalidShape("replay: edge ", e.from, "-", e.to,
+                            " must have the same buffer as the others");
+      }
+      if (!e.gradient.none()) {
         return InvalidShape("replay: edge ", e.from, "-", e.to, " must bring no gradient");
       }
       if (groups[e.from] == groups[stage]) {
@@ -296,6 +317,7 @@ absl::Status CheckShape(const Schedule& schedule) {
   PIPELAB_RETURN_IF_ERROR(CheckPrepares(schedule));
   PIPELAB_RETURN_IF_ERROR(CheckReplay(schedule));
   PIPELAB_RETURN_IF_ERROR(CheckCarried(schedule));
+  PIPELAB_RETURN_IF_ERROR(CheckOutputs(schedule));
   return CheckLags(schedule);
 }
 

@@ -24,7 +24,8 @@ struct EdgeMessage {
   // The message's micro-batch, the smaller of the edge's two ends: `parts` * the stage's + `part`.
   int32_t parts = 1, part = 0;
 
-  int MicroBatch(const Action& a) const { return a.micro_batch * parts + part; }
+  // Of the samples that the stage counts as its pass `pass`.
+  int MicroBatch(int pass) const { return pass * parts + part; }
 };
 
 // Of a stage on one device. Other devices only: what stays on a device makes no message.

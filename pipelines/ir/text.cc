@@ -18,14 +18,14 @@ constexpr int64_t kMaxField = std::numeric_limits<int16_t>::max();
 
 void AppendEdges(const StageGraph& graph, std::string* out) {
   absl::StrAppend(out, "edges");
-  if (graph.IsChain() && !graph.HasLags()) {
+  if (graph.IsChain() && graph.AllGradientsAreOwn()) {
     absl::StrAppend(out, " chain");
   } else {
     for (const StageGraph::Edge& e : graph.edges) {
       absl::StrAppend(out, " ", e.from, "-", e.to);
-      if (e.lag == StageGraph::kNoGradient) absl::StrAppend(out, ":none");
-      if (e.lag > 0) absl::StrAppend(out, ":", e.lag);
-      if (e.carries) absl::StrAppend(out, ":carries");
+      if (e.gradient.none()) absl::StrAppend(out, ":none");
+      if (e.gradient.late()) absl::StrAppend(out, ":", e.gradient.number);
+      if (e.output.list()) absl::StrAppend(out, ":carries");
     }
   }
   absl::StrAppend(out, "\n");
@@ -140,7 +140,7 @@ class Parser {
     PIPELAB_ASSIGN_OR_RETURN(const int64_t window,
                              in_.Number(micro_batches_, "how many outputs a buffer has"));
     if (window == 0) return begin.Error("a buffer has at least 1 output");
-    s_.replay = static_cast<int>(window);
+    replay_ = static_cast<int>(window);
     return in_.EndLine();
   }
 
@@ -167,6 +167,7 @@ class Parser {
     in_.SkipBlanks();
     if (in_.Take("chain")) {
       s_.stages = StageGraph::Chain(static_cast<int>(stages_));
+      if (replay_ > 0) s_.stages.SetReplayWindow(replay_);
       return in_.EndLine();
     }
     std::vector<StageGraph::Edge> edges;
@@ -176,23 +177,25 @@ class Parser {
       PIPELAB_RETURN_IF_ERROR(in_.Expect("-"));
       PIPELAB_ASSIGN_OR_RETURN(const int64_t to, in_.Number(stages_ - 1, "a stage, as in 0-1"));
       bool carries = in_.Take(":carries");
-      PIPELAB_ASSIGN_OR_RETURN(const int lag, carries ? 0 : Lag());
+      PIPELAB_ASSIGN_OR_RETURN(const Reads gradient, carries ? Reads() : Gradient());
       carries = carries || in_.Take(":carries");
-      edges.push_back({static_cast<int>(from), static_cast<int>(to), lag, carries});
+      const Reads within = replay_ > 0 ? Reads::Replay(replay_) : Reads();
+      edges.push_back({static_cast<int>(from), static_cast<int>(to), gradient,
+                       carries ? Reads::List() : within});
     }
     s_.stages = StageGraph::FromEdges(static_cast<int>(stages_), std::move(edges));
     return in_.EndLine();
   }
 
   // ":none" or ":2" behind an edge, or nothing.
-  absl::StatusOr<int> Lag() {
-    if (!in_.Take(":")) return 0;
-    if (in_.Take("none")) return StageGraph::kNoGradient;
+  absl::StatusOr<Reads> Gradient() {
+    if (!in_.Take(":")) return Reads();
+    if (in_.Take("none")) return Reads::None();
     const TextCursor begin = in_;
     PIPELAB_ASSIGN_OR_RETURN(const int64_t lag,
                              in_.Number(micro_batches_, "how many micro-batches late, or none"));
     if (lag == 0) return begin.Error("a gradient is at least 1 micro-batch late, or leave it out");
-    return static_cast<int>(lag);
+    return Reads::Late(static_cast<int>(lag));
   }
 
   // A micro-batch, or - for none, for each; only where edges carry.
@@ -273,6 +276,7 @@ class Parser {
   TextCursor in_;
   const int64_t limit_;
   int64_t devices_ = 0, micro_batches_ = 0, slices_ = 0, stages_ = 0;
+  int replay_ = 0;
   Schedule s_;
 };
 
@@ -292,7 +296,9 @@ std::string ToText(const Schedule& s) {
     for (const uint8_t p : s.prepares) absl::StrAppend(&out, " ", p);
     absl::StrAppend(&out, "\n");
   }
-  if (s.replay > 0) absl::StrAppend(&out, "replay ", s.replay, "\n");
+  if (const int window = s.stages.ReplayWindow(); window > 0) {
+    absl::StrAppend(&out, "replay ", window, "\n");
+  }
   if (!s.micro_batches_of_stage.empty()) {
     absl::StrAppend(&out, "stage_micro_batches ", absl::StrJoin(s.micro_batches_of_stage, " "),
                     "\n");
@@ -300,7 +306,7 @@ std::string ToText(const Schedule& s) {
   AppendEdges(s.stages, &out);
   if (!s.carried.empty()) {
     absl::StrAppend(&out, "carried");
-    for (int32_t m : s.carried) absl::StrAppend(&out, " ", m < 0 ? "-" : absl::StrCat(m));
+    for (int32_t m : s.carried.sources()) absl::StrAppend(&out, " ", m < 0 ? "-" : absl::StrCat(m));
     absl::StrAppend(&out, "\n");
   }
   AppendPlacement(s.placement, &out);

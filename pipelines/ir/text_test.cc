@@ -78,14 +78,14 @@ TEST(Text, RoundTripsEverything) {
     EXPECT_EQ(parsed.placement.replica_of_micro_batch, s.placement.replica_of_micro_batch);
     EXPECT_EQ(parsed.carried, s.carried);
     EXPECT_EQ(parsed.prepares, s.prepares);
-    EXPECT_EQ(parsed.replay, s.replay);
+    EXPECT_EQ(parsed.stages.ReplayWindow(), s.stages.ReplayWindow());
     EXPECT_EQ(parsed.eager_reductions, s.eager_reductions);
     EXPECT_EQ(parsed.merges_passes, s.merges_passes);
     EXPECT_EQ(parsed.weights_travel, s.weights_travel);
     EXPECT_EQ(parsed.weight_group, s.weight_group);
     for (size_t e = 0; e < s.stages.edges.size(); ++e) {
-      EXPECT_EQ(parsed.stages.edges[e].lag, s.stages.edges[e].lag);
-      EXPECT_EQ(parsed.stages.edges[e].carries, s.stages.edges[e].carries);
+      EXPECT_EQ(parsed.stages.edges[e].gradient, s.stages.edges[e].gradient);
+      EXPECT_EQ(parsed.stages.edges[e].output, s.stages.edges[e].output);
     }
     EXPECT_EQ(parsed.stages.in_edges, s.stages.in_edges);
     EXPECT_EQ(parsed.stages.out_edges, s.stages.out_edges);

@@ -111,12 +111,13 @@ class ActionChecker {
       ++seen.members;
       if (a.kind == ActionKind::kRecompute) recomputed_[a.stage] = 1;
       // Caches of a stage grow pass by pass; a trainer's batches have nothing in common.
-      const bool in_order = s_.replay > 0 || (!s_.carried.empty() && s_.forward_only);
+      const bool replays = s_.ReplaysAt(a.stage);
+      const bool in_order = replays || (!s_.carried.empty() && s_.forward_only);
       if (!in_order || a.kind != ActionKind::kForward) continue;
       if (a.micro_batch < last_pass_[a.stage]) {
-        return InvalidAt(
-            d, i, ToString(a), " comes after that of micro-batch ", last_pass_[a.stage], "; with ",
-            s_.replay > 0 ? "replay" : "edges that carry", " the passes of a stage are in order");
+        return InvalidAt(d, i, ToString(a), " comes after that of micro-batch ",
+                         last_pass_[a.stage], "; with ", replays ? "replay" : "edges that carry",
+                         " the passes of a stage are in order");
       }
       last_pass_[a.stage] = a.micro_batch;
     }

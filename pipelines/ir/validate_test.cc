@@ -114,7 +114,7 @@ TEST(Validate, NamesWhatIsOutOfRangeOrMisplaced) {
   s = Good();
   s.stages = StageGraph::FromEdges(2, {{0, 1}, {1, 0}});
   EXPECT_EQ(Verdict(s), "the stage graph has a cycle, at or before stage 0");
-  s.stages = StageGraph::FromEdges(2, {{0, 1}, {1, 0, 1}});
+  s.stages = StageGraph::FromEdges(2, {{0, 1}, {1, 0, Reads::Late(1)}});
   EXPECT_EQ(
       Verdict(s),
       "the stage graph has a cycle, at or before stage 0; a late gradient breaks none: outputs "
@@ -179,12 +179,21 @@ TEST(Validate, RefusesShapesBeyondTheirBounds) {
 
 // A lag of as many micro-batches as a step has leaves no gradient to take.
 TEST(Validate, LateGradientsAreOfOneDeviceAndOneSize) {
-  const auto late = [](int lag) {
+  const auto reads = [](Reads gradient) {
     Schedule s = Good();
-    s.stages = StageGraph::FromEdges(2, {{0, 1, lag}});
+    s.stages = StageGraph::FromEdges(2, {{0, 1, gradient}});
     return s;
   };
-  for (const int lag : {StageGraph::kNoGradient, 0, 1, 2}) EXPECT_EQ(Verdict(late(lag)), "");
+  const auto late = [&](int lag) { return reads(Reads::Late(lag)); };
+  EXPECT_EQ(Verdict(reads(Reads::None())), "");
+  EXPECT_EQ(Verdict(reads(Reads::List())), "edge 0-1: its gradient is read as an output may be");
+  for (const int lag : {0, 1, 2}) EXPECT_EQ(Verdict(late(lag)), "");
+  for (const Reads output : {Reads::None(), Reads::Late(1)}) {
+    Schedule s = Good();
+    s.stages.edges[0].output = output;
+    EXPECT_EQ(Verdict(s),
+              "edge 0-1: its output is read as a gradient may be; a forward needs its input");
+  }
   for (const int lag : {-2, 3}) {
     EXPECT_EQ(Verdict(late(lag)),
               absl::StrCat("edge 0-1: a gradient that is ", lag,
@@ -210,7 +219,7 @@ TEST(Validate, LateGradientsAreOfOneDeviceAndOneSize) {
 Schedule Carried() {
   Schedule s = ChainOf(3, {"0F0 0F1 0F2", "1F0 1F1 1F2"});
   StageGraph::Edge back{1, 0};
-  back.carries = true;
+  back.output = Reads::List();
   s.stages = StageGraph::FromEdges(2, {{0, 1}, back});
   s.forward_only = true;
   s.carried = {-1, 0, -1};
@@ -248,25 +257,25 @@ TEST(Validate, ChecksWhatIsCarried) {
   s.placement.groups.push_back({{1}, {0}});
   EXPECT_EQ(Verdict(s), "edges carry within one replica");
   s = Carried();
-  s.carried.pop_back();
+  s.carried = {-1, 0};
   EXPECT_EQ(Verdict(s), "2 micro-batches say what is carried to them, of 3");
   for (const int source : {-2, 1, 2}) {
     s = Carried();
-    s.carried[1] = source;
+    s.carried.Set(1, source);
     EXPECT_EQ(Verdict(s), absl::StrCat("micro-batch 1 takes what micro-batch ", source,
                                        " made; it must be an earlier one"));
   }
   s = Carried();
-  s.carried[2] = 0;
+  s.carried.Set(2, 0);
   EXPECT_EQ(Verdict(s), "two micro-batches take what 0 made");
-  s.carried[2] = 1;
+  s.carried.Set(2, 1);
   EXPECT_EQ(Verdict(s), "");
 }
 
 // Stage 0 prepares what stage 1 trains on, in two workers.
 Schedule Prepared() {
   Schedule s = ChainOf(2, {"0F0", "0F1", "1F0 1B0 1F1 1B1"});
-  s.stages = StageGraph::FromEdges(2, {{0, 1, StageGraph::kNoGradient}});
+  s.stages = StageGraph::FromEdges(2, {{0, 1, Reads::None()}});
   s.placement.groups = {{{0}, {2}}, {{1}, {2}}};
   s.placement.replica_of_micro_batch = {0, 1};
   s.prepares = {1, 0};
@@ -284,7 +293,7 @@ TEST(Validate, ChecksWhatPrepares) {
   s.forward_only = true;
   EXPECT_EQ(Verdict(s), training);
   s = Prepared();
-  s.replay = 1;
+  s.stages.SetReplayWindow(1);
   EXPECT_EQ(Verdict(s), training);
   s = Prepared();
   s.num_slices = 2;
@@ -312,8 +321,8 @@ TEST(Validate, ChecksWhatPrepares) {
 TEST(Validate, ChecksReplay) {
   const auto replay = [](int window) {
     Schedule s = Good();
-    s.stages = StageGraph::FromEdges(2, {{0, 1, StageGraph::kNoGradient}});
-    s.replay = window;
+    s.stages = StageGraph::FromEdges(2, {{0, 1, Reads::None()}});
+    s.stages.SetReplayWindow(window);
     return s;
   };
   for (const int window : {1, 2}) EXPECT_EQ(Verdict(replay(window)), "");
@@ -337,15 +346,20 @@ TEST(Validate, ChecksReplay) {
   EXPECT_EQ(Verdict(s), "replay needs stages of one device");
   s = replay(1);
   s.stages = StageGraph::Chain(2);
+  s.stages.SetReplayWindow(1);
   EXPECT_EQ(Verdict(s), "replay: edge 0-1 must bring no gradient");
   s = replay(1);
   s.placement.groups[0][1] = {0};
   EXPECT_EQ(Verdict(s), "replay: stages 0 and 1 must be on two devices");
-  constexpr int kNone = StageGraph::kNoGradient;
+  constexpr Reads kNone = Reads::None();
   s = ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1", "2F0 2B0 2F1 2B1"});
   s.stages = StageGraph::FromEdges(3, {{0, 2, kNone}, {1, 2, kNone}});
-  s.replay = 1;
+  s.stages.SetReplayWindow(1);
   EXPECT_EQ(Verdict(s), "replay: stage 2 reads stages 0 and 1, whose samples would differ");
+  s.stages = StageGraph::FromEdges(3, {{0, 1, kNone}, {1, 2, kNone}});
+  s.stages.SetReplayWindow(1);
+  s.stages.edges[1].output = Reads::Replay(2);
+  EXPECT_EQ(Verdict(s), "replay: edge 1-2 must have the same buffer as the others");
 }
 
 // Stage 1 runs one micro-batch for two of stage 0.

@@ -108,18 +108,19 @@ absl::Status DevicePlanner::PlanCompute(const Instruction& i) {
   if (Consumes(a)) {
     const bool gradient = a.kind != ActionKind::kForward;
     for (int edge : EdgesIn(a)) {
-      const StageGraph::Edge& e = schedule_.stages.edges[edge];
-      const bool replay = !gradient && schedule_.replay > 0;
-      const Value value(edge, gradient,
-                        replay ? schedule_.SourceOf(e, a.micro_batch) : a.micro_batch, a.slice);
+      const PassMap& passes = Along(edge, gradient);
+      const bool takes = !passes.Sources(a.micro_batch).empty();
+      const int first =
+          takes ? passes.FirstReader(passes.SamplePass(a.micro_batch)) : a.micro_batch;
+      const Value value(edge, gradient, first, a.slice);
       InputPlan input;
       input.spec = ConsumerSpec(value);
-      input.again = replay && !schedule_.IsLastRead(e, a.micro_batch);
+      input.again = !passes.IsLastRead(a.micro_batch);
       input.parts = inputs_[value];
       std::sort(input.parts.begin(), input.parts.end(),
                 [](const Part& x, const Part& y) { return x.row_begin < y.row_begin; });
-      if (!Takes(a, edge)) {
-        input.is_zero = e.lag > 0;
+      if (!takes) {
+        input.is_zero = passes.reads().late();
       } else if (!Covered(input)) {
         return Error(Describe(program_, i),
                      absl::StrCat("its input on edge ", edge,
@@ -131,7 +132,7 @@ absl::Status DevicePlanner::PlanCompute(const Instruction& i) {
       const Value value(edge, gradient, a.micro_batch, a.slice);
       OutputPlan output;
       output.spec = ProducerSpec(value);
-      output.taken = IsTaken(a, edge);
+      output.taken = !Along(edge, gradient).Readers(a.micro_batch).empty();
       const auto source = sources_.find(value);
       if (source != sources_.end()) {
         output.send_buffer = source->second.send_buffer;

@@ -26,17 +26,19 @@ namespace pipelab {
 class DevicePlanner {
  public:
   DevicePlanner(const Program& program, int device, HeldStages held)
-      : program_(program),
-        schedule_(program.schedule),
-        device_(device),
-        held_(std::move(held)),
-        carried_to_(program.schedule.CarriedTo()) {}
+      : program_(program), schedule_(program.schedule), device_(device), held_(std::move(held)) {
+    for (const StageGraph::Edge& e : schedule_.stages.edges) {
+      outputs_.push_back(schedule_.Outputs(e));
+      gradients_.push_back(schedule_.Gradients(e));
+    }
+  }
 
   absl::StatusOr<DevicePlan> Make();
 
  private:
   // A tensor of the schedule, at one end of an edge: its activation, or the gradient of that, for a
-  // slice of a micro-batch of the end's stage; with replay of the producer's, at both ends.
+  // slice of a micro-batch of the end's stage. What several passes of the consumer read is the
+  // first one's.
   using Value = std::tuple<int, bool, int, int>;  // edge, gradient, micro-batch, slice
 
   struct Source {  // a value that this device produces
@@ -76,24 +78,8 @@ class DevicePlanner {
     return a.kind == ActionKind::kForward ? schedule_.stages.in_edges[a.stage]
                                           : schedule_.stages.out_edges[a.stage];
   }
-  // Whether an action that takes `a`'s kind of value along the edge has one, and whether one that
-  // makes it hands it on.
-  bool Takes(const Action& a, int edge) const {
-    const StageGraph::Edge& e = schedule_.stages.edges[edge];
-    return a.kind == ActionKind::kForward ? schedule_.TakesOutput(e, a.micro_batch)
-                                          : schedule_.TakesGradient(e, a.micro_batch);
-  }
-  bool IsTaken(const Action& a, int edge) const {
-    const StageGraph::Edge& e = schedule_.stages.edges[edge];
-    if (a.kind != ActionKind::kForward) return schedule_.GradientIsTaken(e, a.micro_batch);
-    if (e.carries) return carried_to_[a.micro_batch] >= 0;
-    return schedule_.replay == 0 || schedule_.FirstReader(e, a.micro_batch) >= 0;
-  }
-  // By how many micro-batches a value is taken later than it is made.
-  int LateBy(int edge, bool gradient, int made) const {
-    const StageGraph::Edge& e = schedule_.stages.edges[edge];
-    if (gradient) return e.lag;
-    return e.carries ? carried_to_[made] - made : 0;
+  const PassMap& Along(int edge, bool gradient) const {
+    return (gradient ? gradients_ : outputs_)[edge];
   }
   // Ends of a value: the stage that makes it, the one that takes it. A gradient runs against its
   // edge.
@@ -129,9 +115,9 @@ class DevicePlanner {
     const StageGraph::Edge& e = schedule_.stages.edges[m.edge];
     const int messages = MessagesOf(schedule_, e, consumer == m.gradient ? e.from : e.to);
     const int64_t first = int64_t{m.micro_batch % messages} * m.row_parts;
-    // Not 0 with messages of whole micro-batches alone.
-    const int late = consumer ? LateBy(m.edge, m.gradient, m.micro_batch) : 0;
-    return {Value(m.edge, m.gradient, m.micro_batch / messages + late, m.slice),
+    const int samples = m.micro_batch / messages;
+    const int pass = consumer ? Along(m.edge, m.gradient).FirstReader(samples) : samples;
+    return {Value(m.edge, m.gradient, pass, m.slice),
             {first + m.row_begin, first + m.row_end, int64_t{messages} * m.row_parts}};
   }
 
@@ -139,7 +125,7 @@ class DevicePlanner {
   const Schedule& schedule_;
   const int device_;
   HeldStages held_;
-  const std::vector<int32_t> carried_to_;  // [micro-batch] Schedule::CarriedTo
+  std::vector<PassMap> outputs_, gradients_;  // [edge]
 
   DevicePlan plan_;
   std::vector<bool> recomputed_;

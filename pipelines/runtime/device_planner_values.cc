@@ -30,16 +30,12 @@ absl::Status DevicePlanner::FindValues(const Instruction& i) {
 
 // The rows of what `a` produces that this device consumes itself.
 absl::Status DevicePlanner::FindLocalRows(const Action& a) {
-  if (schedule_.replay > 0) return absl::OkStatus();  // edges lie between devices (shape.h)
   for (int edge : EdgesOut(a)) {
-    if (!IsTaken(a, edge)) continue;
     const Value made(edge, a.kind != ActionKind::kForward, a.micro_batch, a.slice);
-    const MicroBatchRange taken =
-        schedule_.SharedMicroBatches(a.stage, a.micro_batch, Consumer(made));
-    for (int m = taken.begin; m < taken.end; ++m) {
-      Value end = made;
-      std::get<2>(end) = m + LateBy(edge, std::get<1>(made), m);
-      PIPELAB_RETURN_IF_ERROR(KeepRows(a, made, end));
+    for (int reader : Along(edge, std::get<1>(made)).Readers(a.micro_batch)) {
+      Value taken = made;
+      std::get<2>(taken) = reader;
+      PIPELAB_RETURN_IF_ERROR(KeepRows(a, made, taken));
     }
   }
   return absl::OkStatus();
@@ -54,8 +50,9 @@ absl::Status DevicePlanner::KeepRows(const Action& a, const Value& made, const V
   const int64_t size_from = schedule_.MicroBatchSize(Producer(made)) * to.data_parallel_size;
   const int64_t size_to = schedule_.MicroBatchSize(Consumer(made)) * from.data_parallel_size;
   const int64_t micro_batch_from = std::get<2>(made) * from.data_parallel_size * size_from;
-  const int late = LateBy(std::get<0>(made), std::get<1>(made), std::get<2>(made));
-  const int64_t micro_batch_to = (std::get<2>(taken) - late) * to.data_parallel_size * size_to;
+  const PassMap& passes = Along(std::get<0>(made), std::get<1>(made));
+  const int64_t micro_batch_to =
+      passes.SamplePass(std::get<2>(taken)) * to.data_parallel_size * size_to;
   const int64_t first_from = micro_batch_from + from.member * size_from;
   const int64_t first_to = micro_batch_to + to.member * size_to;
   const int64_t begin = std::max(first_from, first_to);

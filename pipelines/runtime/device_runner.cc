@@ -7,9 +7,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kernels/tensor/host_values.h"
-#include "pipelines/runtime/clocks.h"
+#include "pipelines/fill/fill_runner.h"
 #include "pipelines/runtime/describe.h"
-#include "pipelines/runtime/fill_runner.h"
+#include "tools/base/clocks.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

@@ -15,10 +15,10 @@
 #include "kernels/comm/communicator.h"
 #include "kernels/tensor/arena.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/runtime/clocks.h"
 #include "pipelines/runtime/executor.h"
 #include "pipelines/runtime/stage_module.h"
 #include "pipelines/schedules/catalog.h"
+#include "tools/base/clocks.h"
 
 namespace pipelab {
 namespace {

@@ -269,7 +269,7 @@ CostTable FakeCosts(const Schedule& s) {
     const int64_t in = static_cast<int64_t>(s.stages.in_edges[stage].size());
     int64_t back = 0;  // input gradients
     for (int e : s.stages.in_edges[stage]) {
-      if (s.stages.edges[e].lag != StageGraph::kNoGradient) ++back;
+      if (!s.stages.edges[e].gradient.none()) ++back;
     }
     const int64_t out = static_cast<int64_t>(s.stages.out_edges[stage].size());
     StageMemory m;

@@ -57,12 +57,12 @@ absl::StatusOr<HeldStages> HeldStages::Make(const Schedule& schedule, int device
       stage.data_parallel_size = static_cast<int64_t>(group.size());
       stage.in_specs.resize(schedule.stages.in_edges[s].size());
       stage.out_specs.resize(schedule.stages.out_edges[s].size());
-      for (int part = 0; part < schedule.NumParts(); ++part) {
+      for (int shape = 0; shape < schedule.NumShapes(); ++shape) {
         for (int e = 0; e < static_cast<int>(stage.in_specs.size()); ++e) {
-          stage.in_specs[e].push_back(spec(stage.module->InputSpec(e, part)));
+          stage.in_specs[e].push_back(spec(stage.module->InputSpec(e, shape)));
         }
         for (int e = 0; e < static_cast<int>(stage.out_specs.size()); ++e) {
-          stage.out_specs[e].push_back(spec(stage.module->OutputSpec(e, part)));
+          stage.out_specs[e].push_back(spec(stage.module->OutputSpec(e, shape)));
         }
       }
     }
@@ -76,7 +76,7 @@ const TensorSpec* HeldStages::SpecAt(int micro_batch, int slice, int stage, int 
   const std::vector<int>& edges =
       in ? schedule_->stages.in_edges[stage] : schedule_->stages.out_edges[stage];
   const auto at = std::find(edges.begin(), edges.end(), edge) - edges.begin();
-  return (in ? held.in_specs : held.out_specs)[at][schedule_->PartOf(micro_batch, slice)];
+  return (in ? held.in_specs : held.out_specs)[at][schedule_->ShapeOf(micro_batch, slice)];
 }
 
 }  // namespace pipelab

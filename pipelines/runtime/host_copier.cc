@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/tensor/memory.h"
-#include "pipelines/runtime/clocks.h"
+#include "tools/base/clocks.h"
 
 namespace pipelab {
 namespace {

@@ -79,7 +79,7 @@ LayerStage::LayerStage(const ModelGraph& graph, const ModelPartition& partition,
   for (int value = 0; value < plan_.num_in_edges; ++value) in_edges_.push_back(edge(value));
   for (int value : plan_.out_values) out_edges_.push_back(edge(value));
   for (int e : partition.stages.out_edges[stage]) {
-    takes_gradient_.push_back(partition.stages.edges[e].lag != StageGraph::kNoGradient);
+    takes_gradient_.push_back(!partition.stages.edges[e].gradient.none());
   }
 }
 

@@ -18,7 +18,7 @@
 
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
-#include "pipelines/runtime/clocks.h"
+#include "tools/base/clocks.h"
 
 namespace pipelab {
 

@@ -3,8 +3,8 @@
 //
 // A module keeps what its forwards leave for their backwards, by micro-batch. Tensors are passed
 // one an edge of the stage graph, in the order of StageGraph::in_edges / out_edges; a group member
-// has its rows only. Along an edge without gradients (StageGraph::kNoGradient) they are empty
-// tensors, as along one that carries (Schedule::carried) in a micro-batch that takes nothing; late
+// has its rows only. Along an edge without gradients (Reads::None()) they are empty
+// tensors, as along one whose outputs are listed (Reads::List()) in a pass that reads nothing; late
 // gradients are zeros until the first is there. In-process tensors are handed over without a copy:
 // a module that returns one tensor for several edges shares it among the stages there, so none of
 // them may write to it. LayerStage returns a tensor of its own for each edge, and writes to the

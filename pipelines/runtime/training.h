@@ -41,7 +41,7 @@
 #include "pipelines/ir/schedule.h"
 #include "pipelines/ir/trace.h"
 #include "pipelines/runtime/batch_norm.h"   // IWYU pragma: export
-#include "pipelines/runtime/fill_runner.h"  // IWYU pragma: export
+#include "pipelines/fill/fill_runner.h"  // IWYU pragma: export
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/step/stage_cut.h"
 #include "tools/base/units.h"

@@ -239,7 +239,7 @@ LayerStageOptions TrainingDevices::StageOptions(int replica, int stage, size_t m
   o.seed = options_.seed;
   o.optimizer = options_.optimizer;
   o.batch_tokens = plan_.update_tokens[stage];
-  if (schedule.replay > 0) {
+  if (schedule.ReplaysAt(stage)) {
     for (int m = 0; m < schedule.MicroBatches(stage); ++m) {
       o.sample_of_pass.push_back(schedule.SampleOf(stage, m));
     }

@@ -24,7 +24,7 @@
 #include "models/layers/communicator_peers.h"
 #include "pipelines/runtime/chained_stage.h"
 #include "pipelines/runtime/executor.h"
-#include "pipelines/runtime/fill_runner.h"
+#include "pipelines/fill/fill_runner.h"
 #include "pipelines/runtime/layer_stage.h"
 #include "pipelines/runtime/slice_exchanger.h"
 #include "pipelines/runtime/step_loss.h"

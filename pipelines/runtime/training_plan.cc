@@ -165,7 +165,7 @@ absl::Status CountTokens(int64_t tokens, TrainingPlan* plan) {
     int updates = 1;
     if (HasOwnSteps(schedule)) {
       updates = static_cast<int>(plan->version_uses[stage].size()) - 1;
-      const bool alike = schedule.replay > 0 || stage == 0 || updates == plan->updates;
+      const bool alike = schedule.ReplaysAt(stage) || stage == 0 || updates == plan->updates;
       if (updates == 0 || !alike || passes(stage) % updates != 0) {
         return absl::InvalidArgumentError(
             absl::StrCat("the schedule's ", passes(stage),

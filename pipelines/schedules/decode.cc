@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "pipelines/ir/token_passes.h"
 #include "pipelines/schedules/schemes.h"
+#include "pipelines/schedules/token_passes.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

@@ -66,7 +66,7 @@ TEST(Decode, Messages) {
       const int m = 4 * groups;
       for (const Schedule& s : {MakeOrDie("decode", DecodeSizes(p, m, groups)),
                                 MakeOrDie("prefill_decode", DecodeSizes(p, m, groups, 2))}) {
-        const auto tokens = std::count_if(s.carried.begin(), s.carried.end(),
+        const auto tokens = std::count_if(s.carried.sources().begin(), s.carried.sources().end(),
                                           [](int32_t source) { return source >= 0; });
         PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program, Lower(s, {}));
         EXPECT_EQ(CheckProgram(program), "") << s.name;
@@ -90,10 +90,10 @@ TEST(Decode, MutationsAgainstBruteForce) {
     const auto m = static_cast<int32_t>(rng.Below(n++, s.carried.size()));
     if (m > 0 && i % 2 == 0) {
       const auto source = static_cast<int32_t>(rng.Below(n++, static_cast<uint64_t>(m)));
-      if (std::find(s.carried.begin(), s.carried.end(), source) == s.carried.end()) {
-        s.carried[m] = source;
+      if (s.carried.Reader(source) < 0) {
+        s.carried.Set(m, source);
       } else {
-        s.carried[m] = -1;
+        s.carried.Set(m, -1);
       }
     }
     for (uint64_t k = rng.Below(n++, 3); k > 0; --k) Mutate(rng, &n, &s);
@@ -132,12 +132,12 @@ TEST(Decode, Refusals) {
             "decode --data_parallel=2: a group's tokens come from one device; use "
             "--data_parallel=1");
   Schedule s = MakeOrDie("decode", DecodeSizes(2, 4, 2));
-  s.carried[3] = 0;
+  s.carried.Set(3, 0);
   EXPECT_EQ(Validate(s).message(), "two micro-batches take what 0 made");
-  s.carried[3] = 3;
+  s.carried.Set(3, 3);
   EXPECT_EQ(Validate(s).message(),
             "micro-batch 3 takes what micro-batch 3 made; it must be an earlier one");
-  s.carried.pop_back();
+  s.carried = {-1, -1, 0};
   EXPECT_EQ(Validate(s).message(), "3 micro-batches say what is carried to them, of 4");
   s = MakeOrDie("decode", DecodeSizes(2, 4, 2));
   std::swap(s.order[1][0], s.order[1][1]);

@@ -12,7 +12,7 @@
 //
 // local_replay is the asynchronous form of decoupled greedy learning (Belilovsky et al., ICML
 // 2020): each stage runs as many passes as --stage_micro_batches says, a slow one fewer, and takes
-// them from a buffer of the last --group_size outputs of the stage before (Schedule::replay). So a
+// them from a buffer of the last --group_size outputs of the stage before (Reads::kReplay). So a
 // slow stage holds up no other: with passes of n_s at stage s, a step takes max n_s (f_s + a_s +
 // b_s) and the first passes' way. With equal numbers it is `local`.
 #include <algorithm>
@@ -86,9 +86,9 @@ absl::Status CheckLocalReplay(const SchemeParams& params) {
 
 absl::StatusOr<Schedule> MakeLocalReplay(const SchemeParams& params) {
   Schedule schedule = LoopedPipeline(params);
-  for (StageGraph::Edge& e : schedule.stages.edges) e.lag = StageGraph::kNoGradient;
-  schedule.replay =
-      std::min(params.group_size == 0 ? kReplay : params.group_size, params.micro_batches);
+  for (StageGraph::Edge& e : schedule.stages.edges) e.gradient = Reads::None();
+  schedule.stages.SetReplayWindow(
+      std::min(params.group_size == 0 ? kReplay : params.group_size, params.micro_batches));
   const std::vector<int32_t>& passes = params.micro_batches_of_stage;
   if (std::count(passes.begin(), passes.end(), params.micro_batches) < params.devices) {
     schedule.micro_batches_of_stage = passes;
@@ -103,7 +103,7 @@ absl::StatusOr<Schedule> MakeLocalReplay(const SchemeParams& params) {
 
 absl::StatusOr<Schedule> MakeLocal(const SchemeParams& params) {
   Schedule schedule = LoopedPipeline(params);
-  for (StageGraph::Edge& e : schedule.stages.edges) e.lag = StageGraph::kNoGradient;
+  for (StageGraph::Edge& e : schedule.stages.edges) e.gradient = Reads::None();
   const int devices = params.devices;
   // P micro-batches through a stage of each device, then through the next one.
   for (int first = 0; first < params.micro_batches; first += devices) {

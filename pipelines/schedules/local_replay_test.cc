@@ -1,4 +1,4 @@
-// Local learning at a pace of each stage's own (Schedule::replay).
+// Local learning at a pace of each stage's own (Reads::kReplay).
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -59,9 +59,10 @@ TEST(LocalReplay, SourcesFollowTheRule) {
       const Schedule s = MakeOrDie("local_replay", ReplaySizes(passes, window));
       for (const StageGraph::Edge& e : s.stages.edges) {
         const int made = passes[e.from], takes = passes[e.to];
+        const PassMap outputs = s.Outputs(e);
         std::map<int, std::vector<int>> readers;  // of a source
         for (int m = 0; m < takes; ++m) {
-          const int newest = m * made / takes, source = s.SourceOf(e, m);
+          const int newest = m * made / takes, source = outputs.Sources(m).first;
           EXPECT_LE(source, newest);
           EXPECT_GT(source, newest - std::min(window, s.num_micro_batches));
           EXPECT_GE(source, 0);
@@ -70,13 +71,13 @@ TEST(LocalReplay, SourcesFollowTheRule) {
         }
         for (int output = 0; output < made; ++output) {
           const bool taken = readers.count(output) > 0;
-          EXPECT_EQ(s.FirstReader(e, output), taken ? readers[output].front() : -1);
+          EXPECT_EQ(outputs.FirstReader(output), taken ? readers[output].front() : -1);
           EXPECT_TRUE(taken || takes < made) << "a slower stage leaves out some, others none";
         }
         for (const auto& [source, of_source] : readers) {
           for (int m : of_source) {
-            EXPECT_EQ(s.IsFirstRead(e, m), m == of_source.front()) << source;
-            EXPECT_EQ(s.IsLastRead(e, m), m == of_source.back()) << source;
+            EXPECT_EQ(outputs.IsFirstRead(m), m == of_source.front()) << source;
+            EXPECT_EQ(outputs.IsLastRead(m), m == of_source.back()) << source;
           }
         }
       }
@@ -98,14 +99,14 @@ TEST(LocalReplay, LowersToSoundPrograms) {
         size_t taken = 0;
         for (const StageGraph::Edge& e : s.stages.edges) {
           std::set<int> sources;
-          for (int m = 0; m < passes[e.to]; ++m) sources.insert(s.SourceOf(e, m));
+          for (int m = 0; m < passes[e.to]; ++m) sources.insert(s.Outputs(e).Sources(m).first);
           taken += sources.size();
         }
         EXPECT_EQ(program.messages.size(), taken);
         PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule text, ParseSchedule(ToText(s)));
         EXPECT_EQ(ToText(text), ToText(s));
         PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule json, ScheduleFromJson(ToJson(s), "x"));
-        EXPECT_EQ(json.replay, s.replay);
+        EXPECT_EQ(json.stages.ReplayWindow(), s.stages.ReplayWindow());
         EXPECT_EQ(json.micro_batches_of_stage, s.micro_batches_of_stage);
         EXPECT_EQ(json.order, s.order);
       }
@@ -207,17 +208,19 @@ TEST(LocalReplay, SchedulesThatMakeNoSense) {
   const Schedule good = MakeOrDie("local_replay", ReplaySizes({4, 2, 4}, 2));
   const auto verdict = [](const Schedule& s) { return std::string(Validate(s).message()); };
   Schedule s = good;
-  s.replay = 5;
+  s.stages.SetReplayWindow(5);
   EXPECT_EQ(verdict(s),
             "a replay of the last 5 outputs; it must be 1 to 4, the micro-batches of a step");
   s = good;
   s.micro_batches_of_stage[1] = 9;
   EXPECT_EQ(verdict(s), "stage 1 runs 9 passes; it must be 1 to 4, the schedule's micro-batches");
   s = good;
-  s.stages.edges[1].lag = 0;
+  s.stages.edges[1].gradient = Reads();
   EXPECT_EQ(verdict(s), "replay: edge 1-2 must bring no gradient");
   s = good;
-  s.stages = StageGraph::FromEdges(3, {{0, 1, -1}, {1, 2, -1}, {0, 2, -1}});
+  s.stages = StageGraph::FromEdges(
+      3, {{0, 1, Reads::None()}, {1, 2, Reads::None()}, {0, 2, Reads::None()}});
+  s.stages.SetReplayWindow(2);
   EXPECT_EQ(verdict(s), "replay: stage 2 reads stages 1 and 0, whose samples would differ");
   s = good;
   s.placement.groups[0][1] = {0};

@@ -33,7 +33,9 @@ absl::Status CheckOverTime(const SchemeParams& params) {
 absl::StatusOr<Schedule> MakeOverTime(const SchemeParams& params) {
   Schedule schedule = LoopedPipeline(params);
   // A gradient that comes after the stream's end is as good as none.
-  for (StageGraph::Edge& e : schedule.stages.edges) e.lag = std::min(kLag, params.micro_batches);
+  for (StageGraph::Edge& e : schedule.stages.edges) {
+    e.gradient = Reads::Late(std::min(kLag, params.micro_batches));
+  }
   for (int d = 0; d < params.devices; ++d) {
     for (int m = 0; m < params.micro_batches; ++m) {
       Action forward = Forward(d, m), backward = Backward(d, m);

@@ -154,7 +154,7 @@ TEST(VSchedules, NoSchemeIsShorterInTheirMemory) {
           const absl::StatusOr<Schedule> other = MakeSchedule(scheme.name, {p, m});
           if (scheme.asynchronous || !other.ok() || other->num_slices > 1) continue;
           // Other training, with less to wait for, or none.
-          if (other->stages.HasLags() || other->forward_only) continue;
+          if (!other->stages.AllGradientsAreOwn() || other->forward_only) continue;
           if ((scheme.options & kOffloads) != 0) continue;  // what they hold is at the host
           if (other->placement.num_replicas() > 1) continue;
           const int64_t v = other->num_stages() / p;

@@ -196,7 +196,7 @@ absl::StatusOr<int> BarriersOf(const SchemeParams& params, int chain) {
   if (stages.num_stages() == chain && stages.IsChain()) return 0;
   const auto edges = [](const StageGraph& graph) {
     std::set<std::tuple<int, int, int>> all;
-    for (const StageGraph::Edge& e : graph.edges) all.emplace(e.from, e.to, e.lag);
+    for (const StageGraph::Edge& e : graph.edges) all.emplace(e.from, e.to, e.gradient.none());
     return all;
   };
   for (int barriers : {1, 2}) {
@@ -230,7 +230,7 @@ StageGraph VocabularyStages(int devices, int chain, int barriers) {
   for (int d = 0; d < devices; ++d) edges.push_back({d, first});
   for (int stage = first; stage < last; ++stage) edges.push_back({stage, stage + 1});
   for (int d = 0; d < devices; ++d) {
-    edges.push_back({last, parts + d, barriers == 1 ? StageGraph::kNoGradient : 0});
+    edges.push_back({last, parts + d, barriers == 1 ? Reads::None() : Reads()});
   }
   if (barriers == 1) edges.push_back({last, loss});
   for (int d = 0; d < devices; ++d) edges.push_back({parts + d, loss});

@@ -17,7 +17,7 @@ bool IsChain(const StageGraph& stages) {
   for (int stage = 1; stage < stages.num_stages(); ++stage) {
     const std::vector<int>& in = stages.in_edges[stage];
     if (std::none_of(in.begin(), in.end(), [&](int e) {
-          return stages.edges[e].from == stage - 1 && stages.edges[e].lag == 0;
+          return stages.edges[e].from == stage - 1 && stages.edges[e].gradient.same();
         })) {
       return false;
     }

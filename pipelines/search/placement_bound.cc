@@ -28,7 +28,8 @@ double MostHeldBy(const StepCache& cache, const StepConfig& c) {
 bool HasOneSource(const StageGraph& stages) {
   for (int stage = 1; stage < stages.num_stages(); ++stage) {
     const std::vector<int>& in = stages.in_edges[stage];
-    if (std::none_of(in.begin(), in.end(), [&](int e) { return stages.edges[e].lag == 0; })) {
+    if (std::none_of(in.begin(), in.end(),
+                     [&](int e) { return stages.edges[e].gradient.same(); })) {
       return false;
     }
   }
@@ -94,13 +95,13 @@ void PlacementBound::SetWays() {
         Ways& way = ways[stage];
         way.before = std::max(way.before, ways[from].before + hop(e, from, stage) +
                                               Value(costs.stages[from].forward));
-        if (s.stages.edges[e].lag != 0) continue;
+        if (!s.stages.edges[e].gradient.same()) continue;
         way.after = std::max(way.after, ways[from].after + hop(e, stage, from) + Backward(from));
       }
     }
     for (int stage = s.num_stages() - 1; stage >= 0; --stage) {
       for (int e : s.stages.out_edges[stage]) {
-        if (s.stages.edges[e].lag != 0) continue;
+        if (!s.stages.edges[e].gradient.same()) continue;
         const int to = s.stages.edges[e].to;
         ways[stage].beyond =
             std::max(ways[stage].beyond, hop(e, stage, to) + Value(costs.stages[to].forward) +

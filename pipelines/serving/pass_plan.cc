@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "pipelines/ir/token_passes.h"
+#include "pipelines/schedules/token_passes.h"
 #include "pipelines/serving/pass_clock.h"
 #include "pipelines/serving/request_group.h"
 #include "tools/base/status_macros.h"

@@ -12,14 +12,17 @@ InstructionCostTable::InstructionCostTable(const Program& program, const CostTab
     : program_(program),
       costs_(costs),
       num_stages_(program.schedule.num_stages()),
-      num_slices_(costs.slices.empty() ? 1 : program.schedule.NumParts()),
+      num_slices_(costs.slices.empty() ? 1 : program.schedule.NumShapes()),
       slice_parts_(costs.SliceParts(program.schedule)),
       reshard_(program.schedule, costs) {
   const Schedule& s = program.schedule;
   num_edges_ = s.stages.edges.size();
-  late_ = s.HasUnequalPasses() || !s.carried.empty();
-  carried_to_ = s.CarriedTo();
-  for (const StageGraph::Edge& e : s.stages.edges) late_ |= e.lag > 0;
+  late_ = s.HasUnequalPasses();
+  for (const StageGraph::Edge& e : s.stages.edges) {
+    outputs_.push_back(s.Outputs(e));
+    gradients_.push_back(s.Gradients(e));
+    late_ |= e.output.list() || e.gradient.late();
+  }
   slices_differ_ = !costs.slices.empty();
   for (int slice = 0; slice < num_slices_; ++slice) {
     for (size_t e = 0; e < num_edges_; ++e) {
@@ -70,56 +73,42 @@ InstructionCost InstructionCostTable::WithReshard(InstructionCost cost, int devi
 }
 
 // Zeros stand for late gradients that there are not yet, and those that come too late to be taken
-// are dropped. With replay a forward takes a copy of what is read again, and drops what nobody
-// reads.
-InstructionCost InstructionCostTable::WithLags(InstructionCost cost, const Instruction& i) const {
+// are dropped. A forward takes a copy of what is read again, and drops what nobody reads. What goes
+// to other micro-batches is taken in some passes and made in some.
+InstructionCost InstructionCostTable::WithFlows(InstructionCost cost, const Instruction& i) const {
   const Action& a = i.action;
-  const Schedule& s = program_.schedule;
-  const int slice = num_slices_ > 1 ? costs_.PartOf(a) : 0;
-  const auto bytes = [&](int edge) {
-    return costs_.EdgeBytesOf(edge, slice).value() / slice_parts_;
+  const StageGraph& graph = program_.schedule.stages;
+  const auto bytes = [&](int edge, int pass) {
+    const int shape = num_slices_ > 1 ? program_.schedule.ShapeOf(pass, a.slice) : 0;
+    return costs_.EdgeBytesOf(edge, shape).value() / slice_parts_;
   };
-  if (!s.carried.empty()) return WithCarried(cost, a);
-  if (a.kind == ActionKind::kForward && s.replay > 0) {
-    for (int e : s.stages.in_edges[a.stage]) {
-      if (s.IsLastRead(s.stages.edges[e], a.micro_batch)) continue;
-      cost.peak += bytes(e);
-      cost.change += bytes(e);
+  const auto add = [&cost](int64_t more) {
+    cost.peak += more;
+    cost.change += more;
+  };
+  const int pass = a.micro_batch;
+  if (a.kind == ActionKind::kForward) {
+    for (int e : graph.in_edges[a.stage]) {
+      const PassRange sources = outputs_[e].Sources(pass);
+      if (!outputs_[e].IsLastRead(pass)) add(bytes(e, pass));
+      if (outputs_[e].reads().list()) cost.change -= sources.empty() ? 0 : bytes(e, sources.first);
     }
-    for (int e : s.stages.out_edges[a.stage]) {
-      if (s.FirstReader(s.stages.edges[e], a.micro_batch) < 0) cost.change -= bytes(e);
+    for (int e : graph.out_edges[a.stage]) {
+      const bool taken = !outputs_[e].Readers(pass).empty();
+      if (!outputs_[e].reads().list()) {
+        cost.change -= taken ? 0 : bytes(e, pass);
+      } else if (taken) {
+        add(bytes(e, pass));
+      }
     }
   }
   if (a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardInput) return cost;
-  for (int e : s.stages.out_edges[a.stage]) {
-    const StageGraph::Edge& edge = s.stages.edges[e];
-    if (edge.lag <= 0 || s.TakesGradient(edge, a.micro_batch)) continue;
-    cost.peak += bytes(e);
-    cost.change += bytes(e);
+  for (int e : graph.out_edges[a.stage]) {
+    if (gradients_[e].reads().late() && gradients_[e].Sources(pass).empty()) add(bytes(e, pass));
   }
-  for (int e : s.stages.in_edges[a.stage]) {
-    const StageGraph::Edge& edge = s.stages.edges[e];
-    if (edge.lag > 0 && !s.GradientIsTaken(edge, a.micro_batch)) cost.change -= bytes(e);
-  }
-  return cost;
-}
-
-// What is carried is taken in some passes and made in some.
-InstructionCost InstructionCostTable::WithCarried(InstructionCost cost, const Action& a) const {
-  const Schedule& s = program_.schedule;
-  if (a.kind != ActionKind::kForward) return cost;
-  const auto bytes = [&](int edge, int micro_batch) {
-    return costs_.EdgeBytesOf(edge, costs_.slices.empty() ? 0 : micro_batch).value();
-  };
-  for (int e : s.stages.in_edges[a.stage]) {
-    const StageGraph::Edge& edge = s.stages.edges[e];
-    if (!edge.carries || !s.TakesOutput(edge, a.micro_batch)) continue;
-    cost.change -= bytes(e, s.carried[a.micro_batch]);
-  }
-  for (int e : s.stages.out_edges[a.stage]) {
-    if (!s.stages.edges[e].carries || carried_to_[a.micro_batch] < 0) continue;
-    cost.peak += bytes(e, a.micro_batch);
-    cost.change += bytes(e, a.micro_batch);
+  for (int e : graph.in_edges[a.stage]) {
+    if (!gradients_[e].reads().late() || !gradients_[e].Readers(pass).empty()) continue;
+    cost.change -= bytes(e, pass);
   }
   return cost;
 }
@@ -143,16 +132,16 @@ InstructionCostTable::StageInstructionCosts InstructionCostTable::CostsOfStage(
   const int64_t size = s.MicroBatchSize(stage);
   const int64_t parts = static_cast<int64_t>(group.size()) * slice_parts_;
   for (int e : s.stages.in_edges[stage]) {
-    if (s.stages.edges[e].carries) continue;
+    if (s.stages.edges[e].output.list()) continue;
     const int64_t bytes = costs_.EdgeBytesOf(e, slice).value() * size / parts;
     in += bytes;
-    if (s.stages.edges[e].lag != StageGraph::kNoGradient) in_back += bytes;
+    if (!s.stages.edges[e].gradient.none()) in_back += bytes;
   }
   for (int e : s.stages.out_edges[stage]) {
-    if (s.stages.edges[e].carries) continue;
+    if (s.stages.edges[e].output.list()) continue;
     const int64_t bytes = costs_.EdgeBytesOf(e, slice).value() * size / parts;
     out += bytes;
-    if (s.stages.edges[e].lag != StageGraph::kNoGradient) out_back += bytes;
+    if (!s.stages.edges[e].gradient.none()) out_back += bytes;
   }
   // Of the device's own rows already (cost_table.h); token slices may be alike.
   const auto own = [this](Bytes bytes) { return bytes.value() / slice_parts_; };

@@ -45,7 +45,7 @@ class InstructionCostTable {
           return exchanges_[costs_.exchanges.of_pass[i.arg]][static_cast<int>(i.action.kind)];
         }
         const InstructionCost& cost = OfAction(i, i.action.kind);
-        if (ABSL_PREDICT_FALSE(late_)) return WithLags(cost, i);  // of stages on one device
+        if (ABSL_PREDICT_FALSE(late_)) return WithFlows(cost, i);  // of stages on one device
         return reshard_.any() ? WithReshard(cost, device, i) : cost;
       }
       // Hops are state (cost/state_walk.h).
@@ -77,7 +77,7 @@ class InstructionCostTable {
   // Of a message, and of what one member of a tensor-parallel group sends of it.
   int64_t MessageBytes(const Message& m) const {
     if (ABSL_PREDICT_FALSE(m.is_hop())) return hop_bytes_[2 * m.hop_of_stage + m.gradient];
-    const int64_t bytes = message_bytes_[m.edge + (slices_differ_ ? PartOf(m) * num_edges_ : 0)];
+    const int64_t bytes = message_bytes_[m.edge + (slices_differ_ ? ShapeOf(m) * num_edges_ : 0)];
     const int64_t parts = m.row_parts * slice_parts_;
     if (parts == 1) return bytes;  // nearly always; saves a division
     return bytes * (m.row_end - m.row_begin) / parts;
@@ -105,7 +105,7 @@ class InstructionCostTable {
 
   ABSL_ATTRIBUTE_ALWAYS_INLINE const InstructionCost& OfAction(const Instruction& i,
                                                                ActionKind kind) const {
-    const int slice = num_slices_ > 1 ? costs_.PartOf(i.action) : 0;
+    const int slice = num_slices_ > 1 ? costs_.ShapeOf(i.action) : 0;
     return table_[(i.replica * num_stages_ + i.action.stage) * num_slices_ + slice]
                  [static_cast<int>(kind)];
   }
@@ -113,12 +113,11 @@ class InstructionCostTable {
   bool IsHop(const Instruction& i) const {
     return !hop_bytes_.empty() && program_.messages[i.arg].is_hop();
   }
-  size_t PartOf(const Message& m) const {
+  size_t ShapeOf(const Message& m) const {
     return static_cast<size_t>(costs_.of_passes ? m.micro_batch : int32_t{m.slice});
   }
   InstructionCost WithReshard(InstructionCost cost, int device, const Instruction& i) const;
-  InstructionCost WithLags(InstructionCost cost, const Instruction& i) const;
-  InstructionCost WithCarried(InstructionCost cost, const Action& a) const;
+  InstructionCost WithFlows(InstructionCost cost, const Instruction& i) const;
   StageInstructionCosts CostsOfStage(const StageCost& cost, int stage, int slice, bool recomputed,
                                      const std::vector<int>& group) const;
   // Of what the group does together in the action, one after the other.
@@ -138,9 +137,9 @@ class InstructionCostTable {
   std::vector<int64_t> norm_bytes_;  // [device] terms of all its copies; empty without a norm
   size_t num_edges_ = 0;
   bool slices_differ_ = false;
-  // Some gradient or input is that of an earlier micro-batch, or replay makes copies.
+  // Some gradient or input is that of an earlier micro-batch, or is read in several passes.
   bool late_ = false;
-  std::vector<int32_t> carried_to_;               // [micro-batch] Schedule::CarriedTo
+  std::vector<PassMap> outputs_, gradients_;      // [edge]
   std::vector<int64_t> message_bytes_;            // [edge, slice where they differ] of all its rows
   std::vector<int64_t> hop_bytes_;                // [2 stage + gradient] where weights travel
   std::vector<StageInstructionCosts> table_;      // [(replica * stages + stage) * slices + slice]

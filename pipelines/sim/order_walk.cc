@@ -106,12 +106,12 @@ class Walk {
     for (int e : s_.stages.in_edges[stage]) {
       const StageGraph::Edge& edge = s_.stages.edges[e];
       add(e, edge.from, false, &ends.in);
-      if (edge.lag == 0) add(e, edge.from, true, &ends.gradients_out);
+      if (edge.gradient.same()) add(e, edge.from, true, &ends.gradients_out);
     }
     for (int e : s_.stages.out_edges[stage]) {
       const StageGraph::Edge& edge = s_.stages.edges[e];
       add(e, edge.to, false, &ends.out);
-      if (edge.lag == 0) add(e, edge.to, true, &ends.gradients_in);
+      if (edge.gradient.same()) add(e, edge.to, true, &ends.gradients_in);
     }
     return ends;
   }
@@ -219,7 +219,7 @@ PassMemories MemoriesOf(const Program& order, const CostTable& costs) {
         const StageGraph::Edge& edge = s.stages.edges[e];
         if (groups[edge.from] == groups[edge.to]) return;
         *outputs += costs.edge_bytes[e].value();
-        if (edge.lag == 0) *gradients += costs.edge_bytes[e].value();
+        if (edge.gradient.same()) *gradients += costs.edge_bytes[e].value();
       };
       for (int e : s.stages.in_edges[stage]) count(e, &in, &gradients_out);
       for (int e : s.stages.out_edges[stage]) count(e, &out, &gradients_in);
@@ -247,11 +247,12 @@ PassMemories MemoriesOf(const Program& order, const CostTable& costs) {
 // backward comes after the last stage's.
 bool EndsInOneLoss(const StageGraph& stages) {
   for (const StageGraph::Edge& e : stages.edges) {
-    if (e.lag > 0) return false;
+    if (e.gradient.late()) return false;
   }
   for (int stage = 0; stage + 1 < stages.num_stages(); ++stage) {
     const std::vector<int>& out = stages.out_edges[stage];
-    if (std::none_of(out.begin(), out.end(), [&](int e) { return stages.edges[e].lag == 0; })) {
+    if (std::none_of(out.begin(), out.end(),
+                     [&](int e) { return stages.edges[e].gradient.same(); })) {
       return false;
     }
   }
@@ -262,8 +263,8 @@ bool EndsInOneLoss(const StageGraph& stages) {
 
 bool CanWalkOrder(const Schedule& s) {
   if (s.num_slices != 1 || !s.micro_batches_of_stage.empty()) return false;
-  if (s.forward_only) return false;  // what carries is of forwards alone
-  if (s.stages.HasLags() && !EndsInOneLoss(s.stages)) return false;
+  if (s.forward_only) return false;  // outputs for later micro-batches are of forwards alone
+  if (!s.stages.AllGradientsAreOwn() && !EndsInOneLoss(s.stages)) return false;
   for (const auto& replica : s.placement.groups) {
     for (const std::vector<int>& group : replica) {
       if (group.size() != 1) return false;

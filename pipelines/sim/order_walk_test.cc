@@ -17,7 +17,8 @@ namespace pipelab {
 namespace {
 
 bool CanWalk(const Schedule& s) {
-  bool alone = s.num_slices == 1 && s.micro_batches_of_stage.empty() && !s.stages.HasLags();
+  bool alone =
+      s.num_slices == 1 && s.micro_batches_of_stage.empty() && s.stages.AllGradientsAreOwn();
   for (const auto& replica : s.placement.groups) {
     for (const std::vector<int>& group : replica) alone = alone && group.size() == 1;
   }
@@ -279,7 +280,7 @@ TEST(WalkOrder, RefusesWhatItDoesNotKnow) {
   s.placement.groups[0][1] = {0, 1};
   EXPECT_FALSE(CanWalkOrder(s));
   s = chain;
-  s.stages = StageGraph::FromEdges(2, {{0, 1, 1}});  // the gradient is late
+  s.stages = StageGraph::FromEdges(2, {{0, 1, Reads::Late(1)}});  // the gradient is late
   EXPECT_FALSE(CanWalkOrder(s));
 }
 

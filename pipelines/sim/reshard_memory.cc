@@ -18,9 +18,7 @@ bool AllWhole(const Schedule& s) {
   return true;
 }
 
-bool HasGradient(const Schedule& s, int edge) {
-  return s.stages.edges[edge].lag != StageGraph::kNoGradient;
-}
+bool HasGradient(const Schedule& s, int edge) { return !s.stages.edges[edge].gradient.none(); }
 
 }  // namespace
 

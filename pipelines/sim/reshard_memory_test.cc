@@ -49,7 +49,7 @@ std::vector<int64_t> PartsOf(const ReshardMemoryTable& table, int device, int st
 }
 
 using Parts = std::vector<int64_t>;
-constexpr int kNone = StageGraph::kNoGradient;
+constexpr Reads kNone = Reads::None();
 
 // Device 1 has half of its input's rows itself and is sent the others: it puts the whole together,
 // and of the gradient that it makes a half stays. Outputs that go in one part need nothing.

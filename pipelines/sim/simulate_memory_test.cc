@@ -115,7 +115,7 @@ TEST(Simulate, WalksMemoryOfSlices) {
 TEST(Simulate, WalksMemoryOfWhatIsCarried) {
   Schedule s = ChainOf(2, {"0F0 0F1", "1F0 1F1"});
   StageGraph::Edge back{1, 0};
-  back.carries = true;
+  back.output = Reads::List();
   s.stages = StageGraph::FromEdges(2, {{0, 1}, back});
   s.forward_only = true;
   s.carried = {-1, 0};

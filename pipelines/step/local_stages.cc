@@ -11,7 +11,7 @@
 namespace pipelab {
 namespace {
 
-bool BringsGradient(const StageGraph::Edge& e) { return e.lag != StageGraph::kNoGradient; }
+bool BringsGradient(const StageGraph::Edge& e) { return !e.gradient.none(); }
 
 // Of the model's layers, for those of the model with heads, which have -1.
 std::vector<int> Moved(const std::vector<int>& of_layer, const std::vector<int>& layer_of) {

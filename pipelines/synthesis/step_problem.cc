@@ -107,7 +107,7 @@ absl::StatusOr<SynthesisProblem> ProblemOfCosts(const CostTable& costs, const St
   std::map<std::pair<int, int>, int64_t> hops;
   std::vector<bool> feeds_next(p.stages(), false);
   for (size_t e = 0; e < stages.edges.size(); ++e) {
-    const auto& [from, to, lag, carries] = stages.edges[e];
+    const int from = stages.edges[e].from, to = stages.edges[e].to;
     if (to != from + 1) continue;
     feeds_next[from] = true;
     const int a = p.device_of_stage[from], b = p.device_of_stage[to];

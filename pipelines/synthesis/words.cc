@@ -148,7 +148,7 @@ absl::StatusOr<OrderWords> WordsOf(const SynthesisProblem& p, const Schedule& sc
   const Placement& placement = schedule.placement;
   if (schedule.num_stages() != p.stages() || schedule.num_devices() != p.devices ||
       schedule.num_micro_batches != p.micro_batches || !schedule.stages.IsChain() ||
-      schedule.stages.HasLags() || placement.num_replicas() != 1 ||
+      !schedule.stages.AllGradientsAreOwn() || placement.num_replicas() != 1 ||
       schedule.num_slices != p.slices || schedule.forward_only ||
       !schedule.micro_batches_of_stage.empty()) {
     return error("is no plain chain of the problem's sizes");

@@ -31,7 +31,7 @@ class Judge {
   bool Valid() {
     for (int d = 0; d < s_.num_devices(); ++d) {
       if (!OnceInItsPlace(d) || !Complete(d) || !VersionsRight(d)) return false;
-      if ((s_.replay > 0 || !s_.carried.empty()) && !InOrder(d)) return false;
+      if ((s_.stages.ReplayWindow() > 0 || !s_.carried.empty()) && !InOrder(d)) return false;
     }
     return GroupsAgree() && Runs();
   }
@@ -41,7 +41,9 @@ class Judge {
     return s_.micro_batches_of_stage.empty() ? s_.num_micro_batches
                                              : s_.micro_batches_of_stage[stage];
   }
-  int SizeOf(int stage) const { return s_.replay > 0 ? 1 : s_.num_micro_batches / CountOf(stage); }
+  int SizeOf(int stage) const {
+    return s_.stages.ReplayWindow() > 0 ? 1 : s_.num_micro_batches / CountOf(stage);
+  }
   const std::vector<int>& GroupAt(int stage, int sample) const {
     return s_.placement.groups[s_.placement.replica_of_micro_batch[sample]][stage];
   }
@@ -191,7 +193,8 @@ class Judge {
       const auto forward = [&, sample = sample](int stage, int slice) {
         int at = sample;
         for (const StageGraph::Edge& e : s_.stages.edges) {
-          if (s_.replay > 0 && e.from == stage && e.to == a.stage) at = s_.SourceOf(e, sample);
+          if (!e.output.replay() || e.from != stage || e.to != a.stage) continue;
+          at = s_.Outputs(e).Sources(sample).first;
         }
         return AllDid({ActionKind::kForward}, stage, at, slice);
       };
@@ -201,7 +204,7 @@ class Judge {
       if (a.kind == ActionKind::kForward) {
         for (const StageGraph::Edge& e : s_.stages.edges) {
           if (e.to != a.stage) continue;
-          if (e.carries) {
+          if (e.output.list()) {
             const int made = s_.carried[sample];
             if (made >= 0 && !AllDid({ActionKind::kForward}, e.from, made, a.slice)) return false;
           } else if (!forward(e.from, a.slice)) {
@@ -222,8 +225,8 @@ class Judge {
         return false;
       }
       for (const StageGraph::Edge& e : s_.stages.edges) {
-        if (e.from != a.stage || e.lag == StageGraph::kNoGradient) continue;
-        const int made = sample - e.lag * (end - begin);
+        if (e.from != a.stage || e.gradient.none()) continue;
+        const int made = sample - e.gradient.number * (end - begin);
         if (made >= 0 && !AllDid({kB, kI}, e.to, made, a.slice)) return false;
       }
       if (a.slice + 1 < s_.num_slices && !input(a.stage, a.slice + 1)) return false;

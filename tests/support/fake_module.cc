@@ -228,7 +228,7 @@ absl::StatusOr<std::vector<Tensor>> FakeStage::Backward(const Action& a,
   std::vector<Tensor> inputs;
   const std::vector<int>& in_edges = config_.graph->in_edges[config_.stage];
   for (size_t e = 0; e < in_edges.size(); ++e) {
-    if (config_.graph->edges[in_edges[e]].lag == StageGraph::kNoGradient) {
+    if (config_.graph->edges[in_edges[e]].gradient.none()) {
       inputs.emplace_back();
       continue;
     }

@@ -36,7 +36,7 @@ void SerialMicroBatch(const Schedule& s, int micro_batch, Arena* arena, Values* 
   const auto take_gradients = [&](int stage, int slice) {
     std::vector<Tensor> tensors;
     for (int e : s.stages.out_edges[stage]) {
-      const int lag = s.stages.edges[e].lag;
+      const int lag = s.stages.edges[e].gradient.number;
       Tensor& gradient = (*gradients)[{micro_batch - lag, e, slice}];
       if (lag > micro_batch) {
         gradient = arena->Zeros(DataType::kFloat32, stages[stage]->OutputSpec(0, slice).shape,

@@ -8,12 +8,12 @@
 namespace pipelab {
 
 std::vector<Schedule> OtherSchedules() {
-  constexpr int kNone = StageGraph::kNoGradient;
+  constexpr Reads kNone = Reads::None();
   const Schedule chain = ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"});
   std::vector<Schedule> schedules;
   Schedule decoding = ChainOf(3, {"0F0 0F1 0F2", "1F0 1F1 1F2"});
   StageGraph::Edge back{1, 0};
-  back.carries = true;
+  back.output = Reads::List();
   decoding.stages = StageGraph::FromEdges(2, {{0, 1}, back});
   decoding.forward_only = true;
   decoding.carried = {-1, 0, -1};
@@ -27,12 +27,12 @@ std::vector<Schedule> OtherSchedules() {
   for (const int window : {1, 2}) {
     Schedule replay = chain;
     replay.stages = StageGraph::FromEdges(2, {{0, 1, kNone}});
-    replay.replay = window;
+    replay.stages.SetReplayWindow(window);
     schedules.push_back(replay);
     // Stage 1 runs half as many passes.
     replay = ChainOf(4, {"0F0 0B0 0F1 0B1 0F2 0B2 0F3 0B3", "1F0 1B0 1F1 1B1"});
     replay.stages = StageGraph::FromEdges(2, {{0, 1, kNone}});
-    replay.replay = window;
+    replay.stages.SetReplayWindow(window);
     replay.micro_batches_of_stage = {4, 2};
     schedules.push_back(std::move(replay));
   }

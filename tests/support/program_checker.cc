@@ -205,14 +205,16 @@ class Checker {
     for (int e : forward ? s_.stages.in_edges[a.stage] : s_.stages.out_edges[a.stage]) {
       const StageGraph::Edge& edge = s_.stages.edges[e];
       Action made = a;  // whose output or gradient it takes
-      if (edge.carries) {
+      if (edge.output.list()) {
         if (s_.carried[a.micro_batch] < 0) continue;
         made.micro_batch = s_.carried[a.micro_batch];
       }
-      if (forward && s_.replay > 0) made.micro_batch = s_.SourceOf(edge, a.micro_batch);
-      if (backward && edge.lag != 0) {
-        made.micro_batch -= edge.lag;
-        if (edge.lag == StageGraph::kNoGradient || made.micro_batch < 0) continue;
+      if (forward && edge.output.replay()) {
+        made.micro_batch = s_.Outputs(edge).Sources(a.micro_batch).first;
+      }
+      if (backward && !edge.gradient.same()) {
+        made.micro_batch -= edge.gradient.number;
+        if (edge.gradient.none() || made.micro_batch < 0) continue;
       }
       CheckRows(d, made, e, forward ? edge.from : edge.to, backward);
     }

@@ -194,14 +194,16 @@ std::vector<RandomShape> Shapes() {
   add(StageGraph::Chain(2), 3, {{{0, 1, 2}, {2, 1}}}, {0, 0, 0, 0}, {2, 4});
   add(StageGraph::Chain(2), 2, {{{0}, {1}}, {{1}, {0}}}, {0, 0, 1, 1}, {2, 4});
   // Gradients that never come, on another device and on the same one, or come late.
-  constexpr int kNone = StageGraph::kNoGradient;
+  constexpr Reads kNone = Reads::None();
   add(StageGraph::FromEdges(3, {{0, 1, kNone}, {1, 2, kNone}}), 3, {{{0}, {1}, {2}}}, {0, 0, 0});
   add(StageGraph::FromEdges(4, {{0, 1}, {1, 2, kNone}, {2, 3}, {0, 3, kNone}}), 2,
       {{{0}, {0}, {1}, {1}}}, {0, 0, 0});
   add(StageGraph::FromEdges(3, {{0, 1, kNone}, {1, 2}}), 5, {{{0, 1}, {2, 3, 4}, {1}}}, {0, 0});
-  add(StageGraph::FromEdges(3, {{0, 1, 2}, {1, 2, 2}}), 3, {{{0}, {1}, {2}}}, {0, 0, 0, 0, 0});
-  add(StageGraph::FromEdges(4, {{0, 1, 1}, {1, 2}, {2, 3, 3}, {0, 3, 4}}), 2,
-      {{{0}, {0}, {1}, {1}}}, {0, 0, 0, 0});
+  add(StageGraph::FromEdges(3, {{0, 1, Reads::Late(2)}, {1, 2, Reads::Late(2)}}), 3,
+      {{{0}, {1}, {2}}}, {0, 0, 0, 0, 0});
+  add(StageGraph::FromEdges(
+          4, {{0, 1, Reads::Late(1)}, {1, 2}, {2, 3, Reads::Late(3)}, {0, 3, Reads::Late(4)}}),
+      2, {{{0}, {0}, {1}, {1}}}, {0, 0, 0, 0});
   return shapes;
 }
 

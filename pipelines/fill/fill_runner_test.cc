@@ -1,4 +1,4 @@
-#include "pipelines/runtime/fill_runner.h"
+#include "pipelines/fill/fill_runner.h"
 
 #include <algorithm>
 #include <memory>

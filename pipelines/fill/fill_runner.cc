@@ -1,4 +1,4 @@
-#include "pipelines/runtime/fill_runner.h"
+#include "pipelines/fill/fill_runner.h"
 
 #include <algorithm>
 #include <deque>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "pipelines/runtime/clocks.h"
+#include "tools/base/clocks.h"
 
 namespace pipelab {
 namespace {

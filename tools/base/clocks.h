@@ -1,8 +1,8 @@
-// The clocks of measured traces, in nanoseconds.
+// The clocks of measured traces and timings, in nanoseconds.
 //
 //   const int64_t begin = WallNs(), cpu_begin = ThreadCpuNs();
-#ifndef PIPELAB_PIPELINES_RUNTIME_CLOCKS_H_
-#define PIPELAB_PIPELINES_RUNTIME_CLOCKS_H_
+#ifndef PIPELAB_TOOLS_BASE_CLOCKS_H_
+#define PIPELAB_TOOLS_BASE_CLOCKS_H_
 
 #include <time.h>
 
@@ -24,4 +24,4 @@ inline int64_t ThreadCpuNs() { return ClockNs(CLOCK_THREAD_CPUTIME_ID); }
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_PIPELINES_RUNTIME_CLOCKS_H_
+#endif  // PIPELAB_TOOLS_BASE_CLOCKS_H_

@@ -3,8 +3,8 @@
 //   Schedule s = TokenPasses(/*devices=*/2, {-1, -1, 0, 1});   // pass 2 takes pass 0's tokens
 //
 // Stages are devices in a chain; an edge carries tokens from the last stage to the first.
-#ifndef PIPELAB_PIPELINES_IR_TOKEN_PASSES_H_
-#define PIPELAB_PIPELINES_IR_TOKEN_PASSES_H_
+#ifndef PIPELAB_PIPELINES_SCHEDULES_TOKEN_PASSES_H_
+#define PIPELAB_PIPELINES_SCHEDULES_TOKEN_PASSES_H_
 
 #include <cstdint>
 #include <vector>
@@ -18,4 +18,4 @@ Schedule TokenPasses(int devices, std::vector<int32_t> carried);
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_PIPELINES_IR_TOKEN_PASSES_H_
+#endif  // PIPELAB_PIPELINES_SCHEDULES_TOKEN_PASSES_H_

@@ -17,8 +17,8 @@
 // limit. So is a job that fails; the training and the other jobs go on.
 //
 // Of one thread, but for what is asked between steps. Nanoseconds, bytes.
-#ifndef PIPELAB_PIPELINES_RUNTIME_FILL_RUNNER_H_
-#define PIPELAB_PIPELINES_RUNTIME_FILL_RUNNER_H_
+#ifndef PIPELAB_PIPELINES_FILL_FILL_RUNNER_H_
+#define PIPELAB_PIPELINES_FILL_FILL_RUNNER_H_
 
 #include <cstdint>
 #include <functional>
@@ -106,4 +106,4 @@ class FillRunner {
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_PIPELINES_RUNTIME_FILL_RUNNER_H_
+#endif  // PIPELAB_PIPELINES_FILL_FILL_RUNNER_H_

@@ -1,4 +1,4 @@
-#include "pipelines/ir/token_passes.h"
+#include "pipelines/schedules/token_passes.h"
 
 #include <numeric>
 #include <utility>
@@ -12,7 +12,7 @@ Schedule TokenPasses(int devices, std::vector<int32_t> carried) {
   schedule.num_micro_batches = passes;
   std::vector<StageGraph::Edge> edges = StageGraph::Chain(devices).edges;
   StageGraph::Edge tokens{devices - 1, 0};
-  tokens.carries = true;
+  tokens.output = Reads::List();
   edges.push_back(tokens);
   schedule.stages = StageGraph::FromEdges(devices, std::move(edges));
   std::vector<int> device_of_stage(devices);
