@@ -44,7 +44,7 @@ std::vector<DigestLine> AllDigestLines() {
 
 std::string LineText(const DigestLine& line) {
   CaseTexts digests;  // of the cases, one after the other
-  int cases = 0, refused = 0, blocked = 0;
+  int cases = 0, refused = 0;
   std::string broken;
   for (const DigestCase& one : line.cases) {
     const absl::StatusOr<CaseTexts> texts = one.texts();
@@ -56,14 +56,11 @@ std::string LineText(const DigestLine& line) {
       }
     } else if (absl::IsInvalidArgument(texts.status())) {
       ++refused;
-    } else if (absl::IsInternal(texts.status())) {
-      ++blocked;
     } else {
       absl::StrAppend(&broken, "BROKEN ", one.name, ": ", texts.status().message(), "\n");
     }
   }
   return absl::StrCat(line.name, ": ", cases, " cases, ", refused, " refused,",
-                      blocked > 0 ? absl::StrCat(" ", blocked, " blocked,") : "",
                       DigestsText(digests), "\n", broken);
 }
 

@@ -216,6 +216,59 @@ absl::Status CheckSizes(MessageCalls calls, const Pipeline& pipeline, const Sche
   return Refuse("M=", s.num_micro_batches, " must be a multiple of P=", pipeline.devices);
 }
 
+// Runs the lists against one another, without times: a call ends once both ends of all its messages
+// are in calls that have begun.
+class CallWalk {
+ public:
+  explicit CallWalk(const Program& program)
+      : program_(program),
+        ends_(program.messages.size(), 0),
+        open_(program.instructions.size()),
+        position_(program.instructions.size(), 0) {}
+
+  absl::Status Run() {
+    for (bool moves = true; moves;) {
+      moves = false;
+      for (size_t d = 0; d < position_.size(); ++d) moves |= Advance(d);
+    }
+    for (size_t d = 0; d < position_.size(); ++d) {
+      if (position_[d] == program_.instructions[d].size()) continue;
+      const Message& m = program_.messages[*std::find_if(open_[d].begin(), open_[d].end(),
+                                                         [&](int32_t id) { return !Is(id); })];
+      return Refuse("device ", d, " would wait for ever in its call after ",
+                    ToString(program_.instructions[d][position_[d]].action), ", for device ",
+                    static_cast<size_t>(m.from_device) == d ? m.to_device : m.from_device,
+                    ", which waits for others in turn");
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  bool Is(int32_t message) const { return ends_[message] == 2; }
+
+  // Whether the device gets on.
+  bool Advance(size_t d) {
+    const std::vector<Instruction>& list = program_.instructions[d];
+    const size_t from = position_[d];
+    for (size_t& at = position_[d]; at < list.size(); ++at) {
+      if (list[at].op == OpCode::kSend || list[at].op == OpCode::kReceive) {
+        ++ends_[list[at].arg];
+        open_[d].push_back(list[at].arg);
+      } else if (list[at].op == OpCode::kSynchronise) {
+        const auto is = [this](int32_t id) { return Is(id); };
+        if (!std::all_of(open_[d].begin(), open_[d].end(), is)) break;
+        open_[d].clear();
+      }
+    }
+    return position_[d] > from;
+  }
+
+  const Program& program_;
+  std::vector<uint8_t> ends_;               // [message] that are in calls
+  std::vector<std::vector<int32_t>> open_;  // [device] the messages of its call
+  std::vector<size_t> position_;            // [device]
+};
+
 }  // namespace
 
 absl::Status GroupMessages(MessageCalls calls, Program* program) {
@@ -253,7 +306,7 @@ absl::Status GroupMessages(MessageCalls calls, Program* program) {
     list.insert(list.end(), lists[d].tail.begin(), lists[d].tail.end());
   }
   program->calls = calls;
-  return absl::OkStatus();
+  return CallWalk(*program).Run();
 }
 
 }  // namespace pipelab

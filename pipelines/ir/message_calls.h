@@ -33,7 +33,7 @@ namespace pipelab {
 
 // Puts the messages of a lowered program into calls, and a kSynchronise at the end of each.
 // InvalidArgument saying what does not suit them: another schedule, messages between devices that
-// are no neighbours, collectives before the last pass.
+// are no neighbours, collectives before the last pass, calls that would wait for one another.
 absl::Status GroupMessages(MessageCalls calls, Program* program);
 
 }  // namespace pipelab

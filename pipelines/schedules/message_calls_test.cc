@@ -195,6 +195,9 @@ TEST(MessageCalls, SayWhatTheyDoNotSuit) {
               HasSubstr("device 0 does not run 3 forwards and then"));
   EXPECT_THAT(message("zb_h1", {4, 8}, one), HasSubstr("passes are F and B, not 0I0"));
   EXPECT_THAT(message("chimera", {4, 4}, one), HasSubstr("not several replicas"));
+  // Each list is one of interleaved 1F1B's, and together they wait in a circle.
+  EXPECT_THAT(message("breadth_first", {3, 6, 2}, both),
+              HasSubstr("would wait for ever in its call after"));
   LoweringOptions options = InCalls(both);
   options.eager_reductions = true;
   Schedule s = MakeSchedule("interleaved", CallSizes(4, 8, 2, false)).value();
