@@ -151,7 +151,7 @@ TEST_F(Asynchronous, OverTimeOnOneDeviceIsOnlineLearning) {
 // loop by copy.
 TEST_F(Asynchronous, GroupsFollowTheRule) {
   for (const Scheme& scheme : Catalog()) {
-    if (!scheme.asynchronous || (scheme.options & kLateGradients) != 0) continue;
+    if (!scheme.asynchronous) continue;
     TrainingOptions options = SmallTraining(std::string(scheme.name), 2, 8);
     options.sizes.data_parallel = 2;
     for (bool rendezvous : {false, true}) {

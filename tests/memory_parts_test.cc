@@ -47,8 +47,10 @@ void SimulateModel(const ModelGraph& graph, Schedule schedule, LoweringOptions o
   }
   PIPELAB_ASSERT_OK_AND_ASSIGN(run->costs, ComputeStageCosts(graph, partition, samples, costs));
   options.ties = StageTies(graph, partition);
+  const int window = schedule.stages.ReplayWindow();
   schedule.stages = partition.stages;
-  if (schedule.stages.ReplayWindow() > 0) {  // only stages that learn locally read again
+  if (window > 0) {  // only stages that learn locally read again
+    schedule.stages.SetReplayWindow(window);
     for (StageGraph::Edge& e : schedule.stages.edges) e.gradient = Reads::None();
   }
   PIPELAB_ASSERT_OK_AND_ASSIGN(run->program, Lower(std::move(schedule), options));

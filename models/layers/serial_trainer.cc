@@ -256,7 +256,9 @@ void SerialTrainer::Backward(int layer, LayerContext ctx, LayerStash* stash,
   ctx.batch = &view;
   if (!options_.norm_parts.empty()) ctx.norm_parts = options_.norm_parts[layer];
   std::vector<Tensor> inputs = InputsOf(layer, *outputs);
-  if (options_.staleness.lag) TakeLateGradients(layer, &(*gradients)[layer]);
+  if (options_.staleness.lag) {
+    TakeLateGradients(layer, ctx.first_sample % options_.micro_batch_size, &(*gradients)[layer]);
+  }
   std::vector<Tensor> shares =
       layers_[layer]->BackwardInput(ctx, inputs, SumOf(std::move((*gradients)[layer])), stash);
   layers_[layer]->BackwardWeight(ctx, inputs, stash);
@@ -276,10 +278,10 @@ void SerialTrainer::Backward(int layer, LayerContext ctx, LayerStash* stash,
   }
 }
 
-void SerialTrainer::TakeLateGradients(int layer, OutputGradient* gradient) {
+void SerialTrainer::TakeLateGradients(int layer, int64_t row, OutputGradient* gradient) {
   for (auto& [stage, share] : gradient->of_stages) {
     const size_t lag = static_cast<size_t>(options_.staleness.lag(StageOf(layer), stage));
-    std::deque<Tensor>& waiting = late_[{layer, stage}];
+    std::deque<Tensor>& waiting = late_[{layer, stage, row}];
     if (waiting.empty()) {
       for (size_t i = 0; i < lag; ++i) {
         waiting.push_back(

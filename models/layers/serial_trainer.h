@@ -28,6 +28,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -181,8 +182,9 @@ class SerialTrainer {
                  std::vector<Tensor>* outputs);
   void Backward(int layer, LayerContext ctx, LayerStash* stash, std::vector<Tensor>* outputs,
                 std::vector<OutputGradient>* gradients);
-  // Puts the stages' gradients of earlier micro-batches in the place of this one's.
-  void TakeLateGradients(int layer, OutputGradient* gradient);
+  // Puts the stages' gradients of earlier micro-batches in the place of this one's. `row`: the
+  // first of the copy in a micro-batch.
+  void TakeLateGradients(int layer, int64_t row, OutputGradient* gradient);
   Tensor SumOf(OutputGradient gradient);
   // The first layer whose backward reads the output, or -1.
   int FirstReader(int layer) const;
@@ -196,8 +198,8 @@ class SerialTrainer {
   std::vector<TokenSlice> slices_;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<std::vector<int>> consumers_;  // [layer]
-  // [layer, stage] what the stage has given the layer's output, the oldest first.
-  std::map<std::pair<int, int>, std::deque<Tensor>> late_;
+  // [layer, stage, first row] What the stage has given the layer's output, the oldest first.
+  std::map<std::tuple<int, int, int64_t>, std::deque<Tensor>> late_;
   int judged_loss_;                                              // a layer
   std::vector<std::vector<std::vector<Parameter>>> parameters_;  // [partial sum][layer]
   std::map<std::string, Value> values_;                          // by ValueName

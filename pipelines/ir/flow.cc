@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "glog/logging.h"
 #include "tools/base/rng.h"
 
 namespace pipelab {
@@ -17,6 +18,7 @@ PassList::PassList(std::initializer_list<int32_t> sources)
 
 // A list may be wrong until the validator has seen it, so that only what is in range has a reader.
 void PassList::Set(size_t pass, int32_t source) {
+  DCHECK_LE(pass, sources_.size());
   if (pass == sources_.size()) {
     sources_.push_back(-1);
     readers_.push_back(-1);
@@ -35,10 +37,8 @@ PassRange PassMap::OtherSources(int pass) const {
       if (taken_ >= made_) return {pass / (taken_ / made_), 1};
       return {pass * (made_ / taken_), made_ / taken_};
     case Reads::Kind::kNone:
-      return {};
     case Reads::Kind::kLate:
-      if (pass < reads_.number) return {};
-      return {pass - reads_.number, 1};
+      break;  // Sources has answered
     case Reads::Kind::kList: {
       const int32_t source = (*list_)[pass];
       return source < 0 ? PassRange() : PassRange{source, 1};

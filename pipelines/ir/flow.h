@@ -78,7 +78,8 @@ struct PassRange {
   bool empty() const { return count == 0; }
 };
 
-// [pass] The earlier pass whose value it reads, -1: none; and the other way round.
+// [pass] The earlier pass whose value it reads, -1: none; and the other way round. A list is sound
+// where each source is an earlier pass and none is named twice, which the validator checks.
 class PassList {
  public:
   PassList() = default;
@@ -114,6 +115,9 @@ class PassMap {
   // several passes of the maker.
   PassRange Sources(int pass) const {
     if (reads_.same() && made_ == taken_) return {pass, 1};
+    if (reads_.none()) return {};
+    if (reads_.late())
+      return pass < reads_.number ? PassRange() : PassRange{pass - reads_.number, 1};
     return OtherSources(pass);
   }
   // The passes that are first to read the value of the maker's pass `made`. With kReplay later ones
@@ -124,7 +128,7 @@ class PassMap {
   }
   // Under which of its own numbers the reader's pass has the samples that it reads: where both ends
   // have equal passes, the maker's pass. The pass must read something.
-  int SamplePass(int pass) const { return reads_.same() ? pass : OtherSources(pass).first; }
+  int SamplePass(int pass) const { return reads_.same() ? pass : Sources(pass).first; }
   // The first pass that reads what has this number; -1: none does.
   int FirstReader(int sample_pass) const {
     if (reads_.same()) return sample_pass;

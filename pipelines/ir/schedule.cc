@@ -81,6 +81,11 @@ bool StageGraph::IsChain() const {
   return true;
 }
 
+bool StageGraph::IsPlainChain() const {
+  return IsChain() && AllGradientsAreOwn() &&
+         std::none_of(edges.begin(), edges.end(), [](const Edge& e) { return e.output.list(); });
+}
+
 bool StageGraph::AllGradientsAreOwn() const {
   return std::all_of(edges.begin(), edges.end(), [](const Edge& e) { return e.gradient.same(); });
 }
@@ -139,12 +144,6 @@ int Schedule::GroupSize(int stage) const {
   return static_cast<int>(fewest);
 }
 
-bool Schedule::ReplaysAt(int stage) const {
-  const auto replays = [this](int e) { return stages.edges[e].output.replay(); };
-  const std::vector<int>&in = stages.in_edges[stage], &out = stages.out_edges[stage];
-  return std::any_of(in.begin(), in.end(), replays) || std::any_of(out.begin(), out.end(), replays);
-}
-
 int Schedule::SampleOf(int stage, int pass) const {
   while (!stages.in_edges[stage].empty()) {
     const StageGraph::Edge& e = stages.edges[stages.in_edges[stage][0]];
@@ -167,7 +166,7 @@ std::vector<bool> Schedule::RecomputedStages() const {
 
 namespace {
 
-// Of an edge of a model, under a schedule whose stages have these edges.
+// Gives an edge of a model the reads that it has under a schedule with these edges.
 void TakeReads(const StageGraph& scheduled, StageGraph::Edge* edge) {
   const bool chain = scheduled.IsChain();
   int late = 0;
@@ -219,7 +218,9 @@ absl::StatusOr<Schedule> WithStages(Schedule schedule, StageGraph stages) {
                                         : "the layers' stages, and not in the schedule"));
     }
   }
-  for (StageGraph::Edge& e : stages.edges) TakeReads(scheduled, &e);
+  if (!scheduled.AllGradientsAreOwn() || scheduled.ReplayWindow() > 0) {
+    for (StageGraph::Edge& e : stages.edges) TakeReads(scheduled, &e);
+  }
   if (scheduled.edges.size() < schedule.stages.edges.size()) {
     for (const StageGraph::Edge& e : schedule.stages.edges) {
       if (e.output.list()) stages.edges.push_back(e);

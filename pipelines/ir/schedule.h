@@ -75,11 +75,13 @@ struct StageGraph {
   // as a sequential pipeline does and carries nothing.
   StageGraph WithChain() const;
   int num_stages() const { return static_cast<int>(in_edges.size()); }
-  // Whether it has the edges of Chain(num_stages()), whatever their gradients are.
+  // Whether it has the edges of Chain(num_stages()), whatever they read.
   bool IsChain() const;
+  // Whether all edges of the chain read their own samples, or replay.
+  bool IsPlainChain() const;
   // Whether each edge's gradient has the samples of the pass that reads it.
   bool AllGradientsAreOwn() const;
-  // Of how many outputs each pass reads one (Reads::kReplay); 0: no edge replays.
+  // How many outputs a pass chooses from (Reads::kReplay); 0: no edge replays.
   int ReplayWindow() const;
   // Lets all edges replay.
   void SetReplayWindow(int window);
@@ -174,7 +176,7 @@ struct Schedule {
     return PassMap(forward_only ? Reads::None() : e.gradient, e.from, MicroBatches(e.to),
                    MicroBatches(e.from), &carried);
   }
-  // Of a micro-batch of the stage, in the stage's own numbers.
+  // `micro_batch` is one of the stage, in the stage's own numbers.
   int ReplicaOf(int stage, int micro_batch) const {
     return placement.replica_of_micro_batch[micro_batch * MicroBatchSize(stage)];
   }
@@ -188,8 +190,12 @@ struct Schedule {
   bool HasUnequalPasses() const {
     return !micro_batches_of_stage.empty() && stages.ReplayWindow() > 0;
   }
-  // Whether an edge of the stage replays.
-  bool ReplaysAt(int stage) const;
+  // Whether the stage's edges replay: all of them, or none.
+  bool ReplaysAt(int stage) const {
+    const std::vector<int>& in = stages.in_edges[stage];
+    const std::vector<int>& edges = in.empty() ? stages.out_edges[stage] : in;
+    return !edges.empty() && stages.edges[edges[0]].output.replay();
+  }
   // The micro-batch of the step whose samples the stage's pass has, through the chain of sources.
   int SampleOf(int stage, int pass) const;
   // [stage] Whether backward passes rebuild its activations (some R of it is in the order).

@@ -53,6 +53,9 @@ absl::StatusOr<Schedule> ScheduleJsonReader::Read() {
                  " stages");
   }
   PIPELAB_RETURN_IF_ERROR(ReadEdges());
+  if (replay_ > 0 && stages_ > 1 && s_.stages.ReplayWindow() == 0) {
+    return Error("field 'replay': is ", replay_, ", and no edge reads the last outputs");
+  }
   PIPELAB_RETURN_IF_ERROR(ReadCarried());
   PIPELAB_RETURN_IF_ERROR(ReadPrepares());
   s_.name = "json";

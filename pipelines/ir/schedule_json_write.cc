@@ -79,7 +79,7 @@ std::string ToJson(const Schedule& s) {
   if (const int window = s.stages.ReplayWindow(); window > 0) {
     absl::StrAppend(&out, "  \"replay\": ", window, ",\n");
   }
-  if (!s.stages.IsChain() || !s.stages.AllGradientsAreOwn()) {
+  if (!s.stages.IsPlainChain()) {
     absl::StrAppend(&out, "  \"edges\": [",
                     absl::StrJoin(s.stages.edges, ", ",
                                   [](std::string* to, const StageGraph::Edge& e) {

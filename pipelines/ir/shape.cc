@@ -167,7 +167,7 @@ absl::Status CheckOutputs(const Schedule& s) {
   return absl::OkStatus();
 }
 
-// A late gradient is kept whole on one device until it is taken.
+// A late gradient stays in the rows of the devices that made it until it is taken.
 absl::Status CheckLags(const Schedule& s) {
   for (const StageGraph::Edge& e : s.stages.edges) {
     const auto invalid = [&](const auto&... parts) {
@@ -184,8 +184,13 @@ absl::Status CheckLags(const Schedule& s) {
       return invalid("its stages run ", s.MicroBatches(e.from), " and ", s.MicroBatches(e.to),
                      " micro-batches; late gradients need equal numbers");
     }
-    if (s.placement.num_replicas() > 1 || s.GroupSize(e.from) > 1 || s.GroupSize(e.to) > 1) {
-      return invalid("late gradients need stages of one device and one replica");
+    if (s.placement.num_replicas() > 1) {
+      return invalid(
+          "late gradients need one replica; devices of another have earlier micro-batches");
+    }
+    if (s.GroupSize(e.from) != s.GroupSize(e.to)) {
+      return invalid("its stages have ", s.GroupSize(e.from), " and ", s.GroupSize(e.to),
+                     " devices; late gradients need equal numbers");
     }
   }
   return absl::OkStatus();
@@ -278,6 +283,10 @@ absl::Status CheckReplay(const Schedule& s) {
   if (window < 1 || window > s.num_micro_batches) {
     return InvalidShape("a replay of the last ", window, " outputs; it must be 1 to ",
                         s.num_micro_batches, ", the micro-batches of a step");
+  }
+  for (int stage = 0; stage < s.num_stages(); ++stage) {
+    if (!s.stages.in_edges[stage].empty() || !s.stages.out_edges[stage].empty()) continue;
+    return InvalidShape("replay: stage ", stage, " has no edge, so that no stage reads it");
   }
   if (s.forward_only || s.num_slices > 1 || s.placement.num_replicas() > 1) {
     return InvalidShape("replay is for training with whole micro-batches and one replica");

@@ -24,7 +24,7 @@ struct EdgeMessage {
   // The message's micro-batch, the smaller of the edge's two ends: `parts` * the stage's + `part`.
   int32_t parts = 1, part = 0;
 
-  // Of the samples that the stage counts as its pass `pass`.
+  // The message of the samples that the stage counts as its pass `pass`.
   int MicroBatch(int pass) const { return pass * parts + part; }
 };
 

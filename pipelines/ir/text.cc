@@ -18,7 +18,7 @@ constexpr int64_t kMaxField = std::numeric_limits<int16_t>::max();
 
 void AppendEdges(const StageGraph& graph, std::string* out) {
   absl::StrAppend(out, "edges");
-  if (graph.IsChain() && graph.AllGradientsAreOwn()) {
+  if (graph.IsPlainChain()) {
     absl::StrAppend(out, " chain");
   } else {
     for (const StageGraph::Edge& e : graph.edges) {
@@ -70,6 +70,9 @@ class Parser {
     PIPELAB_RETURN_IF_ERROR(Replay());
     PIPELAB_RETURN_IF_ERROR(StageMicroBatches());
     PIPELAB_RETURN_IF_ERROR(Edges());
+    if (replay_ > 0 && stages_ > 1 && s_.stages.ReplayWindow() == 0) {
+      return in_.Error(absl::StrCat("no edge reads the last ", replay_, " outputs (replay)"));
+    }
     PIPELAB_RETURN_IF_ERROR(Carried());
     PIPELAB_RETURN_IF_ERROR(Replicas());
     PIPELAB_RETURN_IF_ERROR(ReplicaOfMicroBatch());

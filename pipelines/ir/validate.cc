@@ -111,9 +111,9 @@ class ActionChecker {
       ++seen.members;
       if (a.kind == ActionKind::kRecompute) recomputed_[a.stage] = 1;
       // Caches of a stage grow pass by pass; a trainer's batches have nothing in common.
+      if (a.kind != ActionKind::kForward) continue;
       const bool replays = s_.ReplaysAt(a.stage);
-      const bool in_order = replays || (!s_.carried.empty() && s_.forward_only);
-      if (!in_order || a.kind != ActionKind::kForward) continue;
+      if (!replays && (s_.carried.empty() || !s_.forward_only)) continue;
       if (a.micro_batch < last_pass_[a.stage]) {
         return InvalidAt(d, i, ToString(a), " comes after that of micro-batch ",
                          last_pass_[a.stage], "; with ", replays ? "replay" : "edges that carry",

@@ -178,7 +178,7 @@ TEST(Validate, RefusesShapesBeyondTheirBounds) {
 }
 
 // A lag of as many micro-batches as a step has leaves no gradient to take.
-TEST(Validate, LateGradientsAreOfOneDeviceAndOneSize) {
+TEST(Validate, LateGradientsAreOfOneSize) {
   const auto reads = [](Reads gradient) {
     Schedule s = Good();
     s.stages = StageGraph::FromEdges(2, {{0, 1, gradient}});
@@ -203,16 +203,20 @@ TEST(Validate, LateGradientsAreOfOneDeviceAndOneSize) {
   s.micro_batches_of_stage = {2, 1};
   EXPECT_EQ(Verdict(s),
             "edge 0-1: its stages run 2 and 1 micro-batches; late gradients need equal numbers");
-  const std::string alone = "edge 0-1: late gradients need stages of one device and one replica";
   s = late(1);
   s.placement.groups[0][0] = {0, 1};
-  EXPECT_EQ(Verdict(s), alone);
+  EXPECT_EQ(Verdict(s),
+            "edge 0-1: its stages have 2 and 1 devices; late gradients need equal numbers");
   s = late(1);
-  s.placement.groups[0][1] = {0, 1};
-  EXPECT_EQ(Verdict(s), alone);
+  s.placement.num_devices = 4;
+  s.placement.groups[0] = {{0, 1}, {2, 3}};
+  s.order = {s.order[0], s.order[0], s.order[1], s.order[1]};
+  EXPECT_EQ(Verdict(s), "");
   s = late(1);
   s.placement.groups.push_back({{1}, {0}});
-  EXPECT_EQ(Verdict(s), alone);
+  EXPECT_EQ(Verdict(s),
+            "edge 0-1: late gradients need one replica; devices of another have earlier "
+            "micro-batches");
 }
 
 // Three passes of a decoding: the second takes what the first made.
@@ -356,6 +360,9 @@ TEST(Validate, ChecksReplay) {
   s.stages = StageGraph::FromEdges(3, {{0, 2, kNone}, {1, 2, kNone}});
   s.stages.SetReplayWindow(1);
   EXPECT_EQ(Verdict(s), "replay: stage 2 reads stages 0 and 1, whose samples would differ");
+  s.stages = StageGraph::FromEdges(3, {{0, 1, kNone}});
+  s.stages.SetReplayWindow(1);
+  EXPECT_EQ(Verdict(s), "replay: stage 2 has no edge, so that no stage reads it");
   s.stages = StageGraph::FromEdges(3, {{0, 1, kNone}, {1, 2, kNone}});
   s.stages.SetReplayWindow(1);
   s.stages.edges[1].output = Reads::Replay(2);

@@ -35,7 +35,7 @@ struct Fraction {
 struct HeldStage {
   StageModule* module = nullptr;
   int64_t member = 0, data_parallel_size = 1;  // the device in the stage's group
-  // By place in the stage's edge lists, and part (Schedule::PartOf).
+  // By place in the stage's edge lists, and shape (Schedule::ShapeOf).
   std::vector<std::vector<const TensorSpec*>> in_specs, out_specs;
 
   // The rows of `fraction` in the member's tensor.

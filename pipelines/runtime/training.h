@@ -37,11 +37,11 @@
 #include "models/zoo/local_heads.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/model_partition.h"
+#include "pipelines/fill/fill_runner.h"  // IWYU pragma: export
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/ir/trace.h"
-#include "pipelines/runtime/batch_norm.h"   // IWYU pragma: export
-#include "pipelines/fill/fill_runner.h"  // IWYU pragma: export
+#include "pipelines/runtime/batch_norm.h"  // IWYU pragma: export
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/step/stage_cut.h"
 #include "tools/base/units.h"

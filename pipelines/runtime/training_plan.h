@@ -28,7 +28,7 @@ struct TrainingPlan {
   CostTable costs;
   std::vector<int64_t> slices;
   // Asynchronous schedules take several optimizer steps in a run of the program, each on the mean
-  // loss of as many tokens. With replay (ir/schedule.h) stages have numbers of their own; `updates`
+  // loss of as many tokens. With replay (ir/flow.h) stages have numbers of their own; `updates`
   // is that of the stages with the most.
   int updates = 1;
   int64_t batch_tokens = 0;                        // of a run, at the loss

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/cost/cost_table.h"
@@ -202,6 +203,18 @@ TEST(LocalReplay, Refuses) {
   sizes.data_parallel = 2;
   EXPECT_EQ(Refusal("local_replay", sizes),
             "local_replay --data_parallel=2: a buffer is of one device; use --data_parallel=1");
+}
+
+// A file that says how many outputs a buffer has, and no edge that reads one.
+TEST(LocalReplay, FilesThatMakeNoSense) {
+  const Schedule good = MakeOrDie("local_replay", ReplaySizes({4, 2, 4}, 2));
+  const std::string text =
+      absl::StrReplaceAll(ToText(good), {{"0-1:none", "0-1:carries"}, {"1-2:none", "1-2:carries"}});
+  EXPECT_THAT(std::string(ParseSchedule(text).status().message()),
+              testing::HasSubstr("no edge reads the last 2 outputs (replay)"));
+  const std::string json = absl::StrReplaceAll(ToJson(good), {{"\"none\"", "\"carries\""}});
+  EXPECT_EQ(ScheduleFromJson(json, "--schedule=a.json").status().message(),
+            "--schedule=a.json: field 'replay': is 2, and no edge reads the last outputs");
 }
 
 TEST(LocalReplay, SchedulesThatMakeNoSense) {

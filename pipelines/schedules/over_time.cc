@@ -10,7 +10,6 @@
 // Inference is the same without backwards and steps: a sample enters at each tick, of one forward.
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "pipelines/schedules/pipedream.h"
 
 namespace pipelab {
@@ -21,14 +20,7 @@ constexpr int kLag = 2;  // a boundary: there in one tick, and back in the next
 
 }  // namespace
 
-absl::Status CheckOverTime(const SchemeParams& params) {
-  if (params.data_parallel > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--data_parallel=", params.data_parallel,
-                     ": a gradient that is late goes to one device; use --data_parallel=1"));
-  }
-  return CheckUpdates(params, 1);
-}
+absl::Status CheckOverTime(const SchemeParams& params) { return CheckUpdates(params, 1); }
 
 absl::StatusOr<Schedule> MakeOverTime(const SchemeParams& params) {
   Schedule schedule = LoopedPipeline(params);

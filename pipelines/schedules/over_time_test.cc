@@ -135,11 +135,16 @@ TEST(OverTimeInference, Refuses) {
 TEST(OverTime, Refuses) {
   EXPECT_EQ(Refusal("over_time", {2, 40000}),
             "over_time --micro_batches=40000: a run updates after every 1, at most 32767 times");
-  SchemeParams groups{2, 4};
+}
+
+// Each copy of a stage takes its own rows of the late gradient.
+TEST(OverTime, Groups) {
+  SchemeParams groups{3, 6};
   groups.data_parallel = 2;
-  EXPECT_EQ(Refusal("over_time", groups),
-            "over_time --data_parallel=2: a gradient that is late goes to one device; use "
-            "--data_parallel=1");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program, Lower(MakeOrDie("over_time", groups), {}));
+  EXPECT_EQ(CheckProgram(program), "");
+  // Outputs of 6 samples and gradients of the 4 that are taken, across 2 edges, for 2 members.
+  EXPECT_EQ(program.messages.size(), 2 * 2 * (6 + 4));
 }
 
 }  // namespace

@@ -195,8 +195,10 @@ absl::StatusOr<int> BarriersOf(const SchemeParams& params, int chain) {
   if (stages.num_stages() == 0) return 0;
   if (stages.num_stages() == chain && stages.IsChain()) return 0;
   const auto edges = [](const StageGraph& graph) {
-    std::set<std::tuple<int, int, int>> all;
-    for (const StageGraph::Edge& e : graph.edges) all.emplace(e.from, e.to, e.gradient.none());
+    std::set<std::tuple<int, int, Reads::Kind, int>> all;
+    for (const StageGraph::Edge& e : graph.edges) {
+      all.emplace(e.from, e.to, e.gradient.kind, e.gradient.number);
+    };
     return all;
   };
   for (int barriers : {1, 2}) {

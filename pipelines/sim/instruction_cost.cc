@@ -17,11 +17,13 @@ InstructionCostTable::InstructionCostTable(const Program& program, const CostTab
       reshard_(program.schedule, costs) {
   const Schedule& s = program.schedule;
   num_edges_ = s.stages.edges.size();
-  late_ = s.HasUnequalPasses();
+  outputs_.reserve(num_edges_);
+  gradients_.reserve(num_edges_);
   for (const StageGraph::Edge& e : s.stages.edges) {
     outputs_.push_back(s.Outputs(e));
     gradients_.push_back(s.Gradients(e));
-    late_ |= e.output.list() || e.gradient.late();
+    late_ |= outputs_.back().HasUnequalPasses() || outputs_.back().reads().list() ||
+             gradients_.back().reads().late();
   }
   slices_differ_ = !costs.slices.empty();
   for (int slice = 0; slice < num_slices_; ++slice) {
@@ -78,9 +80,11 @@ InstructionCost InstructionCostTable::WithReshard(InstructionCost cost, int devi
 InstructionCost InstructionCostTable::WithFlows(InstructionCost cost, const Instruction& i) const {
   const Action& a = i.action;
   const StageGraph& graph = program_.schedule.stages;
+  const auto members =
+      static_cast<int64_t>(program_.schedule.placement.groups[i.replica][a.stage].size());
   const auto bytes = [&](int edge, int pass) {
     const int shape = num_slices_ > 1 ? program_.schedule.ShapeOf(pass, a.slice) : 0;
-    return costs_.EdgeBytesOf(edge, shape).value() / slice_parts_;
+    return costs_.EdgeBytesOf(edge, shape).value() / (members * slice_parts_);
   };
   const auto add = [&cost](int64_t more) {
     cost.peak += more;
@@ -89,9 +93,9 @@ InstructionCost InstructionCostTable::WithFlows(InstructionCost cost, const Inst
   const int pass = a.micro_batch;
   if (a.kind == ActionKind::kForward) {
     for (int e : graph.in_edges[a.stage]) {
-      const PassRange sources = outputs_[e].Sources(pass);
       if (!outputs_[e].IsLastRead(pass)) add(bytes(e, pass));
-      if (outputs_[e].reads().list()) cost.change -= sources.empty() ? 0 : bytes(e, sources.first);
+      if (!outputs_[e].reads().list()) continue;
+      for (int source : outputs_[e].Sources(pass)) cost.change -= bytes(e, source);
     }
     for (int e : graph.out_edges[a.stage]) {
       const bool taken = !outputs_[e].Readers(pass).empty();

@@ -45,7 +45,7 @@ class InstructionCostTable {
           return exchanges_[costs_.exchanges.of_pass[i.arg]][static_cast<int>(i.action.kind)];
         }
         const InstructionCost& cost = OfAction(i, i.action.kind);
-        if (ABSL_PREDICT_FALSE(late_)) return WithFlows(cost, i);  // of stages on one device
+        if (ABSL_PREDICT_FALSE(late_)) return WithFlows(cost, i);  // in whole rows
         return reshard_.any() ? WithReshard(cost, device, i) : cost;
       }
       // Hops are state (cost/state_walk.h).

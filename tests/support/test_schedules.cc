@@ -204,6 +204,8 @@ std::vector<RandomShape> Shapes() {
   add(StageGraph::FromEdges(
           4, {{0, 1, Reads::Late(1)}, {1, 2}, {2, 3, Reads::Late(3)}, {0, 3, Reads::Late(4)}}),
       2, {{{0}, {0}, {1}, {1}}}, {0, 0, 0, 0});
+  add(StageGraph::FromEdges(3, {{0, 1, Reads::Late(2)}, {1, 2, Reads::Late(1)}}), 4,
+      {{{0, 1}, {2, 3}, {1, 0}}}, {0, 0, 0, 0});
   return shapes;
 }
 
