@@ -1,6 +1,8 @@
 // A small GPT whose samples' tokens are divided among devices, for real: grids P x T x D x C,
 // several schemes, shardings, recomputation, causal masks and none. Losses as in serial training;
 // bytes sent and memory as predicted, to the byte.
+#include "models/graph/context_parallel.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,10 +15,12 @@
 #include "models/data/text_batches.h"
 #include "models/data/text_corpus.h"
 #include "models/graph/context_part.h"
+#include "models/graph/tensor_parallel.h"
 #include "models/zoo/bert.h"
 #include "models/zoo/gpt.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/runtime/training.h"
+#include "pipelines/step/step_config.h"
 #include "tests/small_gpt.h"
 #include "tests/small_training.h"
 #include "tests/tensor_parallel_training.h"
@@ -41,14 +45,23 @@ class ContextParallelTest : public TensorParallelTest {
   }
 
  private:
-  // Keys and values gathered, and round a ring.
+  // Keys and values gathered, and round a ring; and heads exchanged, where these divide.
   void ExpectTrains(const ModelGraph& graph, const BatchSource& batches, TrainingOptions options,
                     const std::vector<double>& serial) {
-    for (const ContextExchange exchange : {ContextExchange::kGather, ContextExchange::kRing}) {
+    for (const ContextExchange exchange :
+         {ContextExchange::kGather, ContextExchange::kRing, ContextExchange::kHeads}) {
       SCOPED_TRACE(absl::StrCat(options.scheme, " ", ShardingName(options.lowering.sharding),
-                                options.sequence_parallel ? " rows by tokens" : "",
-                                exchange == ContextExchange::kRing ? " ring" : ""));
+                                options.sequence_parallel ? " rows by tokens, " : ", ",
+                                ContextExchangeName(exchange)));
       options.context_exchange = exchange;
+      TensorParallel split = {options.tensor_parallel, false, options.context_parallel};
+      split.exchange = exchange;
+      if (exchange == ContextExchange::kHeads && !CheckContextParallel(graph, split).ok()) {
+        EXPECT_THAT(PipelineTraining::Create(graph, batches, options),
+                    StatusIs(absl::StatusCode::kInvalidArgument,
+                             HasSubstr("with context_exchange=heads it must divide the ")));
+        continue;
+      }
       ExpectTrainsAsSerial(graph, Train(graph, batches, options), options, serial);
     }
   }
@@ -211,6 +224,12 @@ TEST_F(ContextParallelTest, Refusals) {
   options.context_parallel = 2;
   refused(options, "--context_parallel=2: stage 0 has 1 devices");
   refused(OptionsOf("terapipe", {2, 1, 1, 2}), "--context_parallel: not with token slices");
+  options = OptionsOf("1f1b", {1, 4, 1, 4});
+  options.context_exchange = ContextExchange::kHeads;
+  refused(options,
+          "--context_parallel=4: with context_exchange=heads it must divide the 2 heads of layer "
+          "\"block0/attention\" that a device has of 8 in a group of 4; the nearest "
+          "--context_parallel that does is 2");
 }
 
 }  // namespace

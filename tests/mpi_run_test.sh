@@ -220,7 +220,9 @@ check sharded same breadth_first --devices=2 --micro_batches=8 --data_parallel=2
 check sharded_in_sets same 1f1b:P=1,D=4,M=4,sharding=fully,shards=2 --steps=3
 check tensor_parallel same 1f1b --devices=2 --micro_batches=4 --tensor_parallel=2 --sequence_parallel --steps=3
 check context_parallel same 1f1b --devices=2 --micro_batches=4 --context_parallel=2 --steps=3
-check context_ring same 1f1b --devices=2 --micro_batches=4 --context_parallel=2 --context_exchange=ring --steps=3
+for exchange in ring heads; do
+  check context_$exchange same 1f1b --devices=2 --micro_batches=4 --context_parallel=2 --context_exchange=$exchange --steps=3
+done
 check divided_experts same 1f1b:P=2,D=2,E=2,M=4 --model=mixtral-small --steps=2
 check three_processes three_processes
 check bad_option bad_option

@@ -223,13 +223,15 @@ TEST_F(MpiTrainingTest, ContextParallelDevicesTrainAsInOneProcess) {
       options.context_parallel = context;
       options.lowering.sharding = sharding;
       ExpectEqual(options);
-      options.context_exchange = ContextExchange::kRing;
-      ExpectEqual(options);
+      for (const ContextExchange exchange : {ContextExchange::kRing, ContextExchange::kHeads}) {
+        options.context_exchange = exchange;
+        ExpectEqual(options);
+      }
     }
   }
 }
 
-// Grouped queries in windows, and latent attention: gathered, and round a ring.
+// Grouped queries in windows, and latent attention: gathered, round a ring, and by heads.
 TEST_F(MpiTrainingTest, ContextParallelAttentionTrainsAsInOneProcess) {
   for (const bool latent : {false, true}) {
     GptConfig config = LlamaConfig(/*layers=*/4, /*hidden=*/16, /*heads=*/4, /*feed_forward=*/24,
@@ -239,10 +241,13 @@ TEST_F(MpiTrainingTest, ContextParallelAttentionTrainsAsInOneProcess) {
     if (latent) config.latent = {6, /*rank=*/5, /*nope_size=*/4, /*rope_size=*/2, /*value_size=*/3};
     if (!latent) config.windows = {2, 0};
     PIPELAB_ASSERT_OK_AND_ASSIGN(graph_, BuildGpt(config));
-    for (const ContextExchange exchange : {ContextExchange::kGather, ContextExchange::kRing}) {
+    for (const ContextExchange exchange :
+         {ContextExchange::kGather, ContextExchange::kRing, ContextExchange::kHeads}) {
       for (const auto& [scheme, pipeline, context] :
            {std::make_tuple("zb_h1", 2, 2), std::make_tuple("interleaved", 2, 2),
             std::make_tuple("1f1b", 1, 4)}) {
+        const bool few = exchange == ContextExchange::kHeads && context > config.kv_heads;
+        if (few && !latent) continue;  // four devices do not divide two heads of keys
         TrainingOptions options = SmallTraining(scheme, pipeline, 8);
         options.sizes.data_parallel = options.context_parallel = context;
         options.context_exchange = exchange;

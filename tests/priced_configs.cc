@@ -68,8 +68,8 @@ std::vector<StepConfig> AllConfigs(int max_stages, bool experts) {
             if (turn % 12 == 7 && c.slices == 0) {
               StepConfig& chunks = configs.emplace_back(c);
               chunks.context = 2;
-              const bool ring = turn % 24 == 7;
-              if (ring) chunks.context_exchange = ContextExchange::kRing;
+              if (turn % 24 == 7) chunks.context_exchange = ContextExchange::kRing;
+              if (turn % 48 == 19) chunks.context_exchange = ContextExchange::kHeads;
             }
             // Refused alike where its calls do not suit the sizes.
             if (turn % 4 != 1 || (c.scheme != "1f1b" && c.scheme != "interleaved")) continue;

@@ -86,12 +86,14 @@ void TrainedJobs::AddTensorParallel() {
 }
 
 void TrainedJobs::AddContextParallel() {
-  for (const bool ring : {false, true}) {
+  for (const auto& [name, exchange] : {std::make_pair("gathered", ContextExchange::kGather),
+                                       std::make_pair("round a ring", ContextExchange::kRing),
+                                       std::make_pair("by heads", ContextExchange::kHeads)}) {
     TrainingOptions options = OptionsOf("1f1b");
     options.sizes.devices = options.sizes.data_parallel = options.context_parallel = 2;
-    if (ring) options.context_exchange = ContextExchange::kRing;
-    Add(absl::StrCat("1f1b, context-parallel 2, ", ring ? "round a ring" : "gathered"), tied_,
-        *text_, options, /*quick=*/ring);
+    options.context_exchange = exchange;
+    Add(absl::StrCat("1f1b, context-parallel 2, ", name), tied_, *text_, options,
+        /*quick=*/exchange == ContextExchange::kRing);
   }
 }
 

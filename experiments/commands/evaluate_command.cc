@@ -98,7 +98,9 @@ std::vector<std::string> Assumptions(const Recipe& r) {
   std::vector<std::string> all = {
       absl::StrCat("kernels and kept activations: Megatron-LM's, attention ",
                    fused(r.attention == AttentionImplementation::kFused), ", loss ",
-                   fused(r.loss == LossImplementation::kFused)),
+                   r.loss == LossImplementation::kTransformerEngine
+                       ? "Transformer Engine's"
+                       : fused(r.loss == LossImplementation::kFused)),
       absl::StrCat("state of a parameter: weight ", r.config.state.weights, " bytes, gradient ",
                    r.config.state.gradients, ", the optimizer's ",
                    r.config.state.OptimizerBytes(r.optimizer_tensors),

@@ -47,8 +47,8 @@ ABSL_FLAG(int, context_parallel, 1,
           "devices that divide each sample's tokens, in each copy of each device");
 ABSL_FLAG(
     std::string, context_exchange, "gather",
-    "how attention gets at the keys and values of these devices: gather, or ring, from one to "
-    "the next beside the attention to those at hand");
+    "how attention gets at the keys and values of these devices: gather; ring, from one to the "
+    "next beside the attention to those at hand; or heads, of which each gets all tokens of some");
 ABSL_FLAG(int, expert_parallel, 1,
           "devices among copies and parts of tokens that divide the experts of each layer; needs "
           "--model");

@@ -138,7 +138,9 @@ StepConfig GridOf(const ModernRow& row, const GptConfig& model) {
   // Megatron-Core's cp_comm_type is p2p by default, and NVIDIA's recipes keep it.
   const bool megatron = row.group == "dgxc" || row.group == "mbridge" || row.group == "mlperf" ||
                         row.group == "mcore";
-  if (megatron && row.context > 1) c.context_exchange = ContextExchange::kRing;
+  if (megatron && row.context > 1) {
+    c.context_exchange = row.exchanges_heads ? ContextExchange::kHeads : ContextExchange::kRing;
+  }
   c.experts = static_cast<int>(row.expert);
   // Megatron-Bridge and AutoModel leave experts whole; what came before them splits them as all
   // else, which the rows of Grok on GB200s print.
@@ -228,6 +230,7 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   step.eager = nanotron;
   step.composer = row.group == "foundry";
   step.kernels = KernelsOf(row);
+  if (row.loss_in_place) step.loss = LossImplementation::kTransformerEngine;
   // Of gpt-oss under Megatron-Core.
   step.expert_biases = row.group == "mbridge" && absl::StrContains(model->attention, "biases");
   if (row.gpus > step.cluster.max_devices()) return NotPredicted("more GPUs than the machine has");
@@ -242,8 +245,7 @@ absl::StatusOr<ModelGraph> GraphOf(const ModernStep& step) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(step.model));
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, step.config.split(), "tensor parallelism"));
   const auto with_kernels = step.eager || step.composer ? MegatronGraph : MegatronCoreGraph;
-  graph = with_kernels(std::move(graph), AttentionImplementation::kFused, step.type,
-                       LossImplementation::kFused);
+  graph = with_kernels(std::move(graph), AttentionImplementation::kFused, step.type, step.loss);
   if (step.eager) graph = WithSumsBesideWeights(WithEagerKernels(std::move(graph)));
   if (step.expert_biases) graph = WithExpertBiases(std::move(graph));
   if (step.composer) graph = WithComposerKernels(std::move(graph));

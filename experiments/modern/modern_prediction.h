@@ -23,6 +23,7 @@
 #include "models/graph/layer_spec.h"
 #include "models/specs/adapters.h"
 #include "models/specs/launched_kernels.h"
+#include "models/specs/megatron_kernels.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
@@ -42,6 +43,7 @@ struct ModernStep {
   bool expert_biases = false;           // models/specs/launched_kernels.h
   bool composer = false;                // WithComposerKernels
   LaunchedKernels kernels;
+  LossImplementation loss = LossImplementation::kFused;
   // The row does not print its micro-batch, which is taken to be its system's default. Such rows
   // are judged by themselves.
   bool assumed = false;

@@ -51,6 +51,9 @@ TEST(SimumaxRows, NamesSayTheLayout) {
   EXPECT_EQ(wide.gpus, 8);
   EXPECT_EQ(wide.tensor, 2);
   EXPECT_EQ(wide.context, 4);
+  EXPECT_TRUE(wide.exchanges_heads);
+  EXPECT_TRUE(wide.loss_in_place);
+  EXPECT_FALSE(rows.rows[1].exchanges_heads);
   EXPECT_EQ(wide.tokens, 131072);
   EXPECT_EQ(wide.batch, 4);
   EXPECT_EQ(rows.rows[1].tokens, 4096);

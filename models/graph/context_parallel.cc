@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tools/base/nearest.h"
+#include "tools/base/status_macros.h"
 
 namespace pipelab {
 
@@ -15,6 +16,28 @@ ContextPart ContextPartOf(const ModelGraph& graph, int64_t parts, int64_t part) 
       [](const LayerSpec& layer) { return layer.split.context == ContextUse::kCausalKeys; });
   return {parts, part, causal};
 }
+
+namespace {
+
+// Each device has a share of the heads that it exchanges, of queries and of keys.
+absl::Status CheckHeads(const LayerSpec& layer, TensorParallel split, const std::string& given,
+                        absl::string_view option) {
+  const bool attends =
+      layer.split.context == ContextUse::kKeys || layer.split.context == ContextUse::kCausalKeys;
+  if (!attends || split.exchange != ContextExchange::kHeads) return absl::OkStatus();
+  for (const TensorDimension& d : layer.split.dimensions) {
+    const int64_t heads = d.size / split.degree;
+    if (d.sequence || heads % split.context == 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        given, ": with context_exchange=heads it must divide the ", heads, " ", d.name,
+        " of layer \"", layer.name, "\" that a device has",
+        split.degree > 1 ? absl::StrCat(" of ", d.size, " in a group of ", split.degree) : "",
+        "; the nearest ", option, " that does is ", NearestDivisor(split.context, heads)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::Status CheckContextParallel(const ModelGraph& graph, TensorParallel split,
                                   absl::string_view option) {
@@ -45,6 +68,7 @@ absl::Status CheckContextParallel(const ModelGraph& graph, TensorParallel split,
                                                      part.balanced ? ", for a causal mask" : "",
                                                      "; the nearest that does is ", nearest));
     }
+    PIPELAB_RETURN_IF_ERROR(CheckHeads(layer, split, given, option));
     if (split.sequence && tokens / split.context % split.degree != 0) {
       return absl::InvalidArgumentError(
           absl::StrCat(given, ": the ", tokens / split.context, " tokens of ", name,

@@ -18,7 +18,8 @@ ContextPart ContextPartOf(const ModelGraph& graph, int64_t parts, int64_t part);
 
 // InvalidArgument naming the option and a layer that cannot be computed so, or whose tokens the
 // parts do not divide ("C=3: twice it must divide the 16 tokens of layer "embedding", for a causal
-// mask; the nearest that does is 2"), or, with sequence parallelism, what T does not divide.
+// mask; the nearest that does is 2"), or, where heads are exchanged, whose heads they do not
+// divide, those of keys too; or, with sequence parallelism, what T does not divide.
 absl::Status CheckContextParallel(const ModelGraph& graph, TensorParallel split,
                                   absl::string_view option = "--context_parallel");
 

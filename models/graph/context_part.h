@@ -19,8 +19,10 @@ namespace pipelab {
 
 // How attention gets at the others' keys and values. kGather: all of them at once (Llama 3). kRing:
 // they travel from device to device beside the attention to those at hand (Liu et al., "Ring
-// attention with blockwise transformers", 2023; context_ring.h).
-enum class ContextExchange : uint8_t { kGather, kRing };
+// attention with blockwise transformers", 2023; context_ring.h). kHeads: all-to-alls give each
+// device all tokens of 1/C of its heads, and take the outputs back (Jacobs et al., "DeepSpeed
+// Ulysses", arXiv 2309.14509; Megatron-Core's a2a).
+enum class ContextExchange : uint8_t { kGather, kRing, kHeads };
 
 struct ContextPart {
   int64_t parts = 1, part = 0;
@@ -28,6 +30,7 @@ struct ContextPart {
   ContextExchange exchange = ContextExchange::kGather;
 
   bool whole() const { return parts == 1; }
+  bool by_heads() const { return !whole() && exchange == ContextExchange::kHeads; }
   int64_t chunks() const { return balanced ? 2 : 1; }
   // Which of all devices' chunks, in order, its i-th one is.
   int64_t ChunkNumber(int64_t i) const { return i == 0 ? part : 2 * parts - 1 - part; }

@@ -19,8 +19,8 @@
 // With `context` C devices divide each sample's tokens as well (context_part.h): all have the same
 // weights, or the same part of them, and every layer works on its device's rows. Attention alone
 // needs the others': their keys and values are gathered forward, and again backward, whose
-// gradients are reduce-scattered, or all of these travel round a ring (ContextExchange;
-// LayerSplit::context_collectives).
+// gradients are reduce-scattered, or all of these travel round a ring, or heads are exchanged for
+// tokens (ContextExchange; LayerSplit::context_collectives).
 //
 // With `experts` E devices divide the routed experts of a layer: each token's rows go to the
 // devices that have its experts, and come back, by one all-to-all each, forward and backward. They
@@ -83,8 +83,9 @@ struct TensorDimension {
 };
 
 // Bytes of the whole tensor: before a reduce-scatter, after an all-gather. What a device has for
-// all devices, itself too, before an all-to-all, which is among those that divide experts. What a
-// device sends in a hop, which runs beside so large a part of the pass's attention.
+// all devices, itself too, before an all-to-all, which is among those that divide experts, or those
+// with the other tokens. What a device sends in a hop, which runs beside so large a part of the
+// pass's attention.
 struct TensorCollective {
   Collective kind;
   Bytes bytes;

@@ -29,9 +29,9 @@ GptAttention::GptAttention(const LayerSpec& spec)
 AttentionShape GptAttention::ShapeFor(const LayerContext& ctx) const {
   AttentionShape shape;
   shape.samples = ctx.samples;
-  shape.tokens = tokens_;
-  shape.heads = heads_;
-  shape.kv_heads = kv_heads_;
+  shape.tokens = tokens_ * context_.head_parts();
+  shape.heads = heads_ / context_.head_parts();
+  shape.kv_heads = kv_heads_ / context_.head_parts();
   shape.head_size = head_size_;
   const CrossAttentionShape& heads = context_.heads();
   shape.causal = heads.causal;
@@ -120,26 +120,30 @@ Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash
   if (has_norms()) heads = NormHeads(ctx, qkv_MQ);
   Rotate(ctx, /*back=*/false, qkv_MQ);
   if (!ctx.slice.whole()) qkv_MQ = JoinSequence(ctx, qkv_MQ);
+  qkv_MQ = context_.ToHeads(ctx, std::move(qkv_MQ), Columns());
   Tensor keys_NK;  // with context parallelism
-  if (context_.parts()) keys_NK = context_.Keys(ctx, OwnKeys(ctx, qkv_MQ));
-  Tensor mix_MW = b.Allocate({m, width_});
+  if (context_.takes_keys()) keys_NK = context_.Keys(ctx, OwnKeys(ctx, qkv_MQ));
+  const int64_t parts = context_.head_parts();
+  Tensor mix_MW = b.Allocate({m * parts, width_ / parts});
   Tensor lse_SHT =
       b.AllocateFloats(ctx.cached != nullptr ? Shape{m, heads_} : context_.SumsShape(ctx));
   if (ctx.cached != nullptr) {
     AttendCached(ctx, qkv_MQ, mix_MW, lse_SHT);
-  } else if (context_.parts()) {
+  } else if (context_.takes_keys()) {
     context_.Forward(ctx, qkv_MQ, std::move(keys_NK), mix_MW, lse_SHT);
   } else if (ctx.exchange != nullptr) {
     ExchangedAttention(ctx, context_.heads(), tokens_).Forward(qkv_MQ, mix_MW, lse_SHT);
   } else {
     b.attention().Forward(ShapeFor(ctx), qkv_MQ, mix_MW, lse_SHT);
   }
+  Tensor head_mix_NW = context_.by_heads() ? mix_MW : Tensor();
+  mix_MW = context_.ToTokens(ctx, std::move(mix_MW), {width_});
   Tensor branch_MC = b.Allocate({m, hidden_});
   b.Linear(mix_MW, At(P::kWo).value, BiasOfOne(ctx, At(P::kBo)), branch_MC);
   branch_MC = rows_.Sum(ctx, std::move(branch_MC));
   if (!ctx.slice.whole()) qkv_MQ = Tensor();  // the slices have it together
-  stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(mix_MW), std::move(qkv_MQ),
-                    std::move(lse_SHT)};
+  stash->tensors = {std::move(mean_M), std::move(rstd_M),  std::move(mix_MW),
+                    std::move(qkv_MQ), std::move(lse_SHT), std::move(head_mix_NW)};
   stash->tensors.insert(stash->tensors.end(), heads.begin(), heads.end());
   return residual_.Join(ctx, x_MC, std::move(branch_MC));
 }
@@ -152,13 +156,15 @@ Tensor GptAttention::InputGradient(const LayerContext& ctx, const Tensor& x_MC, 
   Tensor dbranch_MC = rows_.Gather(ctx, residual_.BranchGradient(ctx, dy));
   Tensor dmix_MW = b.Allocate({m, width_});
   b.LinearInputGradient(dbranch_MC, At(P::kWo).value, dmix_MW);
-  if (context_.parts()) {
+  if (context_.takes_keys()) {
     kept[kQkv] = PartGradient(ctx, std::move(dmix_MW), &kept);
   } else if (ctx.slice.whole()) {
+    dmix_MW = context_.ToHeads(ctx, std::move(dmix_MW), {width_});
     Tensor dqkv_MQ = AllocateLike(ctx, kept[kQkv]);
-    b.attention().Gradient(ShapeFor(ctx), dmix_MW, kept[kQkv], kept[kMix], kept[kLse], dqkv_MQ);
-    dmix_MW = kept[kLse] = Tensor();
-    kept[kQkv] = std::move(dqkv_MQ);
+    const Tensor& mix = kept[context_.by_heads() ? kHeadMix : kMix];
+    b.attention().Gradient(ShapeFor(ctx), dmix_MW, kept[kQkv], mix, kept[kLse], dqkv_MQ);
+    dmix_MW = kept[kLse] = kept[kHeadMix] = kept[kQkv] = Tensor();
+    kept[kQkv] = context_.ToTokens(ctx, std::move(dqkv_MQ), Columns());
   } else {
     kept[kQkv] = SliceGradient(ctx, std::move(dmix_MW), &kept);
   }

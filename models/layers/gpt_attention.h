@@ -30,11 +30,13 @@ class GptAttention : public UnaryLayer {
   using P = GptAttentionParameter;
   enum class Copying { kIn, kOut };
 
-  // Places in the stash. The forward leaves the first five; the input gradient replaces q, k, v by
+  // Places in the stash. The forward leaves the first six; the input gradient replaces q, k, v by
   // their gradient and adds the next two. "Mix" is the attention's output, "branch" what the
-  // residual adds to x. With norms of q and k what NormHeads gave is from kHeads on, until the
-  // input gradient has their gammas' gradients in the place behind the others.
-  enum { kMean, kRstd, kMix, kQkv, kLse, kDbranch, kDnorm, kDgammas };
+  // residual adds to x. Where devices exchange heads, q, k, v and kHeadMix, which else is empty,
+  // are all tokens of the device's part of the heads. With norms of q and k what NormHeads gave is
+  // from kHeads on, until the input gradient has their gammas' gradients in the place behind the
+  // others.
+  enum { kMean, kRstd, kMix, kQkv, kLse, kHeadMix, kDbranch, kDnorm, kDgammas };
   static constexpr int kHeads = kDbranch;
   // Places in the stash that the slices of a micro-batch share: q, k, v of its whole samples and
   // their gradient.
@@ -65,6 +67,8 @@ class GptAttention : public UnaryLayer {
   void AttendCached(const LayerContext& ctx, const Tensor& qkv_MQ, const Tensor& mix_MW,
                     const Tensor& lse) const;
 
+  // Numbers of a row's queries, keys and values.
+  std::vector<int64_t> Columns() const;
   // The heads of devices with parts of the tokens.
   static CrossAttentionShape Heads(const LayerSpec& spec);
   // Of q, k, v, those that the others need, in a new tensor.

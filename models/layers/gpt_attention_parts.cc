@@ -36,6 +36,11 @@ CrossAttentionShape GptAttention::Heads(const LayerSpec& spec) {
   return shape;
 }
 
+std::vector<int64_t> GptAttention::Columns() const {
+  const int64_t keys = kv_heads_ * head_size_;
+  return {width_, keys, keys};
+}
+
 Tensor GptAttention::OwnKeys(const LayerContext& ctx, const Tensor& qkv_MQ) const {
   const int64_t k = qkv_width_ - width_;
   Tensor own_MK = ctx.backend->Allocate({qkv_MQ.dim(0), k});

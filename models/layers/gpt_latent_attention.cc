@@ -23,9 +23,10 @@ class GptLatentAttention : public UnaryLayer {
   using P = GptLatentAttentionParameter;
 
   // Places in the stash. The forward leaves those up to kKeyRstd; the input gradient replaces q by
-  // its gradient and keys and values by that of the up product, and adds the others. "Mix" is the
-  // attention's output, "branch" what the residual adds to x, kQueries and kLatent the latent rows
-  // in front of their norms.
+  // its gradient and keys and values by that of the up product, and adds the others. Where devices
+  // exchange heads, q, keys and values and kHeadMix, which else is empty, are all tokens of the
+  // device's part of the heads. "Mix" is the attention's output, "branch" what the residual adds to
+  // x, kQueries and kLatent the latent rows in front of their norms.
   enum {
     kMean,
     kRstd,
@@ -33,6 +34,7 @@ class GptLatentAttention : public UnaryLayer {
     kQ,
     kKv,
     kLse,
+    kHeadMix,
     kQueries,
     kQueryRstd,
     kLatent,
@@ -54,6 +56,10 @@ class GptLatentAttention : public UnaryLayer {
   const Parameter& At(int place) const { return all_.Of(parameters_, place); }
   bool narrow() const { return latent_.query_rank > 0; }  // q's product is of low rank
   int64_t head_row() const { return latent_.head_size() + latent_.value_size; }
+  // Numbers of a row: of q, of keys and values, of values.
+  int64_t q() const { return heads_ * latent_.head_size(); }
+  int64_t kv() const { return heads_ * head_row(); }
+  int64_t v() const { return heads_ * latent_.value_size; }
 
   static CrossAttentionShape Heads(const LayerSpec& spec);
   // Turns the first numbers of each of so many heads, or their gradients back.
@@ -146,7 +152,7 @@ Tensor GptLatentAttention::NormedGradient(const LayerContext& ctx, const Tensor&
 Tensor GptLatentAttention::JoinKeys(const LayerContext& ctx, const Tensor& up_MU,
                                     const Tensor& rope_MR) const {
   const int64_t all = up_MU.dim(0) * heads_, own = latent_.nope_size + latent_.value_size;
-  Tensor kv_MK = ctx.backend->Allocate({up_MU.dim(0), heads_ * head_row()});
+  Tensor kv_MK = ctx.backend->Allocate({up_MU.dim(0), kv()});
   const Tensor heads = kv_MK.Reshape({all, head_row()});
   ctx.backend->CopyColumns(up_MU.Reshape({all, own}), 0, heads, latent_.rope_size, own);
   ctx.backend->attention().ShareHead(rope_MR, heads);
@@ -181,10 +187,15 @@ Tensor GptLatentAttention::Run(const LayerContext& ctx, const Tensor& x_MC, Laye
   Rotate(ctx, /*back=*/false, 1, 0, rope_MR);
   kept[kKv] = JoinKeys(ctx, up_MU, rope_MR);
   up_MU = rope_MR = Tensor();
+  kept[kQ] = context_.ToHeads(ctx, std::move(kept[kQ]), {q()});
+  kept[kKv] = context_.ToHeads(ctx, std::move(kept[kKv]), {kv()});
   Tensor keys_NK = context_.Keys(ctx, kept[kKv]);
-  kept[kMix] = b.Allocate({m, heads_ * latent_.value_size});
+  const int64_t parts = context_.head_parts();
+  kept[kMix] = b.Allocate({m * parts, v() / parts});
   kept[kLse] = b.AllocateFloats(context_.SumsShape(ctx));
   context_.Forward(ctx, kept[kQ], std::move(keys_NK), kept[kMix], kept[kLse]);
+  if (context_.by_heads()) kept[kHeadMix] = kept[kMix];
+  kept[kMix] = context_.ToTokens(ctx, std::move(kept[kMix]), {v()});
   return residual_.Join(ctx, x_MC, rows_.Sum(ctx, Product(ctx, kept[kMix], P::kWo)));
 }
 
@@ -196,13 +207,16 @@ Tensor GptLatentAttention::InputGradient(const LayerContext& ctx, const Tensor& 
   const int64_t m = rows_.all(x_MC.dim(0));
   kept[kDbranch] = rows_.Gather(ctx, residual_.BranchGradient(ctx, dy));
   Tensor dmix_MV = ProductGradient(ctx, kept[kDbranch], P::kWo);
+  dmix_MV = context_.ToHeads(ctx, std::move(dmix_MV), {v()});
   Tensor keys_NK = context_.Keys(ctx, std::move(kept[kKv]));
   Tensor dq_MQ = AllocateLike(ctx, kept[kQ]);
+  const Tensor& mix = kept[context_.by_heads() ? kHeadMix : kMix];
   Tensor dkv_MK =
-      context_.Gradient(ctx, dmix_MV, kept[kQ], std::move(keys_NK), kept[kMix], kept[kLse], dq_MQ);
-  dmix_MV = kept[kLse] = kept[kKv] = Tensor();
-  Rotate(ctx, /*back=*/true, heads_, latent_.head_size(), dq_MQ);
-  kept[kQ] = std::move(dq_MQ);
+      context_.Gradient(ctx, dmix_MV, kept[kQ], std::move(keys_NK), mix, kept[kLse], dq_MQ);
+  dmix_MV = kept[kLse] = kept[kHeadMix] = kept[kKv] = kept[kQ] = Tensor();
+  kept[kQ] = context_.ToTokens(ctx, std::move(dq_MQ), {q()});
+  dkv_MK = context_.ToTokens(ctx, std::move(dkv_MK), {kv()});
+  Rotate(ctx, /*back=*/true, heads_, latent_.head_size(), kept[kQ]);
   Tensor dq_in = rows_.Sum(ctx, ProductGradient(ctx, kept[kQ], P::kWqb));
 
   const int64_t own = latent_.nope_size + latent_.value_size;

@@ -8,9 +8,17 @@
 
 namespace pipelab {
 
+// Those of one call.
+static CrossAttentionShape OwnHeads(const ContextPart& part, CrossAttentionShape heads) {
+  if (!part.by_heads()) return heads;
+  heads.heads /= part.parts;
+  heads.kv_heads /= part.parts;
+  return heads;
+}
+
 PartedAttention::PartedAttention(const ContextPart& part, int64_t tokens,
                                  const CrossAttentionShape& heads, bool padded)
-    : part_(part), tokens_(tokens), heads_(heads), padded_(padded) {}
+    : part_(part), tokens_(tokens), heads_(OwnHeads(part, heads)), padded_(padded) {}
 
 template <typename Fn>
 void PartedAttention::ForEachChunk(const LayerContext& ctx, Fn&& fn) const {
@@ -22,6 +30,7 @@ void PartedAttention::ForEachChunk(const LayerContext& ctx, Fn&& fn) const {
 }
 
 Shape PartedAttention::SumsShape(const LayerContext& ctx) const {
+  if (by_heads()) return {ctx.samples, heads_.heads, tokens_ * part_.parts};
   return {ctx.samples * part_.chunks(), heads_.heads, ctx.slice.CountOf(tokens_) / part_.chunks()};
 }
 
@@ -46,7 +55,7 @@ void PartedAttention::Rotate(const LayerContext& ctx, RotaryShape shape, bool ba
 CrossAttentionShape PartedAttention::ShapeOfWhole(const LayerContext& ctx) const {
   CrossAttentionShape shape = heads_;
   shape.samples = ctx.samples;
-  shape.queries = shape.keys = tokens_;
+  shape.queries = shape.keys = tokens_ * head_parts();
   if (padded_) shape.key_lengths = ctx.batch->HostIdsOf(0);
   return shape;
 }
@@ -82,7 +91,7 @@ void PartedAttention::CopyParts(const LayerContext& ctx, Copying way, const Tens
 }
 
 Tensor PartedAttention::Keys(const LayerContext& ctx, Tensor own_MK) const {
-  if (!parts() || ring()) return own_MK;
+  if (!takes_keys() || ring()) return own_MK;
   Backend& b = *ctx.backend;
   const Shape all = {own_MK.dim(0) * part_.parts, own_MK.dim(1)};
   const Tensor parts_NK = b.Allocate(all);
@@ -95,7 +104,7 @@ Tensor PartedAttention::Keys(const LayerContext& ctx, Tensor own_MK) const {
 
 void PartedAttention::Forward(const LayerContext& ctx, const Tensor& q_MQ, Tensor keys,
                               const Tensor& mix_MW, const Tensor& lse) const {
-  if (!parts()) {
+  if (!takes_keys()) {
     ctx.backend->attention().CrossForward(ShapeOfWhole(ctx), q_MQ, keys, mix_MW, lse);
     return;
   }
@@ -119,7 +128,7 @@ Tensor PartedAttention::Gradient(const LayerContext& ctx, const Tensor& dmix_MW,
     return GradientRing(ctx, dmix_MW, q_MQ, std::move(keys), mix_MW, lse, dq_MQ);
   }
   Tensor dkeys_NK = AllocateLike(ctx, keys);
-  if (!parts()) {
+  if (!takes_keys()) {
     ctx.backend->attention().CrossGradient(ShapeOfWhole(ctx), dmix_MW, q_MQ, keys, mix_MW, lse,
                                            dq_MQ, dkeys_NK);
     return dkeys_NK;

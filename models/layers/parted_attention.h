@@ -9,14 +9,20 @@
 //       attention.Gradient(ctx, dmix_MW, q_MQ, attention.Keys(ctx, own_MK), mix_MW, lse_SHT, dq_MQ);
 //
 // A device with all tokens makes one call of the kernel. Else rows M are the device's tokens of each
-// sample, in order: two chunks of each where the mask is causal, else one. Each chunk, and round a ring each pair of a chunk of queries and one of keys,
-// is a call of the kernel.
+// sample, in order: two chunks of each where the mask is causal, else one. Each chunk, and round a
+// ring each pair of a chunk of queries and one of keys, is a call of the kernel.
+//
+// By heads the device first gets rows N, all tokens of its part of the heads, and makes one call:
+//
+//   q_NQ = attention.ToHeads(ctx, std::move(q_MQ), {Q});     // q_MQ, where none are exchanged
+//   mix_MW = attention.ToTokens(ctx, mix_NW, {W});
 #ifndef PIPELAB_MODELS_LAYERS_PARTED_ATTENTION_H_
 #define PIPELAB_MODELS_LAYERS_PARTED_ATTENTION_H_
 
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "models/graph/context_ring.h"
 #include "models/layers/layer.h"
 
@@ -31,10 +37,22 @@ class PartedAttention {
 
   const CrossAttentionShape& heads() const { return heads_; }
   bool parts() const { return !part_.whole(); }
+  bool by_heads() const { return part_.by_heads(); }
+  // Whether Keys brings those of other devices, or Forward does.
+  bool takes_keys() const { return parts() && !by_heads(); }
+  // In so many parts the device's heads go to all devices; and its part of the tokens is one of so
+  // many of those that it attends to: 1, but where heads are exchanged.
+  int64_t head_parts() const { return by_heads() ? part_.parts : 1; }
   // Of the log-sum-exps: a number for each query and head, chunk by chunk.
   Shape SumsShape(const LayerContext& ctx) const;
   // Turns the rows' heads, or a slice's, or back; tokens and samples are filled in.
   void Rotate(const LayerContext& ctx, RotaryShape shape, bool back, const Tensor& x) const;
+
+  // From the device's tokens of all its heads to all tokens of its part of them, and back. Rows
+  // have so many numbers of q, of k and of v of all heads, side by side.
+  Tensor ToHeads(const LayerContext& ctx, Tensor own_MX, absl::Span<const int64_t> columns) const;
+  Tensor ToTokens(const LayerContext& ctx, Tensor heads_NX,
+                  absl::Span<const int64_t> columns) const;
 
   // What Forward and Gradient begin with, of the own keys and values.
   Tensor Keys(const LayerContext& ctx, Tensor own_MK) const;
@@ -61,6 +79,11 @@ class PartedAttention {
   CrossAttentionShape ShapeOfWhole(const LayerContext& ctx) const;
   CrossAttentionShape ShapeWithAll(const LayerContext& ctx, int64_t sample,
                                    const TokenSlice& chunk) const;
+  // Between own rows and what each device has of their heads, device after device.
+  void CopyHeads(const LayerContext& ctx, Copying way, const Tensor& parts_NX, const Tensor& own_MX,
+                 absl::Span<const int64_t> columns) const;
+  // An equal part for each device, and from each.
+  Tensor Exchange(const LayerContext& ctx, const Tensor& parts_NX) const;
   // Between k and v of all tokens as the devices have them, part after part, and in their order.
   void CopyParts(const LayerContext& ctx, Copying way, const Tensor& parts_NK,
                  const Tensor& keys_NK) const;

@@ -149,11 +149,16 @@ int64_t ContextAttention::Pairs() const {
   if (ring()) {
     return SumOf(RingOf(*this).pairs);
   }
-  if (parts()) return PairsOfGathered(*this);
+  if (parts() && !by_heads()) return PairsOfGathered(*this);
   return causal ? CausalAttentionPairs(0, tokens, window) : tokens * tokens;
 }
 
+Flops ContextAttention::PairFlops(int64_t columns) const {
+  return MatmulFlops(samples, Pairs(), columns / head_parts());
+}
+
 int64_t ContextAttention::KeysRead() const {
+  if (by_heads()) return tokens / split.context;  // all of them, of that part of the heads
   const int64_t all = causal ? (2 * split.context + 1) * chunk() : tokens;
   return window == 0 ? all : std::min(all, 2 * (chunk() + window - 1));
 }
@@ -164,7 +169,14 @@ ContextMemory ContextAttention::Memory() const {
   ContextMemory most;
   most.forward = scores;
   most.backward = scores * 2;
-  if (parts()) {
+  if (by_heads()) {
+    // What is exchanged is there twice, keys that are apart beside the queries. Backward that is
+    // less than the gradients that the attention has.
+    const int64_t own = samples * tokens / split.context;
+    most.gathers = width(own * (apart ? std::max(q_row, row) : q_row + row));
+    most.kept = width(own * out_row);
+    most.forward = std::max(scores, most.kept * 2);
+  } else if (parts()) {
     // The keys and values of all tokens, and once more while they are put in order; backward, these
     // and their gradient.
     most.gathers = AllKeys() * 2;
@@ -177,6 +189,17 @@ ContextMemory ContextAttention::Memory() const {
 TensorCollectives ContextAttention::Collectives() const {
   if (ring()) return HopsOf(*this);
   TensorCollectives all;
+  if (by_heads()) {
+    const auto exchanged = [this](int64_t numbers) -> TensorCollective {
+      return {Collective::kAllToAll, width(samples * tokens / split.context * numbers)};
+    };
+    all.forward = apart ? std::vector<TensorCollective>{exchanged(q_row), exchanged(row)}
+                        : std::vector<TensorCollective>{exchanged(q_row + row)};
+    all.backward_input = all.forward;
+    all.forward.push_back(exchanged(out_row));
+    all.backward_input.insert(all.backward_input.begin(), exchanged(out_row));
+    return all;
+  }
   all.forward = {{Collective::kAllGather, AllKeys()}};
   all.backward_input = {{Collective::kAllGather, AllKeys()},
                         {Collective::kReduceScatter, AllKeys()}};
@@ -194,7 +217,17 @@ Operation ContextAttention::Merges() const {
   return MemoryOperation(OperationKind::kGelu, 3 * samples * rows * out_row);
 }
 
+Operation ContextAttention::Reorders(int64_t numbers) const {
+  return MemoryOperation(OperationKind::kActivation, 4 * numbers);
+}
+
 void ContextAttention::AddOperations(LayerOperations* ops) const {
+  if (by_heads()) {
+    const Operation all = Reorders(samples * tokens / split.context * (q_row + row + out_row));
+    ops->forward.push_back(all);
+    ops->backward_input.push_back(all);
+    return;
+  }
   const int64_t own = samples * tokens / split.context * row, copy = apart ? 0 : 2 * own;
   const auto add_own = [](int64_t numbers, std::vector<Operation>* pass) {
     pass->push_back(OwnOperation(OperationKind::kElementwise, numbers));

@@ -8,12 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "models/graph/cost_math.h"
 #include "models/specs/change_costs.h"
 #include "models/specs/further_token_spec.h"
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_experts_spec.h"
+#include "models/specs/gpt_head_spec.h"
 #include "models/specs/gpt_latent_attention_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
+#include "models/specs/megatron_kernels.h"
 #include "models/specs/megatron_operations.h"
 
 namespace pipelab {
@@ -44,14 +47,33 @@ void FuseSums(LayerSpec* layer) {
   });
 }
 
+// The gradient, in the activations' numbers, that a head's product leaves for autograd is there from
+// the end of the product on, beside the input's gradient, when the loss's own numbers have gone.
+void HoldGradientOfHead(LayerSpec* layer, bool loss_in_place) {
+  const int64_t tokens = layer->input_shapes[0][0], c = layer->input_shapes[0][1];
+  int64_t largest = 0;
+  for (const ParameterSpec& p : layer->parameters) largest = std::max(largest, p.size());
+  ChangeCosts(
+      layer, [=](int64_t samples, TokenSlice slice, TensorParallel split, LayerCosts* costs) {
+        const SplitRows rows(samples * slice.CountOf(tokens), split);
+        const Bytes gradient = FloatBytes(largest / split.degree), input = FloatBytes(rows.all * c);
+        const Bytes gone =
+            loss_in_place ? Bytes(0) : FloatBytes(rows.all * (largest / c) / split.degree);
+        costs->backward_weight_peak = std::max(costs->backward_weight_peak, gradient);
+        costs->backward_peak = std::max(costs->backward_peak, input + gradient - gone);
+      });
+}
+
 }  // namespace
 
 ModelGraph WithFusedSums(ModelGraph graph) {
   // Devices of a group divide two weights of one shape into parts of one shape only if they divide
   // the same dimension.
   std::map<std::pair<std::vector<int64_t>, int>, int> shapes;
+  const bool in_place = LossImplementationOf(graph) == LossImplementation::kTransformerEngine;
   for (LayerSpec& layer : graph.layers) {
     FuseSums(&layer);
+    if (layer.kind == kGptHead) HoldGradientOfHead(&layer, in_place);
     if (!HasProductsOfTransformerEngine(layer)) continue;
     for (ParameterSpec& p : layer.parameters) {
       if (!IsWeight(layer, p)) continue;

@@ -20,7 +20,8 @@ inline constexpr int kMostGradientBuffers = 64;
 // The weights of products in the kinds gpt_attention, gpt_latent_attention, gpt_mlp, gpt_experts
 // and further_token have buffers. Routers, embeddings and heads are not Transformer Engine's; the
 // products of routers and heads add to sums all the same (Megatron-LM's
-// LinearWithGradAccumulationAndAsyncCommunication). The graph must have Megatron-LM's kernels.
+// LinearWithGradAccumulationAndAsyncCommunication), and a head's leaves a gradient of its own that
+// nobody reads until its pass is over. The graph must have Megatron-LM's kernels.
 ModelGraph WithFusedSums(ModelGraph graph);
 
 }  // namespace pipelab

@@ -31,7 +31,7 @@ struct SelfSizes {
     return SplitRows(samples * slice.CountOf(tokens), split);
   }
   ContextAttention Context() const {
-    return {samples, tokens,   heads,           2 * k, w,    causal,
+    return {samples, tokens,   heads,           w,     2 * k, w, causal,
             window,  key_tile, /*apart=*/false, split, width};
   }
   SliceAttention OfSlice(TokenSlice slice) const {
@@ -40,8 +40,8 @@ struct SelfSizes {
 };
 
 Flops ScoreFlops(const SelfSizes& s, TokenSlice slice) {  // all heads together
-  const int64_t pairs = slice.whole() ? s.Context().Pairs() : s.OfSlice(slice).Pairs();
-  return MatmulFlops(s.samples, pairs, s.w);
+  return slice.whole() ? s.Context().PairFlops(s.w)
+                       : MatmulFlops(s.samples, s.OfSlice(slice).Pairs(), s.w);
 }
 
 // What norms of q and k keep: both as they were, and a number a row and head.
@@ -74,7 +74,7 @@ LayerCosts AttentionCosts(const SelfSizes& s) {
   LayerCosts costs;
   AddFlops(s, TokenSlice(), &costs);
   costs.output = own;
-  costs.kept = statistics + lse + qkv_mix + normed;
+  costs.kept = statistics + lse + qkv_mix + normed + core.kept;
   // The gradient of q, k, v; the attention's output; the branch's gradient and that of the norm's
   // output.
   const Bytes dx = s.statistics > 0 ? own : none;  // without a norm its gradient is dx
@@ -83,19 +83,20 @@ LayerCosts AttentionCosts(const SelfSizes& s) {
   // output, and its sums.
   costs.forward_peak =
       statistics +
-      std::max(
-          {lse + qkv_mix + normed + std::max(core.forward, mc + (rows.scattered() ? own : none)),
-           rows.scattered() ? mc + own : none, s.width(m * s.qkv()) + normed + core.gathers});
+      std::max({lse + qkv_mix + normed +
+                    std::max(core.forward, core.kept + mc + (rows.scattered() ? own : none)),
+                rows.scattered() ? mc + own : none, s.width(m * s.qkv()) + normed + core.gathers});
   // The attention's gradient in and out; the gradient of q behind its norm and in front; or the
   // norm's gradient and dx. With dropout the branch's gradient is not dy itself.
-  const Bytes kernel = qkv_mix + core.backward;
+  const Bytes kernel = qkv_mix + core.backward, gone = lse + core.kept;
   if (rows.scattered()) {
     // Beside all rows of the branch's gradient; the sums of the norm's gradient, and dx.
-    costs.backward_input_peak = mc + std::max({s.dropout ? own : none, kernel, turned - lse,
-                                               mc + own - lse - normed + dgammas});
+    costs.backward_input_peak = mc + std::max({s.dropout ? own : none, kernel, turned - gone,
+                                               mc + own - gone - normed + dgammas});
   } else {
-    costs.backward_input_peak = (s.dropout ? mc : none) +
-                                std::max({kernel, turned - lse, mc + dx - lse - normed + dgammas});
+    costs.backward_input_peak =
+        (s.dropout ? mc : none) +
+        std::max({kernel, turned - gone, mc + dx - gone - normed + dgammas});
   }
   costs.backward_peak = costs.backward_input_peak;
   // The weight part allocates only after it has freed more.
@@ -160,7 +161,8 @@ LayerOperations AttentionOperations(const SelfSizes& s, TokenSlice slice) {
   if (norm) AddMemory(OperationKind::kLayerNorm, 2 * own, 4 * own, &ops);
   AddMatmul(m, s.qkv(), s.c, &ops);
   const int64_t moved = m * s.w + keys * s.k;  // q and k; the output and v
-  const AttentionSize size = {m / s.samples, s.samples * s.heads, s.w / s.heads};
+  const int64_t parts = context.head_parts();
+  const AttentionSize size = {m / s.samples * parts, s.samples * s.heads / parts, s.w / s.heads};
   ops.forward.push_back(AttentionOperation(2.0 * scores, 2 * moved, size));
   ops.backward_input.push_back(AttentionGradientOperation(5.0 * scores, 4 * moved, size));
   if (s.normed_size > 0) {  // q and k; our norms take and give copies

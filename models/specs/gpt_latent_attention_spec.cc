@@ -32,14 +32,11 @@ struct LatentDimensions {
   bool narrow() const { return latent.query_rank > 0; }
   int64_t q_in() const { return narrow() ? latent.query_rank : c; }
   // q k^T, and its like; p v, and its like.
-  Flops KeyFlops() const { return PairFlops(q()); }
-  Flops ValueFlops() const { return PairFlops(v()); }
-  Flops PairFlops(int64_t columns) const {
-    return MatmulFlops(samples, Context().Pairs(), columns);
-  }
+  Flops KeyFlops() const { return Context().PairFlops(q()); }
+  Flops ValueFlops() const { return Context().PairFlops(v()); }
   ContextAttention Context() const {
-    return {samples,        tokens, heads, kv(), v(), /*causal=*/true, /*window=*/0, key_tile,
-            /*apart=*/true, split,  width};
+    return {samples,      tokens,   heads,          q(),   kv(), v(), /*causal=*/true,
+            /*window=*/0, key_tile, /*apart=*/true, split, width};
   }
 };
 
@@ -107,6 +104,7 @@ void HoldForward(const LatentDimensions& s, const RowBytes& b, Held* h) {
   const Bytes kernel = core.forward - (s.Context().ring() ? b.All(s.kv()) : Bytes(0));
   h->Take(kernel);
   h->Free(kernel);
+  h->Take(core.kept);
   h->Take(b.All(s.c));
   b.Scatter(s.c, h);
 }
@@ -118,11 +116,12 @@ void HoldInputGradient(const LatentDimensions& s, const RowBytes& b, Held* h) {
   // The gradient of keys and values takes their place; gathered ones and the ring's are in the
   // kernel's memory, which then has the own ones too.
   const ContextAttention context = s.Context();
-  const Bytes core = context.Memory().backward,
-              kernel = context.parts() ? core - b.All(s.kv()) : core + b.All(s.kv());
+  const ContextMemory core = context.Memory();
+  const bool with_keys = context.parts() && !context.by_heads();
+  const Bytes kernel = with_keys ? core.backward - b.All(s.kv()) : core.backward + b.All(s.kv());
   h->Take(b.All(s.v()));
   h->Take(b.All(s.q()) + kernel);
-  h->Free(kernel + b.All(s.v()) + FloatBytes(b.rows.all * s.heads) + b.All(s.q()));
+  h->Free(kernel + b.All(s.v()) + FloatBytes(b.rows.all * s.heads) + b.All(s.q()) + core.kept);
   h->Take(b.All(s.q_in()));
   b.Scatter(s.q_in(), h);
   h->Take(b.All(l.rope_size));
@@ -206,7 +205,9 @@ LayerOperations LatentOperations(const LatentDimensions& s) {
   const ContextAttention context = s.Context();
   const int64_t keys = context.parts() ? s.samples * context.KeysRead() : m;
   const int64_t moved = m * (s.q() + s.v()) + keys * s.kv();
-  const AttentionSize size = {m / s.samples, s.samples * s.heads, s.latent.head_size()};
+  const int64_t parts = context.head_parts();
+  const AttentionSize size = {m / s.samples * parts, s.samples * s.heads / parts,
+                              s.latent.head_size()};
   ops.forward.push_back(AttentionOperation(s.KeyFlops() + s.ValueFlops(), moved, size));
   ops.backward_input.push_back(
       AttentionGradientOperation(3.0 * s.KeyFlops() + 2.0 * s.ValueFlops(), 2 * moved, size));

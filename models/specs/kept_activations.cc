@@ -11,6 +11,7 @@
 #include "models/specs/gpt_head_spec.h"
 #include "models/specs/gpt_latent_attention_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
+#include "models/specs/megatron_kernels.h"
 #include "models/specs/unfused_attention_spec.h"
 
 namespace pipelab {
@@ -183,12 +184,13 @@ void RecomputeSoftmax(LayerSpec* layer) {
 }  // namespace
 
 ModelGraph WithMegatronActivations(ModelGraph graph, ProductInputs inputs) {
+  const bool in_place = LossImplementationOf(graph) == LossImplementation::kTransformerEngine;
   for (LayerSpec& layer : graph.layers) {
     if (layer.kind == kGptAttention || layer.kind == kUnfusedAttention || layer.kind == kGptMlp ||
         layer.kind == kGptExperts || layer.kind == kGptLatentAttention) {
       KeepAsMegatron(&layer, inputs);
     }
-    if (layer.kind == kGptHead) KeepSoftmaxOfLoss(&layer);
+    if (layer.kind == kGptHead && !in_place) KeepSoftmaxOfLoss(&layer);
   }
   return graph;
 }

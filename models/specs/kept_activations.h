@@ -31,7 +31,8 @@ namespace pipelab {
 // what Megatron-LM keeps: the norms' outputs, the GELU's, and bytes of masks; of unfused attention
 // also the dropped scores and their mask. The kind gpt_experts keeps the rows that routed experts
 // take, what goes into all second products, and logits and probabilities of the router in float32.
-// The kind gpt_head keeps the softmax of the logits in 4 bytes a number.
+// The kind gpt_head keeps the softmax of the logits in 4 bytes a number, but with Transformer
+// Engine's loss, which puts their gradient in their place.
 // A token slice of fused attention keeps its q, k and v, and its keys and values once more behind
 // those of the slices before, as in Seq1F1B's code (arXiv 2406.03488). Gradients of keys and values
 // are there for whole samples from the last slice's backward to the first one's.

@@ -107,12 +107,14 @@ LayerOperations UnfusedKernels(const AttentionSizes& s, int64_t samples, TokenSl
   return ops;
 }
 
-// The fused kernels of the model's own operations, and what merges their results round a ring.
+// The fused kernels of the model's own operations, and what merges their results round a ring or
+// puts in order what devices exchange by heads.
 void AddCore(const LayerOperations& core, LayerOperations* ops) {
   for (const auto& [from, to] : {std::make_pair(&core.forward, &ops->forward),
                                  std::make_pair(&core.backward_input, &ops->backward_input)}) {
     std::copy_if(from->begin(), from->end(), std::back_inserter(*to), [](const Operation& o) {
-      return o.kind == OperationKind::kAttention || o.kind == OperationKind::kGelu;
+      return o.kind == OperationKind::kAttention || o.kind == OperationKind::kGelu ||
+             o.kind == OperationKind::kActivation;
     });
   }
 }

@@ -22,7 +22,9 @@
 //   loss       in 4 bytes a number, two of half precision: fused, what is read and written once;
 //              unfused, as without --cross-entropy-loss-fusion, a pass over the logits for each
 //              line of its code: as single, the largest, without it, exponentials, their sum, the
-//              softmax; its gradient times the loss's, and in half precision
+//              softmax; its gradient times the loss's, and in half precision. Transformer Engine's
+//              (--cross-entropy-fusion-impl te) reads the logits once for their sums and puts the
+//              gradient in their place, all in half precision; backward scales it
 //   parts      of a vocabulary as in the code of Yeung et al. (arXiv 2411.05288): a part makes its
 //              own softmax at once, and its gradient scales that by the part's share; parts of an
 //              embedding look all rows up, clear the others' and copy
@@ -47,7 +49,7 @@
 namespace pipelab {
 
 enum class AttentionImplementation : uint8_t { kUnfused, kFused };
-enum class LossImplementation : uint8_t { kFused, kUnfused };
+enum class LossImplementation : uint8_t { kFused, kUnfused, kTransformerEngine };
 
 // Every layer of the kinds gpt_embedding, gpt_attention (unfused_attention then, or still
 // gpt_attention where fused), gpt_latent_attention, gpt_mlp, gpt_experts and gpt_head.

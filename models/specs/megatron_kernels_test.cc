@@ -284,7 +284,10 @@ TEST(MegatronKernels, UnfusedLossPassesOverTheLogitsLineByLine) {
     return g.layers.back().operations(1, TokenSlice());
   };
   const LayerOperations fused = head(LossImplementation::kFused),
-                        lines = head(LossImplementation::kUnfused);
+                        lines = head(LossImplementation::kUnfused),
+                        in_place = head(LossImplementation::kTransformerEngine);
+  EXPECT_EQ(LossNumbers(in_place.forward), 3 * kLogits);
+  EXPECT_EQ(LossNumbers(in_place.backward_input), 2 * kLogits);
   EXPECT_EQ(LossNumbers(fused.forward), 5 * kLogits);
   EXPECT_EQ(LossNumbers(fused.backward_input), 3 * kLogits);
   EXPECT_EQ(LossNumbers(lines.forward), 19 * kLogits);

@@ -32,11 +32,12 @@ void AddLoss(std::initializer_list<int64_t> numbers, int64_t logits, OperationPa
 }
 void AddLossForward(LossImplementation loss, int64_t logits, OperationPass* pass) {
   if (loss == LossImplementation::kUnfused) return AddLoss({3, 2, 4, 4, 2, 4}, logits, pass);
+  if (loss == LossImplementation::kTransformerEngine) return AddLoss({1, 2}, logits, pass);
   AddLoss({3, 2}, logits, pass);
 }
 void AddLossBackward(LossImplementation loss, int64_t logits, OperationPass* pass) {
   if (loss == LossImplementation::kUnfused) return AddLoss({4, 3}, logits, pass);
-  AddLoss({3}, logits, pass);
+  AddLoss({loss == LossImplementation::kTransformerEngine ? 2 : 3}, logits, pass);
 }
 
 // With a local gradient the softmax in half precision, and the targets' rows of the table, give the

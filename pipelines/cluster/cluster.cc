@@ -146,9 +146,11 @@ absl::Status CheckLevel(const std::string& place, const ClusterLevel& level) {
                    kMostDevices, ", not ", ring.ranks);
     }
     PIPELAB_RETURN_IF_ERROR(CheckConnection(at, ring.connection));
-    if (ring.all_reduce.has_value()) {
-      PIPELAB_RETURN_IF_ERROR(CheckConnection(absl::StrCat(at, ".all_reduce"),
-                                              {ring.connection.latency, *ring.all_reduce}));
+    for (const auto& [key, bandwidth] : {std::make_pair(".all_reduce", &ring.all_reduce),
+                                         std::make_pair(".all_to_all", &ring.all_to_all)}) {
+      if (!bandwidth->has_value()) continue;
+      PIPELAB_RETURN_IF_ERROR(
+          CheckConnection(absl::StrCat(at, key), {ring.connection.latency, **bandwidth}));
     }
   }
   if (!level.through.has_value()) return absl::OkStatus();

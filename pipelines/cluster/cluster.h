@@ -51,6 +51,8 @@ struct RingConnection {
   // An all-reduce that is no ring (a tree, sums in switches) takes as long as a ring with this
   // bandwidth. Unset: the connection's.
   absl::optional<Sourced<BytesPerSecond>> all_reduce;
+  // What a device sends in an all-to-all of those ranks. Unset: the level's bandwidth.
+  absl::optional<Sourced<BytesPerSecond>> all_to_all = {};
 };
 
 struct ClusterLevel {

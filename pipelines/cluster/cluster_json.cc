@@ -150,13 +150,16 @@ Connection ReadConnection(const JsonObject& object, Faults* faults) {
 
 RingConnection ReadRing(const JsonObject& object, bool of_ranks, Faults* faults) {
   RingConnection ring;
-  faults->Add(of_ranks ? object.AllowKeys({"ranks", "latency", "bandwidth", "all_reduce"})
-                       : object.AllowKeys({"latency", "bandwidth", "all_reduce"}));
+  faults->Add(of_ranks
+                  ? object.AllowKeys({"ranks", "latency", "bandwidth", "all_reduce", "all_to_all"})
+                  : object.AllowKeys({"latency", "bandwidth", "all_reduce", "all_to_all"}));
   constexpr int64_t kMost = int64_t{1} << 20;
   if (of_ranks) faults->Read(object.Integer("ranks", 2, kMost), &ring.ranks);
   ring.connection = ReadConnection(object, faults);
-  if (object.Has("all_reduce")) {
-    faults->Read(ReadQuantity<BytesPerSecond>(object, "all_reduce"), &ring.all_reduce.emplace());
+  for (const auto& [key, bandwidth] : {std::make_pair("all_reduce", &ring.all_reduce),
+                                       std::make_pair("all_to_all", &ring.all_to_all)}) {
+    if (!object.Has(key)) continue;
+    faults->Read(ReadQuantity<BytesPerSecond>(object, key), &bandwidth->emplace());
   }
   return ring;
 }
@@ -368,6 +371,7 @@ std::string ClusterToJson(const ClusterSpec& cluster) {
       json written;
       WriteConnection(ring.connection, &written);
       if (ring.all_reduce.has_value()) written["all_reduce"] = Written(*ring.all_reduce);
+      if (ring.all_to_all.has_value()) written["all_to_all"] = Written(*ring.all_to_all);
       if (ring.ranks == 0) {
         object["ring"] = std::move(written);
         continue;

@@ -148,7 +148,7 @@ TEST(ClusterJson, ErrorsOfRings) {
   Refuses(rings(json::array({Ring(1)})),
           "levels[1].ring[0].ranks: 1: must be a whole number from 2 to 1048576");
   Refuses(rings(Ring(8)),
-          "levels[1].ring.ranks: unknown; known here: latency, bandwidth, all_reduce");
+          "levels[1].ring.ranks: unknown; known here: latency, bandwidth, all_reduce, all_to_all");
   json other = Ring(8);
   other["all_reduce"] = {{"value", "0 GB/s"}, {"source", "test"}};
   Refuses(rings(json::array({other})),

@@ -205,14 +205,21 @@ RingLoads LoadsOfRing(const ClusterSpec& cluster, const RingCrossing& ring) {
 
 RingLoads LoadsOfExchange(const ClusterSpec& cluster, const RingCrossing& group) {
   RingLoads result;
+  RingConnections connections(cluster, group);
   const double part = 1 / static_cast<double>(group.ranks.size());
   for (const int64_t from : group.ranks) {
     for (const int64_t to : group.ranks) {
       if (from == to) continue;
       const int index = LevelOf(cluster, from, to);
-      Way way{from, to, cluster.levels[index].connection.latency.value};
+      const Connection& connection = cluster.levels[index].connection;
+      Way way{from, to, connection.latency.value};
       way.link = part;
-      way.unit = part * static_cast<double>(std::min(group.rings, DevicesBelow(cluster, index)));
+      if (const RingConnection* own = connections.At(index, from);
+          own != nullptr && own->all_to_all.has_value()) {
+        way.link *= connection.bandwidth.value.value() / own->all_to_all->value.value();
+      }
+      way.unit =
+          way.link * static_cast<double>(std::min(group.rings, DevicesBelow(cluster, index)));
       way.level = part * static_cast<double>(std::min(group.rings, cluster.devices_in(index)));
       const Nanoseconds latency = AddWay(cluster, index, way, &result.loads);
       result.step_latency = std::max(result.step_latency, latency);

@@ -171,6 +171,7 @@ void AddDevice(const DeviceSpec& device, Values* values) {
 
 void AddRing(const std::string& place, const RingConnection& ring, Values* values) {
   values->AddConnection(place, ring.connection);
+  if (ring.all_to_all.has_value()) values->Add(place + ".all_to_all", *ring.all_to_all);
   if (ring.all_reduce.has_value()) return values->Add(place + ".all_reduce", *ring.all_reduce);
   values->Add(place + ".all_reduce", ExactText(ring.connection.bandwidth.value),
               "computed: the ring's bandwidth");

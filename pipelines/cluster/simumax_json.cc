@@ -321,6 +321,12 @@ class SimumaxSystem {
                                  both};
     ring.all_reduce = {BytesPerSecond(reduce.bandwidth),
                        Source("published", absl::StrCat("networks.", name, ": all_reduce"))};
+    PIPELAB_ASSIGN_OR_RETURN(const JsonObject ops, network.Object("op"));
+    if (ops.Has("all2all")) {
+      PIPELAB_ASSIGN_OR_RETURN(const Link exchange, ReadLink(network, "all2all"));
+      ring.all_to_all = {BytesPerSecond(exchange.bandwidth),
+                         Source("published", absl::StrCat("networks.", name, ": all2all"))};
+    }
     cluster->levels[0].rings.push_back(std::move(ring));
     cluster->device.collective_overhead =
         Us(gather.fixed + scatter.fixed,

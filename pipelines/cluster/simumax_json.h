@@ -13,9 +13,9 @@
 //
 // Operations without products take `latency_us` and their bytes by the default bandwidth, whose GB
 // has 1024^3 bytes. Inside a node rings have latency and bandwidth of all-gathers and
-// reduce-scatters together. What the file lacks is assumed as for any GPU (device_class.h): what
-// the host takes, and the number of nodes. `ce` and `permute` are shares of bytes that SimuMax
-// counts otherwise, and are not read.
+// reduce-scatters together, all-to-alls their own bandwidth. What the file lacks is assumed as for
+// any GPU (device_class.h): what the host takes, and the number of nodes. `ce` and `permute` are
+// shares of bytes that SimuMax counts otherwise, and are not read.
 #ifndef PIPELAB_PIPELINES_CLUSTER_SIMUMAX_JSON_H_
 #define PIPELAB_PIPELINES_CLUSTER_SIMUMAX_JSON_H_
 

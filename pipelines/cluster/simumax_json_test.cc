@@ -73,6 +73,8 @@ TEST(SimumaxJson, MemoryAndLinksAreThoseOfTheFile) {
   EXPECT_EQ(ring.connection.latency.value, Microseconds(6));
   EXPECT_DOUBLE_EQ(ring.connection.bandwidth.value.value(), 0.5 * 400 * gib);
   EXPECT_DOUBLE_EQ(ring.all_reduce->value.value(), 0.75 * 400 * gib);
+  EXPECT_DOUBLE_EQ(ring.all_to_all->value.value(), 0.6 * 400 * gib);
+  EXPECT_DOUBLE_EQ(ExchangePath(c, {0, 1, 2, 3}, 1).bandwidth.value(), 0.6 * 400 * gib * 4 / 3);
   EXPECT_EQ(c.device.collective_overhead->value, Microseconds(50));
   EXPECT_DOUBLE_EQ(c.levels[1].connection.bandwidth.value.value(), 200e9 / 4);
   EXPECT_EQ(c.levels[1].connection.latency.value, Microseconds(35));

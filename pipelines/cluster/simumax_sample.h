@@ -28,6 +28,7 @@ inline constexpr char kSimumaxSample[] = R"({
       "op": {"all_reduce": {"efficient_factor": 0.75, "latency_us": 6},
         "all_gather": {"efficient_factor": 0.5, "latency_us": 8, "fixed_latency_us": 20},
         "reduce_scatter": {"efficient_factor": 0.5, "latency_us": 4, "fixed_latency_us": 30},
+        "all2all": {"efficient_factor": 0.6},
         "p2p": {"efficient_factor": 1.5, "latency_us": 15}}},
     "inter_node": {"bandwidth": {"efficient_factor": 1, "gbps": 200, "latency_us": 35},
       "op": {"all_reduce": {}, "all_gather": {}, "reduce_scatter": {}, "p2p": {}}}}

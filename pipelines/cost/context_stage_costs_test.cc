@@ -175,6 +175,69 @@ TEST(ContextStageCosts, HopsRunBesideTheirStepsAttention) {
   }
 }
 
+// By heads a device has the pairs of whole samples for 1/C of its heads. All-to-alls bring q, k and
+// v together and take the output back, backward its gradient and those of q, k and v; the output is
+// kept twice.
+TEST(ContextStageCosts, HeadsAreExchangedForTokens) {
+  constexpr int64_t kTokens = 1000;  // the last block of query rows is not whole
+  const ModelGraph graph = ContextGpt(kTokens);
+  const CostTable whole = ContextTable(graph, ContextOptions(1));
+  for (const int64_t c : {2, 4}) {
+    StageCostOptions options = ContextOptions(c);
+    options.tensor.split.exchange = ContextExchange::kHeads;
+    options.tensor.context_path = {Microseconds(5), BytesPerSecond(2e9)};
+    const CostTable part = ContextTable(graph, options);
+    const int64_t out = 4 * kContextSamples * kTokens / c * kContextHidden, qkv = 3 * out;
+    const int64_t exchange = 2 * 5000 + (qkv + out) / 2;  // ns
+    for (int stage = 0; stage < 4; ++stage) {
+      SCOPED_TRACE(stage);
+      const StageCost &w = whole.stages[stage], &p = part.stages[stage];
+      const int64_t one = stage == 1 ? 1 : 0;
+      EXPECT_NEAR(p.forward.value(), static_cast<double>(w.forward.value()) / c + one * exchange,
+                  1);
+      EXPECT_NEAR(p.backward_input.value(),
+                  static_cast<double>(w.backward_input.value()) / c + one * exchange, 1);
+      EXPECT_EQ(p.tensor_traffic.forward, Bytes(one * (qkv + out) * (c - 1) / c));
+      EXPECT_EQ(p.tensor_traffic.backward_input, p.tensor_traffic.forward);
+      EXPECT_EQ(p.memory.kept * c, w.memory.kept + Bytes(one * out * c));
+      EXPECT_EQ(p.memory.kept_for_weight * c, w.memory.kept_for_weight);
+    }
+  }
+}
+
+// Pairs counted one by one; windows too, of which all devices have as many.
+TEST(ContextStageCosts, EveryPartOfTheHeadsHasThePairsOfWholeSamples) {
+  GptAttentionSizes sizes;
+  sizes.name = "attention";
+  sizes.tokens = 720;
+  sizes.hidden = kContextHidden;
+  sizes.heads = 4;
+  sizes.kv_heads = 2;
+  TensorParallel split = {1, false, 2};
+  split.exchange = ContextExchange::kHeads;
+  for (const int64_t window : {0, 1, 50, 64, 300}) {
+    sizes.window = window;
+    int64_t pairs = 0;
+    for (int64_t begin = 0; begin < sizes.tokens; begin += 64) {
+      const int64_t end = std::min(begin + 64, sizes.tokens);
+      const int64_t first = window == 0 ? 0 : std::max<int64_t>(0, begin + 1 - window);
+      pairs += (end - begin) * (end - first);
+    }
+    const LayerSpec layer = GptAttentionSpec(sizes);
+    const TensorShare share = ShareOf(layer, 1, TokenSlice(), split);
+    const Flops products = MatmulFlops(sizes.tokens / 2, 3 * kContextHidden, kContextHidden);
+    EXPECT_EQ((share.costs.forward - products).value(),
+              2 * MatmulFlops(1, pairs, kContextHidden / 2).value());
+    for (const Operation& o : share.operations.forward) {
+      if (o.kind != OperationKind::kAttention) continue;
+      EXPECT_EQ(o.m, sizes.tokens);
+      EXPECT_EQ(o.n, 2);  // heads
+      // Tokens of half of q and of the output, and of one head of k and of v.
+      EXPECT_EQ(o.numbers, 2 * sizes.tokens * (kContextHidden / 2 + kContextHidden / 4));
+    }
+  }
+}
+
 // Forward and backward of attention at their fullest, by hand: 16 tokens, two devices.
 TEST(ContextStageCosts, PeaksByHand) {
   const ModelGraph graph = ContextGpt(16);
@@ -199,6 +262,16 @@ TEST(ContextStageCosts, PeaksByHand) {
             Bytes(4 * (statistics + lse + 4 * mc + 2 * own + 4 * kContextHidden + 4 * 4 + scores)));
   EXPECT_EQ(ring.backward_input_peak, Bytes(4 * (4 * mc + 2 * scores + 5 * own)));
   EXPECT_EQ(ring.kept, layer.kept);
+
+  // By heads: 16 tokens of half of the heads. q, k, v, the output once kept and twice on its way.
+  split = {1, false, 2};
+  split.exchange = ContextExchange::kHeads;
+  const auto heads = ShareOf(graph.layers[1], kContextSamples, TokenSlice(), split).costs;
+  EXPECT_EQ(heads.forward_peak, Bytes(4 * (statistics + lse + 4 * mc + 2 * mc)));
+  const int64_t whole_scratch = 16 * 16;
+  EXPECT_EQ(heads.backward_input_peak, Bytes(4 * (4 * mc + 2 * whole_scratch)));
+  EXPECT_EQ(heads.kept, layer.kept + Bytes(4 * mc));
+  EXPECT_EQ(heads.kept_for_weight, layer.kept_for_weight);
 }
 
 // Latent attention exchanges the keys and values of all its heads, and keeps its own.
@@ -212,13 +285,24 @@ TEST(ContextStageCosts, LatentAttention) {
   const LayerSpec layer = GptLatentAttentionSpec(sizes);
   const Bytes keys(4 * kContextSamples * sizes.tokens * sizes.heads * (6 + 4 + 10));
   const TensorShare whole = ShareOf(layer, kContextSamples, TokenSlice(), {});
-  for (const ContextExchange exchange : {ContextExchange::kGather, ContextExchange::kRing}) {
+  for (const ContextExchange exchange :
+       {ContextExchange::kGather, ContextExchange::kRing, ContextExchange::kHeads}) {
     TensorParallel split = {1, false, 4};
     split.exchange = exchange;
     const TensorShare part = ShareOf(layer, kContextSamples, TokenSlice(), split);
-    EXPECT_EQ(part.costs.kept * 4, whole.costs.kept);
+    const int64_t token = 4 * kContextSamples * sizes.tokens * sizes.heads;
+    const bool heads = exchange == ContextExchange::kHeads;
+    EXPECT_EQ(part.costs.kept * 4, whole.costs.kept + Bytes(heads ? token * 10 : 0));
     EXPECT_NEAR(part.costs.forward.value(), whole.costs.forward.value() / 4, 1);
     EXPECT_NEAR(part.costs.backward_input.value(), whole.costs.backward_input.value() / 4, 1);
+    if (heads) {  // q, then keys and values, then the output
+      ASSERT_EQ(part.context.forward.size(), 3);
+      EXPECT_EQ(part.context.forward[0].bytes * 4, Bytes(token * (6 + 4)));
+      EXPECT_EQ(part.context.forward[1].bytes * 4, keys);
+      EXPECT_EQ(part.context.forward[2].bytes * 4, Bytes(token * 10));
+      EXPECT_EQ(part.context.backward_input[0].bytes, part.context.forward[2].bytes);
+      continue;
+    }
     const bool ring = exchange == ContextExchange::kRing;
     ASSERT_EQ(part.context.forward.size(), ring ? 3 : 1);
     EXPECT_EQ(part.context.forward[0].bytes * (ring ? 4 : 1), keys);
@@ -287,6 +371,18 @@ TEST(ContextStageCosts, RefusesLayersThatNeedOtherTokens) {
   EXPECT_THAT(message(*BuildTransformer(c), ContextOptions(2)),
               HasSubstr("--context_parallel=2: layer"));
   EXPECT_THAT(message(ContextGpt(16), ContextOptions(16)), HasSubstr("the nearest that does is 8"));
+  StageCostOptions heads = ContextOptions(8, /*tensor=*/1);
+  heads.tensor.split.exchange = ContextExchange::kHeads;
+  EXPECT_THAT(message(ContextGpt(16), heads),
+              HasSubstr("--context_parallel=8: with context_exchange=heads it must divide the 4 "
+                        "heads of layer \"block0/attention\" that a device has; the nearest "
+                        "--context_parallel that does is 4"));
+  GptConfig grouped = LlamaConfig(/*layers=*/1, kContextHidden, /*heads=*/4, /*feed_forward=*/24,
+                                  /*tokens=*/16, /*vocabulary=*/40);
+  grouped.kv_heads = 2;
+  heads.tensor.split.context = 4;
+  EXPECT_THAT(message(*BuildGpt(grouped), heads),
+              HasSubstr("it must divide the 2 key and value heads of layer"));
   StageCostOptions slices = ContextOptions(2);
   slices.slices = {8, 8};
   EXPECT_THAT(message(ContextGpt(16), slices),

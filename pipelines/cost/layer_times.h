@@ -57,8 +57,9 @@ struct TensorGroup {
   // Of the ring of devices with the other tokens, {split.context, split.degree}; or between the
   // farthest of those that exchange attention between slices (exchange_costs.h).
   PathCost context_hop = {};
-  // Of an all-to-all of the devices that divide experts, by what one has for all of them.
-  PathCost expert_path = {};
+  // Of an all-to-all of the devices that divide experts, by what one has for all of them; and of
+  // one of the devices with the other tokens.
+  PathCost expert_path = {}, context_path = {};
 
   bool overlapped = false;  // gathers and scatters of rows run beside products
   // Micro-batches whose exchanges run beside the passes of another, as a share of all, and whether
@@ -76,7 +77,11 @@ struct TensorGroup {
   // For all of a layer's passes.
   StageCost::TensorTraffic TrafficOf(const TensorShare& share, NumberType type) const;
   // The devices with the other tokens, whose collectives are TensorShare::context.
-  TensorGroup ContextGroup() const { return {{split.context}, context_hop, PathCost()}; }
+  TensorGroup ContextGroup() const {
+    TensorGroup group{{split.context}, context_hop, PathCost(), context_path};
+    group.split.experts = split.context;  // the devices of an all-to-all
+    return group;
+  }
 };
 
 struct LayerTimes {

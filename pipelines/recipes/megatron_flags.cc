@@ -56,7 +56,13 @@ class MegatronReader {
         o_.Word("attention-backend", {"auto", "fused", "flash", "unfused", "local"}, "auto"));
     const bool unfused = attention == "unfused" || attention == "local";
     if (unfused && !o_.Has("use-flash-attn")) r_.attention = AttentionImplementation::kUnfused;
-    if (!o_.Has("cross-entropy-loss-fusion")) r_.loss = LossImplementation::kUnfused;
+    PIPELAB_ASSIGN_OR_RETURN(const std::string loss,
+                             o_.Word("cross-entropy-fusion-impl", {"native", "te"}, "native"));
+    if (!o_.Has("cross-entropy-loss-fusion")) {
+      r_.loss = LossImplementation::kUnfused;
+    } else if (loss == "te") {
+      r_.loss = LossImplementation::kTransformerEngine;
+    }
     return absl::OkStatus();
   }
 
@@ -105,9 +111,11 @@ class MegatronReader {
                       NearestMultiple(r_.model.tokens, parts));
     }
     if (context > 1 && comm == "p2p") r_.config.context_exchange = ContextExchange::kRing;
-    if (context > 1 && comm != "p2p" && comm != "all_gather") {
-      NotPriced(absl::StrCat("--cp-comm-type ", comm,
-                             ": keys and values are gathered in front of attention (all_gather)"));
+    if (context > 1 && comm == "a2a") r_.config.context_exchange = ContextExchange::kHeads;
+    if (context > 1 && comm == "a2a+p2p") {
+      NotPriced(
+          "--cp-comm-type a2a+p2p: keys and values are gathered in front of attention "
+          "(all_gather)");
     }
     r_.config.context = static_cast<int>(context);
     return absl::OkStatus();

@@ -181,7 +181,17 @@ TEST(ReadMegatronFlags, ContextParallelism) {
   EXPECT_THAT(MegatronSettings(all)->Text(), HasSubstr("--cp-comm-type all_gather"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe heads,
                                ReadWithFlags("--context-parallel-size 4 --cp-comm-type a2a"));
-  EXPECT_THAT(heads.not_priced, ElementsAre(HasSubstr("--cp-comm-type a2a: keys and values are")));
+  EXPECT_THAT(heads.not_priced, ElementsAre());
+  EXPECT_EQ(heads.config.context_exchange, ContextExchange::kHeads);
+  EXPECT_THAT(MegatronSettings(heads)->Text(), HasSubstr("--cp-comm-type a2a"));
+  Recipe latent = heads;
+  latent.model.latent.rank = 512;
+  EXPECT_THAT(MegatronSettings(latent).status().message(),
+              HasSubstr("context_exchange=ring would do"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe both,
+                               ReadWithFlags("--context-parallel-size 4 --cp-comm-type a2a+p2p"));
+  EXPECT_THAT(both.not_priced,
+              ElementsAre(HasSubstr("--cp-comm-type a2a+p2p: keys and values are")));
 }
 
 // Ranks that divide a sample's tokens have the same weights, and divide the optimizer's state.
@@ -271,12 +281,14 @@ TEST(ReadMegatronFlags, RebuildsGroupsOfLayers) {
 // Unfused, it is a pass over the logits for each line of its code.
 TEST(ReadMegatronFlags, LossIsFusedWhereAskedFor) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe lines, ReadWithFlags(""));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe fused, ReadWithFlags("--cross-entropy-loss-fusion"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(
-      const Recipe fused,
+      const Recipe in_place,
       ReadWithFlags("--cross-entropy-loss-fusion --cross-entropy-fusion-impl te"));
   EXPECT_EQ(lines.loss, LossImplementation::kUnfused);
   EXPECT_EQ(fused.loss, LossImplementation::kFused);
-  EXPECT_THAT(fused.not_priced, ElementsAre(HasSubstr("--cross-entropy-fusion-impl")));
+  EXPECT_EQ(in_place.loss, LossImplementation::kTransformerEngine);
+  EXPECT_THAT(in_place.not_priced, IsEmpty());
   const auto launches = [](const Recipe& r) {
     return RecipeGraph(r)->layers.back().operations(1, TokenSlice()).forward.size();
   };
@@ -423,6 +435,7 @@ TEST(MegatronSettings, ReadBackOverAGrid) {
         "--tensor-model-parallel-size 8 --sequence-parallel --tp-comm-overlap",
         "--tensor-model-parallel-size 2 --context-parallel-size 4 --cp-comm-type all_gather",
         "--context-parallel-size 2 --cp-comm-type p2p",
+        "--context-parallel-size 2 --cp-comm-type a2a",
         "--use-tp-pp-dp-mapping --tensor-model-parallel-size 2 --sequence-parallel"}) {
     for (const char* stages :
          {"", "--pipeline-model-parallel-size 4",
@@ -465,7 +478,7 @@ TEST(MegatronSettings, ReadBackOverAGrid) {
       }
     }
   }
-  EXPECT_EQ(read, 864);
+  EXPECT_EQ(read, 1008);
 }
 
 TEST(MegatronSettings, RefusesByName) {

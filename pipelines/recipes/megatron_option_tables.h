@@ -130,7 +130,6 @@ struct Without {
 };
 inline constexpr Without kWithout[] = {
     {"apply-residual-connection-post-layernorm", "residuals are added as in GPT-2"},
-    {"cross-entropy-fusion-impl", "a fused loss reads and writes its logits once"},
     {"ddp-reduce-scatter-with-fp32-accumulation", "sums between copies are rings"},
     {"cpu-offloading-num-layers", "all activations stay on the device", "0"},
     {"fine-grained-activation-offloading", "all activations stay on the device"},

@@ -148,7 +148,8 @@ absl::Status AddMegatronModel(const Recipe& r, Settings* s) {
   s->Add("--hidden-dropout", m.dropout);
   s->Add("--attention-dropout", m.dropout);
   if (r.attention == AttentionImplementation::kUnfused) s->Add("--attention-backend", "unfused");
-  s->AddIf(r.loss == LossImplementation::kFused, "--cross-entropy-loss-fusion");
+  s->AddIf(r.loss != LossImplementation::kUnfused, "--cross-entropy-loss-fusion");
+  if (r.loss == LossImplementation::kTransformerEngine) s->Add("--cross-entropy-fusion-impl", "te");
   AddMegatronLaunches(r.kernels, s);
   if (m.positions == Positions::kSinusoidal) {
     s->Note("positions: Megatron-LM has no sinusoidal ones; it has none here");
@@ -191,7 +192,16 @@ absl::Status AddParallelism(const Recipe& r, Settings* s) {
   s->Add("--pipeline-model-parallel-size", c.pipeline);
   if (c.context > 1) {
     s->Add("--context-parallel-size", c.context);
-    s->Add("--cp-comm-type", c.context_exchange == ContextExchange::kRing ? "p2p" : "all_gather");
+    const ContextExchange exchange = c.context_exchange;
+    // SimuMax 1.2, docs/b200: Transformer Engine 2.11 has none.
+    if (exchange == ContextExchange::kHeads && r.model.latent.rank > 0) {
+      return RecipeError("context_exchange=heads: ", kMegatronName,
+                         " does not exchange heads of latent attention; context_exchange=ring "
+                         "would do");
+    }
+    s->Add("--cp-comm-type", exchange == ContextExchange::kHeads  ? "a2a"
+                             : exchange == ContextExchange::kRing ? "p2p"
+                                                                  : "all_gather");
   }
   if (HasExperts(r.model)) {
     if (c.tensor > 1 && !c.sequence_parallel) {

@@ -126,6 +126,10 @@ absl::Status AddData(const StepConfig& c, Settings* s) {
     return RecipeError("C=", c.context, ": ", kTorchtitanName,
                        " shards weights over what divides the tokens; sharding=fully would do");
   }
+  if (c.context > 1 && c.context_exchange == ContextExchange::kHeads) {
+    return RecipeError("context_exchange=heads: ", kTorchtitanName,
+                       " exchanges keys and values alone; context_exchange=ring would do");
+  }
   s->Add("parallelism.data_parallel_replicate_degree", sharded ? c.copies() / c.sharing() : c.data);
   s->Add("parallelism.data_parallel_shard_degree", sharded ? c.sharing() / c.context : 1);
   if (c.context > 1) s->Add("parallelism.context_parallel_degree", c.context);

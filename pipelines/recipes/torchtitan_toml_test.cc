@@ -242,6 +242,11 @@ TEST(TorchtitanSettings, RefusesByName) {
               HasSubstr("scheme=chimera"));
   EXPECT_THAT(refusal([](Recipe* o) { o->config.sharding = Sharding::kOptimizer; }),
               HasSubstr("sharding=gradients would do"));
+  EXPECT_THAT(refusal([](Recipe* o) {
+                o->config.context = 2;
+                o->config.context_exchange = ContextExchange::kHeads;
+              }),
+              HasSubstr("context_exchange=ring would do"));
   EXPECT_THAT(refusal([](Recipe* o) { o->model.layers = 33; }), HasSubstr("no model of 33 layers"));
   EXPECT_THAT(refusal([](Recipe* o) { o->model.dropout = 0.1; }), HasSubstr("no model of 32"));
   EXPECT_THAT(refusal([](Recipe* o) { o->config.tensor = 2; }), HasSubstr("add sequence"));

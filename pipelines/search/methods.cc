@@ -124,7 +124,8 @@ SearchRequest WholeSpace(const StepModel& model, int64_t devices, int64_t batch)
   if (AllowsSelectiveRecompute(model.model->graph)) {
     search.recompute.push_back(Recompute::kSelective);
   }
-  search.context_exchanges = {ContextExchange::kGather, ContextExchange::kRing};
+  search.context_exchanges = {ContextExchange::kGather, ContextExchange::kRing,
+                              ContextExchange::kHeads};
   search.dispatch = {Dispatch::kRows, Dispatch::kOncePerNode};
   search.exchanges = {Exchanges::kWaited, Exchanges::kBeside, Exchanges::kBesideDelayed};
   return search;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "models/graph/cost_math.h"
 #include "models/zoo/gpt.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/step/megatron_graph.h"
@@ -68,6 +69,33 @@ TEST(GradientBuffersOfAStep, FollowTheState) {
   c.sharding = Sharding::kFully;
   c.state.cast = true;
   EXPECT_EQ(More(c), 0);
+}
+
+// A loss in place keeps the logits' gradient alone, and the head's own gradient in half precision is
+// beside it and the input's when its product is over.
+TEST(GradientBuffersOfAStep, HeadsLeaveAGradient) {
+  constexpr int64_t kWords = 512, kSamples = 3;
+  const GptConfig gpt = LlamaConfig(/*layers=*/1, kBufferedWidth, /*heads=*/4, kBufferedInner,
+                                    kBufferedTokens, kWords);
+  const auto head = [&](LossImplementation loss, decltype(&MegatronGraph) with, int64_t degree) {
+    const ModelGraph graph =
+        with(*BuildGpt(gpt), AttentionImplementation::kFused, NumberType::kBf16, loss);
+    TensorParallel split;
+    split.degree = degree;
+    return graph.layers.back().split.costs(kSamples, TokenSlice(), split);
+  };
+  const auto te = LossImplementation::kTransformerEngine, native = LossImplementation::kFused;
+  constexpr int64_t kRows = kSamples * kBufferedTokens;
+  for (const int64_t t : {1, 2}) {
+    const int64_t logits = kRows * kWords / t, gradient = kWords * kBufferedWidth / t;
+    EXPECT_EQ(head(native, MegatronGraph, t).kept - head(te, MegatronGraph, t).kept,
+              FloatBytes(logits));
+    EXPECT_EQ(head(te, MegatronCoreGraph, t).backward_weight_peak, FloatBytes(gradient));
+    EXPECT_EQ(head(te, MegatronCoreGraph, t).backward_peak,
+              FloatBytes(kRows * kBufferedWidth + gradient));
+    EXPECT_EQ(head(native, MegatronCoreGraph, t).backward_peak,
+              head(native, MegatronGraph, t).backward_peak);
+  }
 }
 
 }  // namespace

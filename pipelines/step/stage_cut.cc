@@ -116,6 +116,14 @@ absl::StatusOr<std::vector<StageEnd>> StageEnds(const StepModel& model, const St
 
 }  // namespace
 
+// Ranks c T: devices with the other tokens lie side by side, in groups of T.
+static PathCost ContextPathOf(const StepModel& model, TensorParallel split) {
+  if (split.context == 1 || split.exchange != ContextExchange::kHeads) return {};
+  std::vector<int64_t> ranks(split.context);
+  for (int64_t c = 0; c < split.context; ++c) ranks[c] = c * split.degree;
+  return ExchangePath(*model.cluster, ranks, split.degree);
+}
+
 PathCost ExpertPathOf(const StepModel& model, const StepConfig& c) {
   const TensorParallel split = c.split();
   if (model.cluster == nullptr || split.experts == 1) return {};
@@ -149,6 +157,7 @@ TensorGroup TensorGroupOf(const StepModel& model, const StepConfig& c,
     const RankNetwork ranks(model.cluster, GridOfStep(model, c, c.copies(), Bytes(0)));
     group.context_hop = ranks.Message(0, c.pipeline - 1);
   }
+  group.context_path = ContextPathOf(model, split);
   group.expert_path = expert_path;
   return group;
 }

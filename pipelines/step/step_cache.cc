@@ -212,7 +212,8 @@ TensorGroup StepCache::GroupOf(const StepConfig& c) {
   StepConfig places = c;
   places.exchanges = Exchanges::kWaited;
   const ExpertKey experts = ExpertKeyOf(places);
-  const auto key = std::make_tuple(c.tensor, c.context, experts);
+  const bool heads = c.context_exchange == ContextExchange::kHeads;  // by all-to-alls
+  const auto key = std::make_tuple(c.tensor, c.context, heads, experts);
   auto found = groups_.find(key);
   if (found == groups_.end()) {
     const bool apart = c.ranks == RankOrder::kTensorPipelineData;

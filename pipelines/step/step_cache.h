@@ -178,7 +178,7 @@ class StepCache {
   std::map<const GroupedModel*, std::vector<int>> alike_;  // FirstAlike
   std::map<const GroupedModel*, LayerTimeMemo> layer_times_;
   // By T, C and where the devices are that divide experts.
-  std::map<std::tuple<int, int, ExpertKey>, TensorGroup> groups_;
+  std::map<std::tuple<int, int, bool, ExpertKey>, TensorGroup> groups_;
   // By T, C where pipelines lie apart, and the same.
   std::map<std::tuple<int, int, ExpertKey>, PathCost> expert_paths_;
   // By size, what the cut depends on besides, whether forwards alone count.

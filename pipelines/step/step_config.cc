@@ -36,8 +36,10 @@ constexpr std::array<std::pair<RankOrder, const char*>, 3> kRankOrders = {
     {{RankOrder::kTensorDataPipeline, "tp-dp-pp"},
      {RankOrder::kTensorPipelineData, "tp-pp-dp"},
      {RankOrder::kTensorDataMirrored, "tp-dp-mirror"}}};
-constexpr std::array<std::pair<ContextExchange, const char*>, 2> kContextExchanges = {
-    {{ContextExchange::kGather, "gather"}, {ContextExchange::kRing, "ring"}}};
+constexpr std::array<std::pair<ContextExchange, const char*>, 3> kContextExchanges = {
+    {{ContextExchange::kGather, "gather"},
+     {ContextExchange::kRing, "ring"},
+     {ContextExchange::kHeads, "heads"}}};
 constexpr std::array<std::pair<Dispatch, const char*>, 2> kDispatches = {
     {{Dispatch::kRows, "rows"}, {Dispatch::kOncePerNode, "once_per_node"}}};
 constexpr std::array<std::pair<Exchanges, const char*>, 3> kExchanges = {

@@ -12,7 +12,8 @@
 //   C               devices that divide each sample's tokens, in each copy (1)
 //   context_exchange
 //                   gather: attention gathers the keys and values of all tokens; ring: they travel
-//                   from device to device beside it (models/graph/context_ring.h)
+//                   from device to device beside it (models/graph/context_ring.h); heads:
+//                   all-to-alls give each device all tokens of 1/C of its heads
 //   E               of these C x D, so many in a row divide the experts of a layer (1)
 //   whole_experts   tensor-parallel groups do not split experts: E are of T x C x D devices, a
 //                   multiple of T (Megatron-LM's expert tensor parallel size of 1)
@@ -122,7 +123,7 @@ absl::StatusOr<CutRule> FindCutRule(absl::string_view name);
 const char* RankOrderName(RankOrder order);  // "tp-dp-pp"
 absl::StatusOr<RankOrder> FindRankOrder(absl::string_view name);
 
-const char* ContextExchangeName(ContextExchange exchange);  // "gather", "ring"
+const char* ContextExchangeName(ContextExchange exchange);  // "gather", "ring", "heads"
 absl::StatusOr<ContextExchange> FindContextExchange(absl::string_view name);
 enum class Dispatch : uint8_t { kRows, kOncePerNode };
 const char* DispatchName(Dispatch dispatch);  // "rows", "once_per_node"

@@ -108,8 +108,8 @@ void ChangeOne(Draws* draws, StepConfig* c) {
       break;
     case 10:
       if (draws->Below(2) == 0) toggle(&StepConfig::overlap_tensor);
-      c->context_exchange =
-          draws->Of<ContextExchange>({ContextExchange::kGather, ContextExchange::kRing});
+      c->context_exchange = draws->Of<ContextExchange>(
+          {ContextExchange::kGather, ContextExchange::kRing, ContextExchange::kHeads});
       break;
     case 11:
       c->experts = static_cast<int>(draws->Of<int64_t>({1, 2, 3, 4, 6, 8}));
