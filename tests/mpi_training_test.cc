@@ -223,10 +223,11 @@ TEST_F(MpiTrainingTest, ContextParallelDevicesTrainAsInOneProcess) {
       options.context_parallel = context;
       options.lowering.sharding = sharding;
       ExpectEqual(options);
-      for (const ContextExchange exchange : {ContextExchange::kRing, ContextExchange::kHeads}) {
-        options.context_exchange = exchange;
-        ExpectEqual(options);
-      }
+      options.context_exchange = ContextExchange::kRing;
+      ExpectEqual(options);
+      if (tensor * context > 2) continue;  // of two heads
+      options.context_exchange = ContextExchange::kHeads;
+      ExpectEqual(options);
     }
   }
 }
