@@ -110,7 +110,9 @@ absl::StatusOr<std::vector<ModernRow>> ParseMlperfRows(absl::string_view text,
                     cell("pp"), ",", cell("cp"), ",,", cell("vp"), ",",
                     graphs ? "cuda_graph=local" : "", ",,,", cell("median_step_s"), ",\n");
   }
-  return ParseModernRows(rows, what);
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<ModernRow> parsed, ParseModernRows(rows, what));
+  for (ModernRow& row : parsed) row.whole_pipelines = row.gpu == "GB200";
+  return parsed;
 }
 
 absl::StatusOr<std::vector<MlperfStep>> PredictMlperf(const std::vector<ModernRow>& rows,

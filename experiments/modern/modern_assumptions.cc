@@ -37,7 +37,8 @@ bool OverlapsTensor(const ModernRow& row) {
 StateNumbers StateNumbersOf(const ModernRow& row) {
   if (row.group == "mlm" || row.group == "mcore") return {/*weights=*/2, /*gradients=*/4};
   const bool blackwell = absl::StrContains(row.gpu, "B200") || absl::StrContains(row.gpu, "B300");
-  if (row.group == "mbridge" && row.precision == "FP8" && blackwell) {
+  const bool gathers_fp8 = row.group == "mbridge" || row.group == "mlperf";
+  if (gathers_fp8 && row.precision == "FP8" && blackwell) {
     return {/*weights=*/1, /*gradients=*/2};
   }
   if (IsMegatronCore(row)) return {/*weights=*/2, /*gradients=*/2};

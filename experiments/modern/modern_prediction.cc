@@ -141,6 +141,7 @@ StepConfig GridOf(const ModernRow& row, const GptConfig& model) {
   if (megatron && row.context > 1) {
     c.context_exchange = row.exchanges_heads ? ContextExchange::kHeads : ContextExchange::kRing;
   }
+  if (row.whole_pipelines) c.ranks = RankOrder::kTensorPipelineData;
   c.experts = static_cast<int>(row.expert);
   // Megatron-Bridge and AutoModel leave experts whole; what came before them splits them as all
   // else, which the rows of Grok on GB200s print.

@@ -44,6 +44,7 @@ struct ModernRow {
   int64_t tensor = 1, pipeline = 1, context = 1, expert = 1, virtual_stages = 1;
   bool exchanges_heads = false;  // by its context parallelism (Megatron-Core's a2a)
   bool loss_in_place = false;    // LossImplementation::kTransformerEngine
+  bool whole_pipelines = false;  // side by side: RankOrder::kTensorPipelineData
   absl::optional<double> tokens_per_second, step_seconds;  // of a GPU; of a step
   absl::optional<double> tflops;                           // of a GPU, as its source counts them
   // In the notes of some. nanotron says GB for 2^30 bytes (its helpers.py, log_throughput).
