@@ -214,7 +214,7 @@ TEST_F(ContextParallelTest, ActivationsAreDivided) {
 
 TEST_F(ContextParallelTest, Refusals) {
   const ModelGraph graph = *BuildGpt(DividedGpt(/*tied=*/false));
-  const auto refused = [&](TrainingOptions options, const std::string& why) {
+  const auto refused = [&](const TrainingOptions& options, const std::string& why) {
     EXPECT_THAT(PipelineTraining::Create(graph, *batches_, options),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why)));
   };

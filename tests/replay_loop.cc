@@ -76,7 +76,7 @@ class ReplayLoop {
   };
 
   // The stage knows the micro-batch by its sample: one is in flight at a time.
-  Output Pass(int s, int m, Output in, double* loss) {
+  Output Pass(int s, int m, const Output& in, double* loss) {
     LayerStage& stage = *stages_[s];
     Action a;
     a.stage = static_cast<int16_t>(s);

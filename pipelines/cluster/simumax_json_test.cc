@@ -10,6 +10,7 @@
 #include "pipelines/cluster/cluster_json.h"
 #include "pipelines/cluster/kernel_rates.h"
 #include "pipelines/cluster/machine_values.h"
+#include "pipelines/cluster/rank_network.h"
 #include "pipelines/cluster/simumax_sample.h"
 #include "tools/base/file.h"
 #include "tools/base/status_matchers.h"

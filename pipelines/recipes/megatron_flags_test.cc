@@ -288,7 +288,7 @@ TEST(ReadMegatronFlags, LossIsFusedWhereAskedFor) {
   EXPECT_EQ(lines.loss, LossImplementation::kUnfused);
   EXPECT_EQ(fused.loss, LossImplementation::kFused);
   EXPECT_EQ(in_place.loss, LossImplementation::kTransformerEngine);
-  EXPECT_THAT(in_place.not_priced, IsEmpty());
+  EXPECT_THAT(in_place.not_priced, testing::IsEmpty());
   const auto launches = [](const Recipe& r) {
     return RecipeGraph(r)->layers.back().operations(1, TokenSlice()).forward.size();
   };

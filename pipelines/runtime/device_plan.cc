@@ -157,7 +157,7 @@ absl::Status DevicePlanner::PlanSend(const Instruction& i) {
       return Error(Describe(program_, i), "the hop is from another device");
     }
     plan_.steps.push_back(static_cast<int32_t>(plan_.sends.size()));
-    plan_.sends.push_back(std::move(hop));
+    plan_.sends.push_back(hop);
     return absl::OkStatus();
   }
   const auto [value, rows] = EndOf(m, /*consumer=*/false);

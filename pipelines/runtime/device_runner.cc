@@ -319,7 +319,7 @@ absl::Status DeviceRunner::Wait(int32_t index) {
   PIPELAB_ASSIGN_OR_RETURN(buffer, AwaitTicket(receive_tickets_[index]));
   if (receive.hop != nullptr) return receive.hop->ReceiveHop(receive.gradient, std::move(buffer));
   if (PartsOf(receive.bytes) == 1) return absl::OkStatus();
-  PIPELAB_ASSIGN_OR_RETURN(buffer, GatherMessage(receive.spec, std::move(buffer)));
+  PIPELAB_ASSIGN_OR_RETURN(buffer, GatherMessage(receive.spec, buffer));
   return absl::OkStatus();
 }
 
@@ -340,7 +340,7 @@ void DeviceRunner::RunFill(const Instruction& i) {
 
 // All ranks of the group are here, at the same place of their list. The part is paid for until the
 // whole is there.
-absl::StatusOr<Tensor> DeviceRunner::GatherMessage(const TensorSpec& spec, Tensor part) {
+absl::StatusOr<Tensor> DeviceRunner::GatherMessage(const TensorSpec& spec, const Tensor& part) {
   Tensor whole = arena_->Allocate(spec.type, spec.shape, MemoryKind::kActivation);
   peers_->GatherRows(part, whole.Reshape({tensor_parallel_, part.size()}), /*samples=*/1);
   PIPELAB_RETURN_IF_ERROR(peers_->status());
@@ -354,7 +354,7 @@ absl::Status DeviceRunner::MoveToHost(const Instruction& i, int32_t index) {
     return absl::OkStatus();
   }
   PIPELAB_ASSIGN_OR_RETURN(std::vector<Tensor*> kept, plan_.host_copies[index]->Kept(i.action));
-  return host_copier_.Begin(i.op == OpCode::kReload, std::move(kept));
+  return host_copier_.Begin(i.op == OpCode::kReload, kept);
 }
 
 std::vector<Span> DeviceRunner::HostCopies() const {

@@ -77,7 +77,7 @@ class DeviceRunner {
   int64_t PartsOf(int64_t bytes) const {
     return divided_messages_ ? MessageParts(Bytes(bytes), tensor_parallel_) : 1;
   }
-  absl::StatusOr<Tensor> GatherMessage(const TensorSpec& spec, Tensor part);
+  absl::StatusOr<Tensor> GatherMessage(const TensorSpec& spec, const Tensor& part);
   // kOffload, kReload and kHostWait.
   absl::Status MoveToHost(const Instruction& i, int32_t index);
   // Of the pass that is over.

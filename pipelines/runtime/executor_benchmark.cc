@@ -57,7 +57,7 @@ class EmptyStage : public StageModule {
   const bool first_, last_;
 };
 
-void BM_EmptyStages(benchmark::State& state, std::string scheme, bool trace) {
+void BM_EmptyStages(benchmark::State& state, const std::string& scheme, bool trace) {
   const auto schedule = MakeSchedule(scheme, {.devices = kDevices, .micro_batches = kMicroBatches});
   if (!schedule.ok()) return state.SkipWithError(std::string(schedule.status().message()).c_str());
   const Program program = *Lower(*schedule, {});

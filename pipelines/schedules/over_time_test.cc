@@ -7,6 +7,7 @@
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/ir/versions.h"
+#include "tests/support/program_checker.h"
 #include "tests/support/scheme_testing.h"
 #include "tools/base/status_matchers.h"
 

@@ -24,7 +24,7 @@ constexpr int64_t kBufferNumbers =
 int64_t More(const StepConfig& config) {
   const GptConfig gpt =
       LlamaConfig(/*layers=*/8, kBufferedWidth, /*heads=*/4, kBufferedInner, kBufferedTokens, 512);
-  int64_t bytes[2];
+  int64_t bytes[2] = {};
   for (const bool buffers : {false, true}) {
     const auto with = buffers ? MegatronCoreGraph : MegatronGraph;
     const auto on = ModelOnCluster::Of(with(*BuildGpt(gpt), AttentionImplementation::kFused,
