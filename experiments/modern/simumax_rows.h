@@ -14,11 +14,12 @@
 //
 // A row's name says all: the model with its number of layers (l), degrees of tensor (tp), context
 // (cp), pipeline (pp) and data parallelism (dp), micro-batches of one sample (mbc), the length
-// (seq, or 4,096), and `cef` for Transformer Engine's loss (docs/strategy.md there). They ran Megatron-Core with Transformer Engine: gradients in 4 bytes, the
-// optimizer's state divided, nothing beside compute, and attention's heads exchanged among
-// context-parallel ranks (cp_comm_type=a2a; docs/b200 of their repository). Each rank has a
-// multiple of 128 words, and 405B has 16 heads of keys and values there. Rows with experts
-// are not predicted: SimuMax does not print how their layers are cut.
+// (seq, or 4,096), and `cef` for Transformer Engine's loss (docs/strategy.md there). They ran
+// Megatron-Core with Transformer Engine: gradients in 4 bytes, the optimizer's state divided,
+// nothing beside compute, and attention's heads exchanged among context-parallel ranks
+// (cp_comm_type=a2a; docs/b200 of their repository). Each rank has a multiple of 128 words, and
+// 405B has 16 heads of keys and values there. Rows with experts are not predicted: SimuMax does
+// not print how their layers are cut.
 #ifndef PIPELAB_EXPERIMENTS_MODERN_SIMUMAX_ROWS_H_
 #define PIPELAB_EXPERIMENTS_MODERN_SIMUMAX_ROWS_H_
 

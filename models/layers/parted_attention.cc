@@ -8,7 +8,7 @@
 
 namespace pipelab {
 
-// Those of one call.
+// The heads of one call.
 static CrossAttentionShape OwnHeads(const ContextPart& part, CrossAttentionShape heads) {
   if (!part.by_heads()) return heads;
   heads.heads /= part.parts;

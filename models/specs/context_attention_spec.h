@@ -14,7 +14,9 @@
 // By heads (DeepSpeed Ulysses) each device attends over whole samples with 1/C of its heads, as one
 // that is alone does. Queries, keys and values stay as they came until the backward, and so does
 // the output, beside its tokens of all heads, which the next product takes: Transformer Engine
-// keeps both since 2.8. So backward an all-to-all brings the output's gradient alone.
+// keeps both since 2.8. So backward an all-to-all brings the output's gradient alone. Transformer
+// Engine exchanges queries, keys and values in three calls, which are one here where they are one
+// tensor: the latencies of two are left out.
 //
 // Latent attention's keys and values go whole, not as the narrow rows that they are made of: so do
 // Megatron-Core and Transformer Engine, whose context parallelism is in the attention kernel. Rows
@@ -66,7 +68,7 @@ struct ContextAttention {
   // whole blocks of query rows (attention_workspace.h). Round a ring devices wait for one another,
   // so that most are those of each step.
   int64_t Pairs() const;
-  // Of a product with so many numbers of all heads for each pair.
+  // The flops of a product with so many numbers of all heads for each pair.
   Flops PairFlops(int64_t columns) const;
   // Rows of keys and values of one sample that the calls read, those with parts of the tokens.
   int64_t KeysRead() const;

@@ -47,8 +47,9 @@ void FuseSums(LayerSpec* layer) {
   });
 }
 
-// The gradient, in the activations' numbers, that a head's product leaves for autograd is there from
-// the end of the product on, beside the input's gradient, when the loss's own numbers have gone.
+// The gradient, in the activations' numbers, that a head's product leaves for autograd is there
+// from the end of the product on, beside the input's gradient, when the loss's own numbers have
+// gone.
 void HoldGradientOfHead(LayerSpec* layer, bool loss_in_place) {
   const int64_t tokens = layer->input_shapes[0][0], c = layer->input_shapes[0][1];
   int64_t largest = 0;

@@ -27,6 +27,8 @@ struct Part {
   std::function<int64_t(const SplitRows&, TensorParallel)> numbers, inputs;
   // The forward's collectives that come again.
   std::function<bool(const TensorCollective&)> exchanges;
+  // Whether those among the devices with the other tokens come again, too.
+  bool attends = false;
 };
 
 bool IsExperts(const LayerSpec& layer) { return layer.kind == kGptExperts; }
@@ -54,10 +56,23 @@ absl::optional<Operation> If(bool again, const Operation& o) {
 
 int64_t None(const SplitRows&, TensorParallel) { return 0; }
 
-Part CoreAttention(const LayerSpec&) {
+// The attention of devices with parts of the tokens, too: what they exchange, put in order and
+// merge. Where they exchange heads, the output is not kept in the form of heads.
+Part CoreAttention(const LayerSpec& layer) {
+  const int64_t columns = WholeAttribute(layer, "heads") *
+                          WholeAttribute(layer, IsLatent(layer) ? "value_size" : "head_size");
   Part part;
-  part.again = [](const Operation& o) { return If(IsOf(OperationKind::kAttention, o), o); };
-  part.numbers = part.inputs = None;
+  part.attends = true;
+  part.again = [](const Operation& o) {
+    return If(IsOf(OperationKind::kAttention, o) || IsOf(OperationKind::kActivation, o) ||
+                  IsOf(OperationKind::kGelu, o),
+              o);
+  };
+  part.numbers = [columns](const SplitRows& rows, TensorParallel split) -> int64_t {
+    const bool heads = split.context > 1 && split.exchange == ContextExchange::kHeads;
+    return heads ? rows.all * (columns / split.degree) : 0;
+  };
+  part.inputs = None;
   return part;
 }
 
@@ -148,7 +163,8 @@ Part EverySecondOfLatent(const LayerSpec& layer) {
   // Here the narrow ones come first.
   part.again = [of_q, products = 0](const Operation& o) mutable -> absl::optional<Operation> {
     if (!IsOf(OperationKind::kMatmul, o))
-      return If(!o.own && o.kind != OperationKind::kAttention, o);
+      return If(
+          !o.own && o.kind != OperationKind::kAttention && o.kind != OperationKind::kActivation, o);
     ++products;
     return If(of_q > 0 ? products == 3 || products == 4 : products == 1 || products == 4, o);
   };
@@ -194,7 +210,9 @@ Part EverySecondProduct(const LayerSpec& layer) {
   part.again = [=, products = 0](const Operation& o) mutable -> absl::optional<Operation> {
     if (!IsOf(OperationKind::kMatmul, o)) {
       const bool needed = attention || products < 2;  // the next block's input is kept
-      return If(needed && !o.own && o.kind != OperationKind::kAttention, o);
+      const bool core = o.kind == OperationKind::kAttention ||
+                        (attention && o.kind == OperationKind::kActivation);
+      return If(needed && !o.own && !core, o);
     }
     if (products++ > 0) return If(attention, o);
     // k, or up: of all columns of q, k, v, or of gate and up, as many as of the whole layer's.
@@ -247,6 +265,15 @@ void Recompute(const Part& part, ProductInputs inputs, LayerSpec* layer) {
     const std::vector<Operation> again = Again(part, *ops);
     ops->backward_input.insert(ops->backward_input.begin(), again.begin(), again.end());
   });
+  if (part.attends && layer->split.context_collectives) {
+    layer->split.context_collectives = [collectives = layer->split.context_collectives](
+                                           int64_t samples, TokenSlice slice,
+                                           TensorParallel split) {
+      TensorCollectives all = collectives(samples, slice, split);
+      all.backward_input.insert(all.backward_input.begin(), all.forward.begin(), all.forward.end());
+      return all;
+    };
+  }
   if (!part.exchanges || !layer->split.collectives) return;
   layer->split.collectives = [again = part.exchanges, collectives = layer->split.collectives](
                                  int64_t samples, TokenSlice slice, TensorParallel split) {

@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/graph/cost_math.h"
 #include "models/specs/megatron_kernels.h"
 #include "models/zoo/gpt.h"
 #include "tools/base/status_matchers.h"
@@ -70,6 +71,32 @@ TEST(RecomputedModulesTest, CoreOfFusedAttentionTakesTimeAlone) {
   EXPECT_GT(flops, 0);
   EXPECT_EQ(change.flops, flops);
   EXPECT_EQ(ChangeOf(Dense(), {"core_attn"}, 2).kernels, 0);
+}
+
+// What devices with parts of the tokens exchange comes again, and the output in the form of heads
+// is not kept.
+TEST(RecomputedModulesTest, CoreOfPartedAttentionExchangesAgain) {
+  for (const bool latent : {false, true}) {
+    const GptConfig c = latent ? Latent() : Dense();
+    const LayerSpec before = WithKept(c).layers[1],
+                    after = WithRecomputedModules(WithKept(c), {"core_attn"})->layers[1];
+    for (const ContextExchange exchange :
+         {ContextExchange::kGather, ContextExchange::kRing, ContextExchange::kHeads}) {
+      TensorParallel split{2, false, 2};
+      split.exchange = exchange;
+      const auto of = [&](const LayerSpec& layer) {
+        return layer.split.context_collectives(kModuleSamples, TokenSlice(), split);
+      };
+      EXPECT_EQ(of(after).backward_input.size(),
+                of(before).backward_input.size() + of(before).forward.size());
+      const auto kept = [&](const LayerSpec& layer) {
+        return layer.split.costs(kModuleSamples, TokenSlice(), split).kept;
+      };
+      const int64_t output = kModuleSamples * kModuleTokens / 2 * (latent ? 4 * 16 : kModuleHidden);
+      EXPECT_EQ(kept(before) - kept(after),
+                exchange == ContextExchange::kHeads ? FloatBytes(output / 2) : Bytes(0));
+    }
+  }
 }
 
 TEST(RecomputedModulesTest, NormsLetTheirOutputsGo) {

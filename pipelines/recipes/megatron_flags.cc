@@ -111,7 +111,14 @@ class MegatronReader {
                       NearestMultiple(r_.model.tokens, parts));
     }
     if (context > 1 && comm == "p2p") r_.config.context_exchange = ContextExchange::kRing;
-    if (context > 1 && comm == "a2a") r_.config.context_exchange = ContextExchange::kHeads;
+    if (context > 1 && comm == "a2a") {
+      if (r_.model.latent.rank > 0) {  // Transformer Engine 2.11 refuses it (SimuMax, docs/b200)
+        return o_.Error("cp-comm-type",
+                        "heads of latent attention (--multi-latent-attention) are not exchanged; "
+                        "nearest: p2p");
+      }
+      r_.config.context_exchange = ContextExchange::kHeads;
+    }
     if (context > 1 && comm == "a2a+p2p") {
       NotPriced(
           "--cp-comm-type a2a+p2p: keys and values are gathered in front of attention "

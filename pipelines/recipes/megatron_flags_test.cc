@@ -289,6 +289,7 @@ TEST(ReadMegatronFlags, LossIsFusedWhereAskedFor) {
   EXPECT_EQ(fused.loss, LossImplementation::kFused);
   EXPECT_EQ(in_place.loss, LossImplementation::kTransformerEngine);
   EXPECT_THAT(in_place.not_priced, testing::IsEmpty());
+  EXPECT_THAT(in_place.unknown, testing::IsEmpty());
   const auto launches = [](const Recipe& r) {
     return RecipeGraph(r)->layers.back().operations(1, TokenSlice()).forward.size();
   };
@@ -457,7 +458,8 @@ TEST(MegatronSettings, ReadBackOverAGrid) {
               "--recompute-granularity selective --recompute-modules mlp layernorm core_attn",
               "--recompute-granularity full --recompute-method uniform --recompute-num-layers 2",
               "--optimizer sgd --micro-batch-size 2 --normalization LayerNorm --kv-channels 64 "
-              "--grad-reduce-in-bf16 --cross-entropy-loss-fusion"}) {
+              "--grad-reduce-in-bf16 --cross-entropy-loss-fusion",
+              "--cross-entropy-loss-fusion --cross-entropy-fusion-impl te"}) {
           const std::string text = absl::StrCat(parallelism, " ", stages, " ", sharding, " ", rest,
                                                 " --global-batch-size 1024");
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, ReadWithFlags(text));
@@ -478,7 +480,7 @@ TEST(MegatronSettings, ReadBackOverAGrid) {
       }
     }
   }
-  EXPECT_EQ(read, 1008);
+  EXPECT_EQ(read, 1176);
 }
 
 TEST(MegatronSettings, RefusesByName) {

@@ -21,6 +21,7 @@ inline constexpr ReadOption kRead[] = {
     {"bf16", true},
     {"context-parallel-size"},
     {"cp-comm-type"},
+    {"cross-entropy-fusion-impl"},
     {"cross-entropy-loss-fusion", true},
     {"cuda-graph-impl"},
     {"cuda-graph-scope"},

@@ -193,7 +193,7 @@ absl::Status AddParallelism(const Recipe& r, Settings* s) {
   if (c.context > 1) {
     s->Add("--context-parallel-size", c.context);
     const ContextExchange exchange = c.context_exchange;
-    // SimuMax 1.2, docs/b200: Transformer Engine 2.11 has none.
+    // Transformer Engine 2.11 has no such exchange (SimuMax 1.2, docs/b200).
     if (exchange == ContextExchange::kHeads && r.model.latent.rank > 0) {
       return RecipeError("context_exchange=heads: ", kMegatronName,
                          " does not exchange heads of latent attention; context_exchange=ring "

@@ -211,7 +211,8 @@ TEST(RecipeKeys, EachOptionIsRead) {
         "--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2 "
         "--overlap-p2p-communication-warmup-flush",
         "--accumulate-allreduce-grads-in-fp32 --add-qkv-bias --attention-backend unfused "
-        "--use-flash-attn --cross-entropy-loss-fusion --kv-channels 128 --qk-layernorm "
+        "--use-flash-attn --cross-entropy-loss-fusion --cross-entropy-fusion-impl native "
+        "--kv-channels 128 --qk-layernorm "
         "--fp8-format hybrid --fp8-recipe delayed --rotary-base 10000 "
         "--use-rotary-position-embeddings --window-size 127,0 --window-attn-skip-freq 2 "
         "--make-vocab-size-divisible-by 1 --recompute-activations --optimizer sgd "
