@@ -481,6 +481,10 @@ TEST(ReadMegatronFlags, SaysTheNearestOfExperts) {
               HasSubstr("must divide --num-experts 8; nearest: --moe-router-num-groups 2"));
   EXPECT_THAT(ModelRefusal(kMixtral, "--moe-router-num-groups 8 --moe-router-group-topk 1"),
               HasSubstr("fewer than --moe-router-topk 2; nearest: --moe-router-group-topk 2"));
+  EXPECT_EQ(
+      ModelRefusal(kDeepSeek, "--context-parallel-size 2 --cp-comm-type a2a"),
+      "--flags=f: --cp-comm-type a2a: heads of latent attention (--multi-latent-attention) are "
+      "not exchanged; nearest: p2p");
   EXPECT_THAT(ModelRefusal(kDeepSeek, "--window-size 127,0"), HasSubstr("has no windows here"));
   EXPECT_THAT(ModelRefusal(kDeepSeek, "--add-qkv-bias"),
               HasSubstr("nearest: without --add-qkv-bias"));
