@@ -55,7 +55,7 @@ class ReplayLoop {
         Output in;
         in.sample = m;
         if (s > 0) in = before[schedule_.Outputs(schedule_.stages.edges[s - 1]).Sources(m).first];
-        made.push_back(Pass(s, m, std::move(in), &loss));
+        made.push_back(Pass(s, m, in, &loss));
       }
     }
     return loss / static_cast<double>(before.size() * kSmallSamples * targets_);
