@@ -100,6 +100,8 @@ SearchRequest MegatronSpace(const Recipe& r) {
   interleaved.overlap_pipeline = !given || c.overlap_pipeline;
   interleaved.steady_overlap = {!given || c.steady_overlap};
   SearchRequest space = PlainSpace(r);
+  space.context_exchanges = {ContextExchange::kGather, ContextExchange::kRing};
+  if (r.model.latent.rank == 0) space.context_exchanges.push_back(ContextExchange::kHeads);
   space.rebuilt_blocks = SomeRebuiltBlocks();
   space.methods = {one, interleaved, none, Fsdp(r)};
   if (HasExperts(r.model)) space.accept = DividesTokens;

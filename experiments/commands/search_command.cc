@@ -210,7 +210,7 @@ absl::Status TakeMost(absl::string_view option, int value, int* most) {
 absl::Status TakeFixed(const ModelGraph& graph, SearchRequest* search) {
   PIPELAB_ASSIGN_OR_RETURN(search->fixed, ParseFixedKeys("--fixed", absl::GetFlag(FLAGS_fixed)));
   const StepConfig& c = search->fixed.values;
-  TensorParallel tokens = {1, false, c.context};
+  TensorParallel tokens = {c.tensor, false, c.context};
   tokens.exchange = c.context_exchange;
   PIPELAB_RETURN_IF_ERROR(CheckContextParallel(graph, tokens, "--fixed=C"));
   PIPELAB_RETURN_IF_ERROR(

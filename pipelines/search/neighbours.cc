@@ -32,6 +32,7 @@ int ChangedValues(const StepConfig& a, const StepConfig& b) {
   changes += a.pipeline != b.pipeline;
   changes += a.tensor != b.tensor;
   changes += a.context != b.context;
+  changes += a.context > 1 && b.context > 1 && a.context_exchange != b.context_exchange;
   changes += a.experts != b.experts;
   changes += RecomputeOf(a) != RecomputeOf(b);
   changes += a.sharding != b.sharding && !(one_pipeline && both_shard);

@@ -31,6 +31,8 @@ TEST(ChangedValues, CountsWhatIsChosen) {
   EXPECT_EQ(Changes(base, "1f1b:P=4,T=2,D=4,M=16,recompute=blocks,rebuilt=1"), 1);
   EXPECT_EQ(Changes(base, "zbv:P=4,T=2,D=4,M=16,sharding=optimizer,sequence"), 3);
   EXPECT_EQ(Changes(base, "interleaved:P=1,T=2,D=16,V=8,M=4"), 1);
+  EXPECT_EQ(Changes(base, "1f1b:P=4,T=2,D=2,M=32,C=2,context_exchange=ring"), 1);
+  EXPECT_EQ(Changes("1f1b:P=4,D=2,M=32,C=2,context_exchange=ring", "1f1b:P=4,D=2,M=32,C=2"), 1);
   EXPECT_EQ(
       Changes("1f1b:P=4,D=4,M=4,sharding=gradients", "interleaved:P=1,D=16,V=8,M=1,sharding=fully"),
       1);
