@@ -8,9 +8,9 @@
 //   for (Claim& claim : MlperfClaims(steps)) report.AddClaim(std::move(claim));
 //
 // Where a submission's logs are silent, a step is as its system has it (docs/modern_models.md): it
-// has sequence parallelism, tensor parallelism beside products, a ring of keys and values, the
-// optimizer's state divided. On GB200s it has CUDA graphs, and each pipeline has a rack's 64 GPUs, as
-// the submissions' files say (TP_PP_DP_MAPPING of config_GB200_*.sh).
+// has sequence parallelism, tensor parallelism beside products, a ring of keys and values, and the
+// optimizer's state divided. On GB200s it has CUDA graphs, and each pipeline has a rack's 64 GPUs,
+// as the submissions' files say (TP_PP_DP_MAPPING of config_GB200_*.sh).
 #ifndef PIPELAB_EXPERIMENTS_MODERN_MLPERF_ROWS_H_
 #define PIPELAB_EXPERIMENTS_MODERN_MLPERF_ROWS_H_
 
