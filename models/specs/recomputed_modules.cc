@@ -27,7 +27,7 @@ struct Part {
   std::function<int64_t(const SplitRows&, TensorParallel)> numbers, inputs;
   // The forward's collectives that come again.
   std::function<bool(const TensorCollective&)> exchanges;
-  // Whether those among the devices with the other tokens come again, too.
+  // The devices with the other tokens exchange again what the forward did, too.
   bool attends = false;
 };
 

@@ -73,8 +73,8 @@ TEST(RecomputedModulesTest, CoreOfFusedAttentionTakesTimeAlone) {
   EXPECT_EQ(ChangeOf(Dense(), {"core_attn"}, 2).kernels, 0);
 }
 
-// What devices with parts of the tokens exchange comes again, and the output in the form of heads
-// is not kept.
+// Devices with parts of the tokens exchange again what the forward did, and the output in the form
+// of heads is not kept.
 TEST(RecomputedModulesTest, CoreOfPartedAttentionExchangesAgain) {
   for (const bool latent : {false, true}) {
     const GptConfig c = latent ? Latent() : Dense();

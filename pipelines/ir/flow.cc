@@ -7,6 +7,18 @@
 #include "tools/base/rng.h"
 
 namespace pipelab {
+namespace {
+
+// A pass, or none where it is negative.
+PassRange OneOrNone(int pass) { return pass < 0 ? PassRange() : PassRange{pass, 1}; }
+
+// The passes of a stage that runs `theirs` which share samples with pass `pass` of `ours`.
+PassRange Sharing(int pass, int ours, int theirs) {
+  if (ours >= theirs) return {pass / (ours / theirs), 1};
+  return {pass * (theirs / ours), theirs / ours};
+}
+
+}  // namespace
 
 PassList::PassList(std::vector<int32_t> sources) : sources_(std::move(sources)) {
   readers_.resize(sources_.size(), -1);
@@ -34,19 +46,14 @@ void PassList::Set(size_t pass, int32_t source) {
 PassRange PassMap::OtherSources(int pass) const {
   switch (reads_.kind) {
     case Reads::Kind::kSame:
-      if (taken_ >= made_) return {pass / (taken_ / made_), 1};
-      return {pass * (made_ / taken_), made_ / taken_};
+      return Sharing(pass, taken_, made_);
     case Reads::Kind::kNone:
     case Reads::Kind::kLate:
       break;  // Sources has answered
-    case Reads::Kind::kList: {
-      const int32_t source = (*list_)[pass];
-      return source < 0 ? PassRange() : PassRange{source, 1};
-    }
-    case Reads::Kind::kReplay: {
-      const int source = ReplaySource(pass);
-      return {source, 1};
-    }
+    case Reads::Kind::kList:
+      return OneOrNone((*list_)[pass]);
+    case Reads::Kind::kReplay:
+      return OneOrNone(ReplaySource(pass));
   }
   return {};
 }
@@ -54,21 +61,15 @@ PassRange PassMap::OtherSources(int pass) const {
 PassRange PassMap::OtherReaders(int made) const {
   switch (reads_.kind) {
     case Reads::Kind::kSame:
-      if (made_ >= taken_) return {made / (made_ / taken_), 1};
-      return {made * (taken_ / made_), taken_ / made_};
+      return Sharing(made, made_, taken_);
     case Reads::Kind::kNone:
       return {};
     case Reads::Kind::kLate:
-      if (made + reads_.number >= taken_) return {};
-      return {made + reads_.number, 1};
-    case Reads::Kind::kList: {
-      const int32_t reader = list_->Reader(made);
-      return reader < 0 ? PassRange() : PassRange{reader, 1};
-    }
-    case Reads::Kind::kReplay: {
-      const int reader = FirstReaderOfNewest(made);
-      return reader < 0 ? PassRange() : PassRange{reader, 1};
-    }
+      return OneOrNone(made + reads_.number < taken_ ? made + reads_.number : -1);
+    case Reads::Kind::kList:
+      return OneOrNone(list_->Reader(made));
+    case Reads::Kind::kReplay:
+      return OneOrNone(FirstReaderOfNewest(made));
   }
   return {};
 }
