@@ -11,6 +11,7 @@
 #include "absl/types/optional.h"
 #include "glog/logging.h"
 #include "pipelines/ir/collective_writer.h"
+#include "pipelines/ir/flow_maps.h"
 #include "pipelines/ir/global_order.h"
 #include "pipelines/ir/message_calls.h"
 #include "pipelines/ir/program.h"
@@ -38,10 +39,7 @@ class Lowering {
     program_.instructions.resize(s.num_devices());
     host_copies_.resize(s.num_devices());
     unequal_passes_ = s.HasUnequalPasses();
-    for (const StageGraph::Edge& e : s.stages.edges) {
-      outputs_.push_back(s.Outputs(e));
-      gradients_.push_back(s.Gradients(e));
-    }
+    flows_ = FlowMaps(s);
     next_pass_.resize(s.num_stages(), 0);
     later_receives_.resize(s.num_stages());
     Reserve();
@@ -114,14 +112,15 @@ class Lowering {
     if (forward && unequal_passes_) PostReceives(a);
     if (forward || backward) {
       for (const EdgeMessage& p : forward ? stage_io.in : stage_io.out) {
-        if (Along(p.edge, backward).IsFirstRead(a.micro_batch)) AddWait(d, replica, a, p, backward);
+        if (flows_.Along(p.edge, backward).IsFirstRead(a.micro_batch))
+          AddWait(d, replica, a, p, backward);
       }
     }
     if (backward) AwaitReload(d, replica, a);
     Append(d, OpCode::kCompute, replica, a, -1);
     if (forward || backward) {
       for (const EdgeMessage& p : forward ? stage_io.out : stage_io.in) {
-        if (Along(p.edge, backward).Readers(a.micro_batch).empty()) continue;
+        if (flows_.Along(p.edge, backward).Readers(a.micro_batch).empty()) continue;
         AddMessage(d, replica, a, p, backward);
       }
     }
@@ -159,10 +158,6 @@ class Lowering {
     host_copies_[d].reloads.erase(at);
   }
 
-  const PassMap& Along(int edge, bool gradient) const {
-    return (gradient ? gradients_ : outputs_)[edge];
-  }
-
   // A buffer has what its stage reads in this pass or the next, and what it may read again. A stage
   // with fewer passes would fill it at once: its receives wait for this pass of their reader.
   // Sends never wait for those of a later pass, so nothing deadlocks.
@@ -195,7 +190,7 @@ class Lowering {
   }
 
   void AddWait(int d, int replica, const Action& a, const EdgeMessage& p, bool gradient) {
-    const int read = Along(p.edge, gradient).SamplePass(a.micro_batch);
+    const int read = flows_.Along(p.edge, gradient).SamplePass(a.micro_batch);
     const int32_t id = message_in_slot_[Slot(a, p, gradient, p.MicroBatch(read))];
     CHECK_GE(id, 0) << "the global order runs " << ToString(a) << " before its input exists";
     Append(d, OpCode::kWait, replica, producer_[id], id);
@@ -220,7 +215,7 @@ class Lowering {
     message_in_slot_[Slot(a, p, gradient, m.micro_batch)] = id;
     Append(d, OpCode::kSend, replica, a, id);
     if (unequal_passes_) {
-      const int first_reader = Along(p.edge, gradient).FirstReader(a.micro_batch);
+      const int first_reader = flows_.Along(p.edge, gradient).FirstReader(a.micro_batch);
       const int reader = program_.schedule.stages.edges[p.edge].to;
       if (first_reader > next_pass_[reader]) {
         later_receives_[reader].push_back({first_reader, replica, id});
@@ -295,7 +290,7 @@ class Lowering {
   std::vector<int32_t> message_in_slot_;  // [edge, gradient, micro-batch, slice, piece] -> message
   std::vector<Action> producer_;          // [message]
   bool unequal_passes_ = false;
-  std::vector<PassMap> outputs_, gradients_;  // [edge]
+  FlowMaps flows_;
   // [stage] With unequal passes: the one after the last visited, and what is sent and not posted.
   std::vector<int> next_pass_;
   std::vector<std::deque<LaterReceive>> later_receives_;

@@ -108,7 +108,7 @@ absl::Status DevicePlanner::PlanCompute(const Instruction& i) {
   if (Consumes(a)) {
     const bool gradient = a.kind != ActionKind::kForward;
     for (int edge : EdgesIn(a)) {
-      const PassMap& passes = Along(edge, gradient);
+      const PassMap& passes = flows_.Along(edge, gradient);
       const bool takes = !passes.Sources(a.micro_batch).empty();
       const int first =
           takes ? passes.FirstReader(passes.SamplePass(a.micro_batch)) : a.micro_batch;
@@ -132,7 +132,7 @@ absl::Status DevicePlanner::PlanCompute(const Instruction& i) {
       const Value value(edge, gradient, a.micro_batch, a.slice);
       OutputPlan output;
       output.spec = ProducerSpec(value);
-      output.taken = !Along(edge, gradient).Readers(a.micro_batch).empty();
+      output.taken = !flows_.Along(edge, gradient).Readers(a.micro_batch).empty();
       const auto source = sources_.find(value);
       if (source != sources_.end()) {
         output.send_buffer = source->second.send_buffer;

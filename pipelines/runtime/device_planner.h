@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "pipelines/ir/flow_maps.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/row_split.h"
 #include "pipelines/runtime/device_plan.h"
@@ -26,12 +27,11 @@ namespace pipelab {
 class DevicePlanner {
  public:
   DevicePlanner(const Program& program, int device, HeldStages held)
-      : program_(program), schedule_(program.schedule), device_(device), held_(std::move(held)) {
-    for (const StageGraph::Edge& e : schedule_.stages.edges) {
-      outputs_.push_back(schedule_.Outputs(e));
-      gradients_.push_back(schedule_.Gradients(e));
-    }
-  }
+      : program_(program),
+        schedule_(program.schedule),
+        device_(device),
+        held_(std::move(held)),
+        flows_(program.schedule) {}
 
   absl::StatusOr<DevicePlan> Make();
 
@@ -78,9 +78,6 @@ class DevicePlanner {
     return a.kind == ActionKind::kForward ? schedule_.stages.in_edges[a.stage]
                                           : schedule_.stages.out_edges[a.stage];
   }
-  const PassMap& Along(int edge, bool gradient) const {
-    return (gradient ? gradients_ : outputs_)[edge];
-  }
   // Ends of a value: the stage that makes it, the one that takes it. A gradient runs against its
   // edge.
   int Producer(const Value& v) const {
@@ -116,7 +113,7 @@ class DevicePlanner {
     const int messages = MessagesOf(schedule_, e, consumer == m.gradient ? e.from : e.to);
     const int64_t first = int64_t{m.micro_batch % messages} * m.row_parts;
     const int samples = m.micro_batch / messages;
-    const int pass = consumer ? Along(m.edge, m.gradient).FirstReader(samples) : samples;
+    const int pass = consumer ? flows_.Along(m.edge, m.gradient).FirstReader(samples) : samples;
     return {Value(m.edge, m.gradient, pass, m.slice),
             {first + m.row_begin, first + m.row_end, int64_t{messages} * m.row_parts}};
   }
@@ -125,7 +122,7 @@ class DevicePlanner {
   const Schedule& schedule_;
   const int device_;
   HeldStages held_;
-  std::vector<PassMap> outputs_, gradients_;  // [edge]
+  const FlowMaps flows_;
 
   DevicePlan plan_;
   std::vector<bool> recomputed_;

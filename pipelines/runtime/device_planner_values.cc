@@ -32,7 +32,7 @@ absl::Status DevicePlanner::FindValues(const Instruction& i) {
 absl::Status DevicePlanner::FindLocalRows(const Action& a) {
   for (int edge : EdgesOut(a)) {
     const Value made(edge, a.kind != ActionKind::kForward, a.micro_batch, a.slice);
-    for (int reader : Along(edge, std::get<1>(made)).Readers(a.micro_batch)) {
+    for (int reader : flows_.Along(edge, std::get<1>(made)).Readers(a.micro_batch)) {
       Value taken = made;
       std::get<2>(taken) = reader;
       PIPELAB_RETURN_IF_ERROR(KeepRows(a, made, taken));
@@ -50,7 +50,7 @@ absl::Status DevicePlanner::KeepRows(const Action& a, const Value& made, const V
   const int64_t size_from = schedule_.MicroBatchSize(Producer(made)) * to.data_parallel_size;
   const int64_t size_to = schedule_.MicroBatchSize(Consumer(made)) * from.data_parallel_size;
   const int64_t micro_batch_from = std::get<2>(made) * from.data_parallel_size * size_from;
-  const PassMap& passes = Along(std::get<0>(made), std::get<1>(made));
+  const PassMap& passes = flows_.Along(std::get<0>(made), std::get<1>(made));
   const int64_t micro_batch_to =
       passes.SamplePass(std::get<2>(taken)) * to.data_parallel_size * size_to;
   const int64_t first_from = micro_batch_from + from.member * size_from;

@@ -14,16 +14,14 @@ InstructionCostTable::InstructionCostTable(const Program& program, const CostTab
       num_stages_(program.schedule.num_stages()),
       num_slices_(costs.slices.empty() ? 1 : program.schedule.NumShapes()),
       slice_parts_(costs.SliceParts(program.schedule)),
-      reshard_(program.schedule, costs) {
+      reshard_(program.schedule, costs),
+      flows_(program.schedule) {
   const Schedule& s = program.schedule;
   num_edges_ = s.stages.edges.size();
-  outputs_.reserve(num_edges_);
-  gradients_.reserve(num_edges_);
-  for (const StageGraph::Edge& e : s.stages.edges) {
-    outputs_.push_back(s.Outputs(e));
-    gradients_.push_back(s.Gradients(e));
-    late_ |= outputs_.back().HasUnequalPasses() || outputs_.back().reads().list() ||
-             gradients_.back().reads().late();
+  for (int e = 0; e < static_cast<int>(num_edges_); ++e) {
+    const PassMap& outputs = flows_.Along(e, /*gradient=*/false);
+    late_ |= outputs.HasUnequalPasses() || outputs.reads().list() ||
+             flows_.Along(e, /*gradient=*/true).reads().late();
   }
   slices_differ_ = !costs.slices.empty();
   for (int slice = 0; slice < num_slices_; ++slice) {
@@ -93,13 +91,15 @@ InstructionCost InstructionCostTable::WithFlows(InstructionCost cost, const Inst
   const int pass = a.micro_batch;
   if (a.kind == ActionKind::kForward) {
     for (int e : graph.in_edges[a.stage]) {
-      if (!outputs_[e].IsLastRead(pass)) add(bytes(e, pass));
-      if (!outputs_[e].reads().list()) continue;
-      for (int source : outputs_[e].Sources(pass)) cost.change -= bytes(e, source);
+      const PassMap& outputs = flows_.Along(e, /*gradient=*/false);
+      if (!outputs.IsLastRead(pass)) add(bytes(e, pass));
+      if (!outputs.reads().list()) continue;
+      for (int source : outputs.Sources(pass)) cost.change -= bytes(e, source);
     }
     for (int e : graph.out_edges[a.stage]) {
-      const bool taken = !outputs_[e].Readers(pass).empty();
-      if (!outputs_[e].reads().list()) {
+      const PassMap& outputs = flows_.Along(e, /*gradient=*/false);
+      const bool taken = !outputs.Readers(pass).empty();
+      if (!outputs.reads().list()) {
         cost.change -= taken ? 0 : bytes(e, pass);
       } else if (taken) {
         add(bytes(e, pass));
@@ -108,10 +108,12 @@ InstructionCost InstructionCostTable::WithFlows(InstructionCost cost, const Inst
   }
   if (a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardInput) return cost;
   for (int e : graph.out_edges[a.stage]) {
-    if (gradients_[e].reads().late() && gradients_[e].Sources(pass).empty()) add(bytes(e, pass));
+    const PassMap& gradients = flows_.Along(e, /*gradient=*/true);
+    if (gradients.reads().late() && gradients.Sources(pass).empty()) add(bytes(e, pass));
   }
   for (int e : graph.in_edges[a.stage]) {
-    if (!gradients_[e].reads().late() || !gradients_[e].Readers(pass).empty()) continue;
+    const PassMap& gradients = flows_.Along(e, /*gradient=*/true);
+    if (!gradients.reads().late() || !gradients.Readers(pass).empty()) continue;
     cost.change -= bytes(e, pass);
   }
   return cost;

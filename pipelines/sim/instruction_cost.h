@@ -16,6 +16,7 @@
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
 #include "pipelines/cost/cost_table.h"
+#include "pipelines/ir/flow_maps.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/sim/reshard_memory.h"
 #include "tools/base/units.h"
@@ -134,12 +135,12 @@ class InstructionCostTable {
   int num_slices_;       // that differ: 1 where the table knows no slices
   int64_t slice_parts_;  // that are alike
   const ReshardMemoryTable reshard_;
+  const FlowMaps flows_;
   std::vector<int64_t> norm_bytes_;  // [device] terms of all its copies; empty without a norm
   size_t num_edges_ = 0;
   bool slices_differ_ = false;
   // Some gradient or input is that of an earlier micro-batch, or is read in several passes.
   bool late_ = false;
-  std::vector<PassMap> outputs_, gradients_;      // [edge]
   std::vector<int64_t> message_bytes_;            // [edge, slice where they differ] of all its rows
   std::vector<int64_t> hop_bytes_;                // [2 stage + gradient] where weights travel
   std::vector<StageInstructionCosts> table_;      // [(replica * stages + stage) * slices + slice]
