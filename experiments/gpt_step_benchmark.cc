@@ -30,9 +30,9 @@ void BM_GptStep(benchmark::State& state, const Shape& shape) {
   auto graph = BuildGpt(config);
   CHECK(graph.ok()) << graph.status();
   TrainingOptions options;
-  options.sizes.devices = 1;
-  options.sizes.micro_batches = shape.micro_batches;
-  options.micro_batch_size = shape.micro_batch_size;
+  options.config.pipeline = 1;
+  options.config.micro_batches = shape.micro_batches;
+  options.config.micro_batch_size = shape.micro_batch_size;
   auto training = PipelineTraining::Create(*graph, *text->train, options);
   CHECK(training.ok()) << training.status();
   CHECK((*training)->Step().ok());  // warms up

@@ -38,10 +38,10 @@ void BM_ReplayedOverMeasured(benchmark::State& state, const std::string& scheme)
   auto graph = BuildGpt(config);
   CHECK(graph.ok()) << graph.status();
   TrainingOptions options;
-  options.scheme = scheme;
-  options.sizes.devices = kDevices;
-  options.sizes.micro_batches = 8;
-  options.sizes.recompute = scheme == "gpipe";
+  options.config.scheme = scheme;
+  options.config.pipeline = kDevices;
+  options.config.micro_batches = 8;
+  options.config.recompute = scheme == "gpipe" ? Recompute::kFull : Recompute::kNone;
   auto training = PipelineTraining::Create(*graph, *text->train, options);
   CHECK(training.ok()) << training.status();
   for (int i = 0; i < 3; ++i) CHECK((*training)->Step().ok());  // warms up

@@ -51,7 +51,7 @@ TEST_F(Asynchronous, EverySchemeFollowsItsStalenessRule) {
         ASSERT_EQ(losses.size(), size_t{kRuns});
         EXPECT_LT(losses.back(), losses.front()) << "the test must train something";
         if (micro_batches == 8) {
-          options.sizes.recompute = true;
+          options.config.recompute = true ? Recompute::kFull : Recompute::kNone;
           EXPECT_EQ(Compare(options), losses);
         }
       }
@@ -153,7 +153,8 @@ TEST_F(Asynchronous, GroupsFollowTheRule) {
   for (const Scheme& scheme : Catalog()) {
     if (!scheme.asynchronous) continue;
     TrainingOptions options = SmallTraining(std::string(scheme.name), 2, 8);
-    options.sizes.data_parallel = 2;
+    options.config.data = 2;
+    options.config.micro_batch_size = kSmallSamples / 2;
     for (bool rendezvous : {false, true}) {
       options.rendezvous = rendezvous;
       EXPECT_EQ(Compare(options).size(), size_t{kRuns});
@@ -176,7 +177,7 @@ TEST_F(Asynchronous, UpdateEvery) {
   TrainingOptions options = SmallTraining("pipedream_2bw", 3, 12);
   const std::vector<double> every_three = Compare(options);
   for (int every : {4, 6}) {
-    options.sizes.update_interval = every;
+    options.config.update_interval = every;
     const std::vector<double> losses = Compare(options);
     ASSERT_EQ(losses.size(), size_t{kRuns});
     EXPECT_NE(losses, every_three) << every;

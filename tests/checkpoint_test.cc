@@ -17,6 +17,7 @@
 #include "models/layers/test_layers.h"
 #include "models/layers/test_nets.h"
 #include "models/zoo/branch_stages.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/runtime/training.h"
 #include "tests/small_gpt.h"
@@ -136,18 +137,19 @@ TEST_F(Checkpoint, GoesOnAtAnyNumberOfStagesAndUnderAnyScheme) {
     std::vector<TrainingOptions> legs;
     for (const Place& place : places) {
       legs.push_back(SmallTraining(place.scheme, place.devices, kCheckpointMicroBatches));
-      legs.back().sizes.recompute = place.recompute;
+      legs.back().config.recompute = place.recompute ? Recompute::kFull : Recompute::kNone;
     }
     if (!c.parallel_stages.empty()) {
       const int stages = *std::max_element(c.parallel_stages.begin(), c.parallel_stages.end()) + 1;
       legs.insert(legs.begin() + 3, SmallTraining("graph", stages, kCheckpointMicroBatches));
-      legs[3].stage_of_layer = c.parallel_stages;
+      legs[3].config.layout = StagesText(c.parallel_stages);
       ++graphs;
     }
     Leg leg = Serially(c.graph, data, nullptr, kStepsOfALeg);
     std::vector<double> losses = leg.losses;
     for (const TrainingOptions& options : legs) {
-      SCOPED_TRACE(testing::Message() << options.scheme << " on " << options.sizes.devices);
+      SCOPED_TRACE(testing::Message()
+                   << options.config.scheme << " on " << options.config.pipeline);
       auto partition = PipelineTraining::Create(c.graph, data, options).value();
       if (!SumsInLayerOrder(c.graph, partition->partition())) continue;
       partition.reset();
@@ -212,8 +214,9 @@ TEST_F(Checkpoint, GoesOnWithOtherShards) {
     const auto data = SmallText();
     const auto options_of = [](const std::string& scheme, int devices, Sharding sharding) {
       TrainingOptions options = SmallTraining(scheme, devices, kCheckpointMicroBatches);
-      options.sizes.data_parallel = 2;
-      options.lowering.sharding = sharding;
+      options.config.data = 2;
+      options.config.micro_batch_size = kSmallSamples / 2;
+      options.config.sharding = sharding;
       return options;
     };
     const TrainingOptions plain = options_of("gpipe", 2, Sharding::kReplicated);

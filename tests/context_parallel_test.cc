@@ -50,11 +50,11 @@ class ContextParallelTest : public TensorParallelTest {
                     const std::vector<double>& serial) {
     for (const ContextExchange exchange :
          {ContextExchange::kGather, ContextExchange::kRing, ContextExchange::kHeads}) {
-      SCOPED_TRACE(absl::StrCat(options.scheme, " ", ShardingName(options.lowering.sharding),
-                                options.sequence_parallel ? " rows by tokens, " : ", ",
+      SCOPED_TRACE(absl::StrCat(options.config.scheme, " ", ShardingName(options.config.sharding),
+                                options.config.sequence_parallel ? " rows by tokens, " : ", ",
                                 ContextExchangeName(exchange)));
-      options.context_exchange = exchange;
-      TensorParallel split = {options.tensor_parallel, false, options.context_parallel};
+      options.config.context_exchange = exchange;
+      TensorParallel split = {options.config.tensor, false, options.config.context};
       split.exchange = exchange;
       if (exchange == ContextExchange::kHeads && !CheckContextParallel(graph, split).ok()) {
         EXPECT_THAT(PipelineTraining::Create(graph, batches, options),
@@ -78,7 +78,7 @@ TEST_F(ContextParallelTest, GridsTrainAsSerial) {
     samples_ = 2;
     for (Sharding sharding : {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kFully}) {
       TrainingOptions options = OptionsOf("1f1b", grid);
-      options.lowering.sharding = sharding;
+      options.config.sharding = sharding;
       ExpectTrains(graph, options, &known);
     }
   }
@@ -92,7 +92,7 @@ TEST_F(ContextParallelTest, WithSequenceParallelGroups) {
        {Grid{1, 2, 1, 2}, Grid{2, 2, 1, 2}, Grid{1, 4, 1, 2}, Grid{1, 2, 1, 4}, Grid{1, 2, 2, 2}}) {
     SCOPED_TRACE(Text(grid));
     TrainingOptions options = OptionsOf("1f1b", grid);
-    options.sequence_parallel = true;
+    options.config.sequence_parallel = true;
     options.optimizer.clip_norm = 0.2;
     ExpectTrains(graph, options, &known);
   }
@@ -112,7 +112,7 @@ TEST_F(ContextParallelTest, LlamaTrainsAsSerial) {
       Known known;
       SCOPED_TRACE(Text(grid));
       TrainingOptions options = OptionsOf("zb_h1", grid);
-      options.sequence_parallel = sequence;
+      options.config.sequence_parallel = sequence;
       ExpectTrains(graph, options, &known);
     }
   }
@@ -147,7 +147,7 @@ TEST_F(ContextParallelTest, LatentAttentionTrainsAsSerial) {
         if (sequence && grid.tensor == 1) continue;
         SCOPED_TRACE(absl::StrCat(Text(grid), ", query rank ", query_rank));
         TrainingOptions options = OptionsOf(query_rank == 0 ? "1f1b" : "zb_h1", grid);
-        options.sequence_parallel = sequence;
+        options.config.sequence_parallel = sequence;
         ExpectTrains(graph, options, &known);
       }
     }
@@ -162,15 +162,13 @@ TEST_F(ContextParallelTest, SchemesAndRecomputation) {
          {"gpipe", "1f1b", "interleaved", "breadth_first", "zb_h1", "zbv", "chimera"}) {
       for (const Sharding sharding : {Sharding::kReplicated, Sharding::kGradients}) {
         TrainingOptions options = OptionsOf(scheme, {2, 1, 2, 2});
-        options.lowering.sharding = sharding;
-        options.lowering.overlap = sharding != Sharding::kReplicated;
+        options.config.sharding = sharding;
+        options.config.overlap_data = sharding != Sharding::kReplicated;
         options.rendezvous = tied;
-        options.sizes.recompute = scheme == "gpipe" || (tied && scheme == "1f1b");
+        const bool whole = scheme == "gpipe" || (tied && scheme == "1f1b");
+        options.config.recompute = whole ? Recompute::kFull : Recompute::kNone;
         if (scheme == "breadth_first") {
-          options.block_of_layer.assign(graph.layers.size(), -1);
-          for (size_t i = 1; i + 1 < graph.layers.size(); ++i) {
-            options.block_of_layer[i] = static_cast<int>(i - 1) / 2;
-          }
+          options.config.recompute = Recompute::kBlocks;
         }
         ExpectTrains(graph, options, &known);
       }
@@ -191,7 +189,7 @@ TEST_F(ContextParallelTest, BertTrainsAsSerial) {
   for (const Grid& grid : {Grid{1, 1, 1, 3}, Grid{2, 1, 1, 2}, Grid{1, 2, 1, 4}}) {
     SCOPED_TRACE(Text(grid));
     TrainingOptions options = OptionsOf("1f1b", grid);
-    const RandomBatches batches(FieldsOf(graph), options.micro_batch_size * kGridMicroBatches,
+    const RandomBatches batches(FieldsOf(graph), options.samples() * kGridMicroBatches,
                                 /*seed=*/3);
     ExpectTrains(graph, batches, options);
   }
@@ -218,18 +216,21 @@ TEST_F(ContextParallelTest, Refusals) {
     EXPECT_THAT(PipelineTraining::Create(graph, *batches_, options),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why)));
   };
-  refused(OptionsOf("1f1b", {1, 1, 1, 3}),
-          "--context_parallel=3: twice it must divide the 8 tokens");
+  refused(OptionsOf("1f1b", {1, 1, 1, 3}), "C=3: twice it must divide the 8 tokens");
   TrainingOptions options = OptionsOf("1f1b", {2, 1, 1, 1});
-  options.context_parallel = 2;
-  refused(options, "--context_parallel=2: stage 0 has 1 devices");
+  SchemeParams uneven{3, 4};
+  uneven.stages = StageGraph::Chain(2);
+  uneven.devices_of_stage = {{0, 1}, {2}};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(options.schedule, MakeSchedule("graph", uneven));
+  options.config.context = 2;
+  refused(options, "--context_parallel=2: stage 1 has 2 devices; each stage must have as many");
   refused(OptionsOf("terapipe", {2, 1, 1, 2}), "--context_parallel: not with token slices");
   options = OptionsOf("1f1b", {1, 4, 1, 4});
-  options.context_exchange = ContextExchange::kHeads;
+  options.config.context_exchange = ContextExchange::kHeads;
   refused(options,
-          "--context_parallel=4: with context_exchange=heads it must divide the 2 heads of layer "
+          "C=4: with context_exchange=heads it must divide the 2 heads of layer "
           "\"block0/attention\" that a device has of 8 in a group of 4; the nearest "
-          "--context_parallel that does is 2");
+          "C that does is 2");
 }
 
 }  // namespace

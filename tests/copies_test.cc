@@ -38,10 +38,9 @@ class CopiesTest : public testing::TestWithParam<const char*> {
  protected:
   // Of `samples`, which the schedule's groups must divide.
   void ExpectAsPredicted(TrainingOptions options, int64_t samples) {
-    options.micro_batch_size = samples;
-    SCOPED_TRACE(testing::Message() << Describe(options) << ", copies "
-                                    << options.sizes.data_parallel << " of " << samples);
-    const RandomBatches data(FieldsOf(graph_), samples * options.sizes.micro_batches, 1);
+    options.config.micro_batch_size = samples / options.config.data;
+    SCOPED_TRACE(Describe(options));
+    const RandomBatches data(FieldsOf(graph_), samples * options.config.micro_batches, 1);
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph_, data, options));
     EXPECT_EQ(LossesAsPredicted(training.get(), 2).size(), 2);
     ++checked_;
@@ -59,9 +58,12 @@ TEST_P(CopiesTest, HoldAndSendWhatIsPredicted) {
     for (const int copies : {2, 3, 4}) {
       for (const bool recompute : {false, true}) {
         TrainingOptions options = SmallTraining(scheme, devices, 2);
-        options.sizes.data_parallel = copies;
-        options.sizes.recompute = recompute;
-        if (!MakeSchedule(options.scheme, options.sizes).ok()) continue;
+        options.config.data = copies;
+        options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
+        if (!MakeSchedule(options.config.scheme,
+                          SchemeSizes(options.config, options.config.copies()))
+                 .ok())
+          continue;
         ExpectAsPredicted(options, copies);
         if (copies == 2) ExpectAsPredicted(options, 3 * copies);
       }
@@ -72,11 +74,13 @@ TEST_P(CopiesTest, HoldAndSendWhatIsPredicted) {
 
 // Groups of two, one and three devices: a device has its rows of what others compute whole.
 TEST_P(CopiesTest, OfSomeStagesOnly) {
-  TrainingOptions options = SmallTraining("graph", 6, 2);
-  options.sizes.devices_of_stage = {{0, 1}, {2}, {3, 4, 5}};
-  options.sizes.stages = StageGraph::Chain(3);
+  SchemeParams sizes{6, 2};
+  sizes.devices_of_stage = {{0, 1}, {2}, {3, 4, 5}};
+  sizes.stages = StageGraph::Chain(3);
   for (const bool recompute : {false, true}) {
-    options.sizes.recompute = recompute;
+    TrainingOptions options = SmallTraining("graph", 6, 2);
+    sizes.recompute = recompute;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(options.schedule, MakeSchedule("graph", sizes));
     ExpectAsPredicted(options, 6);
   }
 }
@@ -88,8 +92,8 @@ class BatchNormTest : public CopiesTest {
   static TrainingOptions Options(const char* scheme, int devices, int copies,
                                  BatchNormCopies batch_norm) {
     TrainingOptions options = SmallTraining(scheme, devices, 2);
-    options.sizes.data_parallel = copies;
-    options.batch_norm = batch_norm;
+    options.config.data = copies;
+    options.config.batch_norm = batch_norm;
     SgdOptions sgd;
     sgd.learning_rate = 0.02f;
     options.optimizer = OptimizerOptions::Sgd(sgd);
@@ -99,15 +103,15 @@ class BatchNormTest : public CopiesTest {
   // Trains copies and the serial loop with the same statistics; the largest difference of a running
   // statistic goes to `statistics`.
   void ExpectAsSerial(TrainingOptions options, int64_t samples, double* statistics) {
-    options.micro_batch_size = samples;
-    const int micro_batches = options.sizes.micro_batches;
+    options.config.micro_batch_size = samples / options.config.data;
+    const int micro_batches = options.config.micro_batches;
     const RandomBatches data(FieldsOf(graph_), samples * micro_batches, 1);
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph_, data, options));
     SerialOptions serial = SmallSerial(data, micro_batches);
     serial.micro_batch_size = samples;
     serial.optimizer = options.optimizer;
-    serial.norm_parts =
-        NormParts(graph_, training->partition(), training->program().schedule, options.batch_norm);
+    serial.norm_parts = NormParts(graph_, training->partition(), training->program().schedule,
+                                  options.config.batch_norm);
     Arena arena;
     const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto trainer,
@@ -117,7 +121,7 @@ class BatchNormTest : public CopiesTest {
       PIPELAB_ASSERT_OK_AND_ASSIGN(losses.emplace_back(), trainer->Step());
     }
     SchemeResult result;
-    result.sizes.micro_batches = micro_batches * static_cast<int>(samples);
+    result.config.micro_batches = micro_batches * static_cast<int>(samples);
     result.losses = LossesAsPredicted(training.get(), kSteps);
     const Equality equality = CompareLosses(result, losses);
     EXPECT_TRUE(equality.ok) << Describe(options) << ": " << equality.text;
@@ -143,8 +147,11 @@ TEST_P(BatchNormTest, TrainsAsTheSerialLoopWithTheSameStatistics) {
           std::make_tuple("gpipe", 2, 3), std::make_tuple("zb_h1", 2, 4)}) {
       for (const bool recompute : {false, true}) {
         TrainingOptions options = Options(scheme, devices, copies, batch_norm);
-        options.sizes.recompute = recompute;
-        if (!MakeSchedule(options.scheme, options.sizes).ok()) continue;
+        options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
+        if (!MakeSchedule(options.config.scheme,
+                          SchemeSizes(options.config, options.config.copies()))
+                 .ok())
+          continue;
         SCOPED_TRACE(batch_norm == BatchNormCopies::kOwn ? "own" : "synchronised");
         double statistics = 1;
         ExpectAsSerial(options, 2 * copies, &statistics);
@@ -160,7 +167,7 @@ TEST_P(BatchNormTest, OwnStatisticsHaveTheBitsOfTheLoopByCopy) {
   for (const auto& [scheme, copies] : {std::make_tuple("1f1b", 2), std::make_tuple("gpipe", 3)}) {
     const RandomBatches data(FieldsOf(graph_), 4 * copies, 1);
     TrainingOptions options = Options(scheme, 2, copies, BatchNormCopies::kOwn);
-    options.micro_batch_size = 2 * copies;
+    options.config.micro_batch_size = 2;
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph_, data, options));
     SerialOptions serial = SmallSerial(data, 2);
     serial.micro_batch_size = 2 * copies;
@@ -182,7 +189,7 @@ TEST_P(BatchNormTest, NormalisingTogetherIsNotNormalisingAlone) {
   std::vector<double> losses;
   for (const BatchNormCopies batch_norm : {BatchNormCopies::kSynchronised, BatchNormCopies::kOwn}) {
     TrainingOptions options = Options("1f1b", 1, 2, batch_norm);
-    options.micro_batch_size = 4;
+    options.config.micro_batch_size = 2;
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph_, data, options));
     losses.push_back(LossesAsPredicted(training.get(), 2).back());
   }
@@ -200,12 +207,12 @@ TEST_P(BatchNormTest, RefusesCopiesThatRunDifferentLists) {
   schedule.placement.groups = {{{0, 1}, {1}}};
   TrainingOptions options = Options("gpipe", 2, 1, BatchNormCopies::kSynchronised);
   options.schedule = schedule;
-  options.micro_batch_size = 2;
+  options.config.micro_batch_size = 2;
   const RandomBatches data(FieldsOf(graph_), 4, 1);
   EXPECT_THAT(PipelineTraining::Create(graph_, data, options),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        testing::HasSubstr("--batch_norm=synchronised: devices 0 and 1")));
-  options.batch_norm = BatchNormCopies::kOwn;
+  options.config.batch_norm = BatchNormCopies::kOwn;
   EXPECT_THAT(PipelineTraining::Create(graph_, data, options), IsOk());
 }
 

@@ -32,8 +32,8 @@ absl::StatusOr<std::vector<double>> TrainSerially(const ComputeDevices& devices,
                                                   std::vector<int64_t> slices,
                                                   std::vector<int> stage_of_layer) {
   SerialOptions options;
-  options.num_micro_batches = job.options.sizes.micro_batches;
-  options.micro_batch_size = job.options.micro_batch_size;
+  options.num_micro_batches = job.options.config.micro_batches;
+  options.micro_batch_size = job.options.samples();
   options.data = job.data;
   options.optimizer = job.options.optimizer;
   options.sum_of_micro_batch = std::move(sum_of_micro_batch);
@@ -74,7 +74,7 @@ class SerialRuns {
   absl::StatusOr<std::vector<double>> Run(const ComputeDevices& devices, bool cpu,
                                           const TrainedJob& job, std::vector<int> sums,
                                           std::vector<int64_t> slices, std::vector<int> stages) {
-    const Key key = {cpu, job.graph, job.options.sizes.micro_batches, sums, slices, stages};
+    const Key key = {cpu, job.graph, job.options.config.micro_batches, sums, slices, stages};
     const auto it = runs_.find(key);
     if (it != runs_.end()) return it->second;
     PIPELAB_ASSIGN_OR_RETURN(runs_[key], TrainSerially(devices, job, std::move(sums),
@@ -99,7 +99,7 @@ std::string FarFromCpu(const std::vector<double>& losses, const std::vector<doub
 std::string Unpredicted(const Trace& predicted, const Trace& measured,
                         const TrainingOptions& options) {
   for (size_t rank = 0; rank < measured.devices.size(); ++rank) {
-    const DeviceTrace& p = predicted.devices[rank / options.tensor_parallel];
+    const DeviceTrace& p = predicted.devices[rank / options.config.tensor];
     const DeviceTrace& m = measured.devices[rank];
     if (m.peak_activation == p.peak_activation && m.peak_state == p.peak_state &&
         m.bytes_sent == p.bytes_sent && m.collective_bytes == p.collective_bytes) {
@@ -124,17 +124,17 @@ absl::StatusOr<SchemeOutcome> RunScheme(const ComputeDevices& devices, TrainedJo
   }
   PIPELAB_ASSIGN_OR_RETURN(const Trace predicted, Simulate(training->program(), training->costs()));
   SchemeResult result;
-  result.scheme = options.scheme;
-  result.sizes = options.sizes;
+  result.scheme = options.config.scheme;
+  result.config = options.config;
   result.num_slices = schedule.num_slices;
   result.slices = training->slices();
   const bool in_order = SumsInLayerOrder(*job.graph, training->partition());
-  result.must_be_bit_equal = KeepsMicroBatchOrder(schedule) && options.tensor_parallel == 1 &&
-                             options.context_parallel == 1 && in_order;
-  if (options.context_parallel > 1) {  // two chunks of each sample on each device
-    result.num_slices = static_cast<int>(2 * options.context_parallel * options.micro_batch_size);
+  result.must_be_bit_equal = KeepsMicroBatchOrder(schedule) && options.config.tensor == 1 &&
+                             options.config.context == 1 && in_order;
+  if (options.config.context > 1) {  // two chunks of each sample on each device
+    result.num_slices = static_cast<int>(2 * options.config.context * options.samples());
   }
-  AllowForDivision(*job.graph, {options.tensor_parallel, false, options.context_parallel}, bfloat16,
+  AllowForDivision(*job.graph, {options.config.tensor, false, options.config.context}, bfloat16,
                    &result);
   std::string unpredicted;
   for (int step = 0; step < kSchemeSteps; ++step) {

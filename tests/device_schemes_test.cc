@@ -111,9 +111,8 @@ TEST(EmulatedDevices, BatchNormInCopies) {
   const RandomData data(TestFieldsOf(graph));
   for (const BatchNormCopies batch_norm : {BatchNormCopies::kSynchronised, BatchNormCopies::kOwn}) {
     TrainingOptions options = SmallTraining("1f1b", 2, 4);
-    options.sizes.data_parallel = 2;
-    options.micro_batch_size = 4;
-    options.batch_norm = batch_norm;
+    options.config.data = options.config.micro_batch_size = 2;
+    options.config.batch_norm = batch_norm;
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto cpu, PipelineTraining::Create(graph, data, options));
     const std::vector<double> expected = LossesAsPredicted(cpu.get(), 2);
     gpu::DeviceOptions with_graphs;
@@ -191,9 +190,10 @@ TEST(EmulatedDevices, BFloat16GoesOnFromAState) {
   TrainingOptions options = SmallTraining("1f1b", 2, 4);
   options.devices = gpu::CudaDevices("emulated", InBFloat16());
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto first, PipelineTraining::Create(graph, *data, options));
-  options.scheme = "gpipe";
-  options.sizes.data_parallel = 2;
-  options.lowering.sharding = Sharding::kOptimizer;
+  options.config.scheme = "gpipe";
+  options.config.data = 2;
+  options.config.micro_batch_size = kSmallSamples / 2;
+  options.config.sharding = Sharding::kOptimizer;
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto second, PipelineTraining::Create(graph, *data, options));
   ASSERT_THAT(first->Step(), IsOk());
   PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingState state, first->State());

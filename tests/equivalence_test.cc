@@ -91,19 +91,21 @@ class Equivalence : public testing::TestWithParam<Sizes> {
     if (serial.empty()) return true;
     SchemeResult result;
     TrainingOptions options;
-    options.scheme = result.scheme = scheme;
-    options.sizes = sizes_;
-    options.sizes.devices = std::get<0>(GetParam());
-    options.sizes.micro_batches = all_micro_batches;
-    options.sizes.recompute = recompute;
+    options.config = sizes_;
+    options.config.scheme = result.scheme = scheme;
+    options.config.pipeline = std::get<0>(GetParam());
+    options.config.micro_batches = all_micro_batches;
+    options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
     if (sizes_.concatenation == Concatenation::kBackwardHalving) {
-      options.sizes.micro_batches /= 2;  // those of full size
+      options.config.micro_batches /= 2;  // those of full size
     }
-    options.micro_batch_size = kSmallSamples;
+    options.config.micro_batch_size = kSmallSamples / sizes_.data;
     options.optimizer = SmallAdam();
     options.trace = false;
-    result.sizes = options.sizes;
-    if (const auto schedule = MakeSchedule(scheme, options.sizes); !schedule.ok()) {
+    result.config = options.config;
+    if (const auto schedule =
+            MakeSchedule(scheme, SchemeSizes(options.config, options.config.copies()));
+        !schedule.ok()) {
       EXPECT_EQ(schedule.status().code(), absl::StatusCode::kInvalidArgument);
       return false;
     }
@@ -119,7 +121,7 @@ class Equivalence : public testing::TestWithParam<Sizes> {
       result.losses.push_back(done->loss);
     }
     // A group's sum of a micro-batch has as many terms as members.
-    result.sizes.micro_batches *= sizes_.data_parallel;
+    result.config.micro_batches *= sizes_.data;
     // Within the derived tolerance of the plain loop; and the bits of a loop that sums by replica.
     const Equality equality = CompareLosses(result, serial);
     const Placement& placement = (*training)->program().schedule.placement;
@@ -129,12 +131,11 @@ class Equivalence : public testing::TestWithParam<Sizes> {
       loop.sums_of_stage = WeightRing::Make((*training)->program().schedule)->sums;
       loop.stage_of_layer = (*training)->partition().stage_of_layer;
       EXPECT_EQ(result.losses, LossesOf(loop)) << scheme;
-    } else if (placement.num_replicas() == 2 && sizes_.data_parallel == 1) {
+    } else if (placement.num_replicas() == 2 && sizes_.data == 1) {
       loop.sum_of_micro_batch = placement.replica_of_micro_batch;
       EXPECT_EQ(result.losses, LossesOf(loop)) << scheme;
     }
-    if (result.num_slices > 1 &&
-        sizes_.data_parallel == 1) {  // and of a loop that computes slice by slice
+    if (result.num_slices > 1 && sizes_.data == 1) {  // and of a loop that computes slice by slice
       loop = {/*tied=*/false, all_micro_batches, steps};
       loop.slices = (*training)->slices();
       EXPECT_EQ(result.losses, LossesOf(loop)) << scheme;
@@ -142,7 +143,7 @@ class Equivalence : public testing::TestWithParam<Sizes> {
     EXPECT_TRUE(equality.ok) << scheme << (recompute ? " with recompute: " : ": ") << equality.text;
     // Before the first update nothing can have been summed in another order, but for attention that
     // comes in slices: sums of 8 terms, seven layers deep.
-    if (sizes_.data_parallel > 1) {
+    if (sizes_.data > 1) {
       EXPECT_NEAR(result.losses.front(), serial.front(), 1e-6 * serial.front()) << scheme;
     } else if (result.num_slices == 1) {
       EXPECT_EQ(result.losses.front(), serial.front()) << scheme;
@@ -152,7 +153,7 @@ class Equivalence : public testing::TestWithParam<Sizes> {
     return true;
   }
 
-  SchemeParams sizes_;  // options of a scheme beyond devices and micro-batches
+  StepConfig sizes_ = CutByLayers();  // options of a scheme beyond devices and micro-batches
   const ModelGraph graph_ = SmallGpt(/*tied=*/false);
   const std::unique_ptr<BatchSource> batches_ = SmallText();
 };
@@ -193,7 +194,7 @@ TEST_P(SchemeOptions, TrainAsSerial) {
   EXPECT_TRUE(Check("chimera", /*recompute=*/true, steps));
   sizes_.concatenation = Concatenation::kBackwardHalving;
   EXPECT_TRUE(Check("chimera", /*recompute=*/false, steps));
-  sizes_ = SchemeParams();
+  sizes_ = CutByLayers();
   sizes_.group_size = 6;
   EXPECT_TRUE(Check("interleaved", /*recompute=*/false, steps));
   EXPECT_TRUE(Check("interleaved_zb1p", /*recompute=*/false, steps));
@@ -209,7 +210,7 @@ class DataParallel : public Equivalence {};
 
 TEST_P(DataParallel, EverySchemeTrainsAsSerial) {
   const int steps = std::get<0>(GetParam()) == 2 ? kManySteps : kFewSteps;
-  sizes_.data_parallel = 2;
+  sizes_.data = 2;
   int served = 0;
   for (const Scheme& scheme : Catalog()) {
     if (!TrainsAsSerial(scheme)) continue;
@@ -235,17 +236,19 @@ TEST_P(TiedEquivalence, TiedTablesKeepOneValue) {
   for (const Scheme& scheme : Catalog()) {
     if (!TrainsAsSerial(scheme)) continue;
     TrainingOptions options;
-    options.scheme = std::string(scheme.name);
-    options.sizes.devices = std::get<0>(GetParam());
-    options.sizes.micro_batches = micro_batches;
-    options.micro_batch_size = kSmallSamples;
+    options.config.scheme = std::string(scheme.name);
+    options.config.pipeline = std::get<0>(GetParam());
+    options.config.micro_batches = micro_batches;
+    options.config.micro_batch_size = kSmallSamples;
     options.optimizer = SmallAdam();
     options.trace = false;
-    if (!MakeSchedule(options.scheme, options.sizes).ok()) continue;
+    if (!MakeSchedule(options.config.scheme, SchemeSizes(options.config, options.config.copies()))
+             .ok())
+      continue;
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(tied, *batches_, options));
     SchemeResult result;
-    result.scheme = options.scheme;
-    result.sizes = options.sizes;
+    result.scheme = options.config.scheme;
+    result.config = options.config;
     result.must_be_bit_equal = KeepsMicroBatchOrder(training->program().schedule);
     result.num_slices = training->program().schedule.num_slices;
     for (int step = 0; step < steps; ++step) {
@@ -272,7 +275,7 @@ INSTANTIATE_TEST_SUITE_P(Grid, TiedEquivalence, testing::Values(Sizes{2, 4}, Siz
 TEST(CompareLosses, KnowsWhatTrainingAmplifies) {
   const std::vector<double> serial(3000, 2.0);
   SchemeResult result;
-  result.sizes.micro_batches = 4;
+  result.config.micro_batches = 4;
   result.losses = result.rounded = serial;
   for (size_t i = 0; i < serial.size(); ++i) {
     const double grown = std::min(0.05, 1e-8 * std::exp(static_cast<double>(i) / 100));
@@ -293,7 +296,7 @@ TEST(CompareLosses, KnowsWhatTrainingAmplifies) {
 TEST(CompareLosses, SeesADifference) {
   SchemeResult result;
   result.scheme = "1f1b";
-  result.sizes.micro_batches = 8;
+  result.config.micro_batches = 8;
   const std::vector<double> serial = {4.0, 3.0, 2.0};
   result.losses = serial;
   result.must_be_bit_equal = true;

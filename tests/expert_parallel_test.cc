@@ -35,16 +35,16 @@ class ExpertParallelTest : public TensorParallelTest {
   TrainingOptions OptionsOf(const std::string& scheme, Grid grid, int64_t experts) {
     samples_ = grid.data * 2;
     TrainingOptions options = TensorParallelTest::OptionsOf(scheme, grid);
-    options.expert_parallel = experts;
+    options.config.experts = experts;
     return options;
   }
 
   // `known`: of this graph.
   void ExpectTrains(const ModelGraph& graph, const TrainingOptions& options, Known* known) {
-    SCOPED_TRACE(absl::StrCat(options.scheme, " ", ShardingName(options.lowering.sharding),
-                              " E=", options.expert_parallel,
-                              options.sequence_parallel ? " rows by tokens" : "",
-                              options.whole_experts ? " whole experts" : ""));
+    SCOPED_TRACE(absl::StrCat(options.config.scheme, " ", ShardingName(options.config.sharding),
+                              " E=", options.config.experts,
+                              options.config.sequence_parallel ? " rows by tokens" : "",
+                              options.config.whole_experts ? " whole experts" : ""));
     ExpectTrainsAsSerial(graph, Train(graph, options), options, SerialOnce(graph, options, known));
   }
 };
@@ -64,8 +64,8 @@ TEST_F(ExpertParallelTest, EvenLoadsAreAsPredicted) {
                                         Sharding::kGradients, Sharding::kFully}) {
           SCOPED_TRACE(absl::StrCat(Text(grid), " shared ", shared));
           TrainingOptions options = OptionsOf("1f1b", grid, experts);
-          options.lowering.sharding = sharding;
-          options.sequence_parallel = grid.tensor > 1 && shared > 0;
+          options.config.sharding = sharding;
+          options.config.sequence_parallel = grid.tensor > 1 && shared > 0;
           if (grid.pipeline == 2) options.optimizer.clip_norm = 0.2;
           ExpectTrains(graph, options, &known);
         }
@@ -94,7 +94,7 @@ TEST_F(ExpertParallelTest, RealLoadsTrainAsSerial) {
         if (grid.data % experts != 0) continue;
         SCOPED_TRACE(absl::StrCat(Text(grid), " kind ", kind));
         TrainingOptions options = OptionsOf("1f1b", grid, experts);
-        options.sequence_parallel = grid.tensor > 1 && kind == 2;
+        options.config.sequence_parallel = grid.tensor > 1 && kind == 2;
         options.rendezvous = kind == 1;
         ExpectTrains(graph, options, &known);
       }
@@ -114,9 +114,11 @@ TEST_F(ExpertParallelTest, SchemesTrainAsSerial) {
       for (const Sharding sharding :
            {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
         TrainingOptions options = OptionsOf(scheme, {2, 1, 4}, 2);
-        options.lowering.sharding = sharding;
-        options.lowering.overlap = ShardsGradients(sharding);
-        options.sizes.recompute = scheme == "gpipe" || (even && scheme == "breadth_first");
+        options.config.sharding = sharding;
+        options.config.overlap_data = ShardsGradients(sharding);
+        options.config.recompute = scheme == "gpipe" || (even && scheme == "breadth_first")
+                                       ? Recompute::kFull
+                                       : Recompute::kNone;
         if (!even) options.optimizer.clip_norm = 0.2;
         ExpectTrains(graph, options, &known);
       }
@@ -135,8 +137,8 @@ TEST_F(ExpertParallelTest, SetsThatShardTrainAsSerial) {
            {std::make_tuple(1, 4, 2), {2, 4, 2}, {1, 8, 4}, {1, 8, 2}}) {
         SCOPED_TRACE(absl::StrCat("P=", pipeline, " D=", data, " shards=", shards));
         TrainingOptions options = OptionsOf("1f1b", {pipeline, 1, data}, 2);
-        options.lowering.sharding = sharding;
-        options.lowering.shards = shards;
+        options.config.sharding = sharding;
+        options.config.shards = shards;
         options.optimizer.clip_norm = 0.2;
         ExpectTrains(graph, options, &known);
       }
@@ -144,8 +146,8 @@ TEST_F(ExpertParallelTest, SetsThatShardTrainAsSerial) {
   }
   const ModelGraph graph = *BuildGpt(Mixture(kExperts));
   TrainingOptions options = OptionsOf("1f1b", {1, 1, 4}, 4);
-  options.lowering.sharding = Sharding::kFully;
-  options.lowering.shards = 2;
+  options.config.sharding = Sharding::kFully;
+  options.config.shards = 2;
   EXPECT_THAT(PipelineTraining::Create(graph, *batches_, options).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "shards=2: must be a multiple of the 4 copies with different experts"));
@@ -167,8 +169,8 @@ TEST_F(ExpertParallelTest, WholeExpertsTrainAsSerial) {
             if (sharding != Sharding::kReplicated && grid.data == 1) continue;
             SCOPED_TRACE(absl::StrCat(Text(grid), " shared ", shared));
             TrainingOptions options = OptionsOf("1f1b", grid, experts);
-            options.sequence_parallel = options.whole_experts = true;
-            options.lowering.sharding = sharding;
+            options.config.sequence_parallel = options.config.whole_experts = true;
+            options.config.sharding = sharding;
             if (shared > 0) options.optimizer.clip_norm = 0.2;
             ExpectTrains(graph, options, &known);
           }
@@ -197,7 +199,7 @@ TEST_F(ExpertParallelTest, ResumesWithOtherExperts) {
   const ModelGraph graph = *BuildGpt(config);
   const auto training_of = [&](int64_t experts, Sharding sharding) {
     TrainingOptions options = OptionsOf("1f1b", {2, 1, 4}, experts);
-    options.lowering.sharding = sharding;
+    options.config.sharding = sharding;
     auto training = PipelineTraining::Create(graph, *batches_, options);
     EXPECT_THAT(training, IsOk());
     return *std::move(training);
@@ -261,14 +263,12 @@ TEST_F(ExpertParallelTest, Refusals) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why)));
   };
   refused(graph, OptionsOf("1f1b", {1, 1, 3}, 3),
-          "--expert_parallel=3: must divide the 4 experts of layer \"block0/experts\"");
-  refused(graph, OptionsOf("1f1b", {2, 1, 2}, 4),
-          "--expert_parallel=4: stage 0 has 2 devices; each stage must have as many, a multiple of "
-          "4");
+          "E=3: must divide the 4 experts of layer \"block0/experts\"");
+  refused(graph, OptionsOf("1f1b", {2, 1, 2}, 4), "E=4: must divide the 2 devices of C x D");
   refused(*BuildGpt(DividedGpt(/*tied=*/false)), OptionsOf("1f1b", {1, 1, 2}, 2),
           "has no layer with experts");
   TrainingOptions whole = OptionsOf("1f1b", {1, 2, 1}, 2);
-  whole.sequence_parallel = whole.whole_experts = true;
+  whole.config.sequence_parallel = whole.config.whole_experts = true;
   refused(
       with_capacity, whole,
       "whole_experts: layer \"block0/experts\" has a capacity for each sample, whose tokens T=2 "

@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/zoo/mmt.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
@@ -63,13 +64,13 @@ class GraphModel : public testing::Test {
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,
                                  PipelineTraining::Create(graph, *batches_, options));
     SchemeResult result;
-    result.scheme = options.scheme;
-    result.sizes = options.sizes;
+    result.scheme = options.config.scheme;
+    result.config = options.config;
     result.must_be_bit_equal = KeepsMicroBatchOrder(training->program().schedule);
     ASSERT_TRUE(SumsInLayerOrder(graph, training->partition()));
     bit_equal_ += result.must_be_bit_equal;
     result.losses = LossesAsPredicted(training.get(), kGraphSteps);
-    const Equality equality = CompareLosses(result, Serial(config, options.sizes.micro_batches));
+    const Equality equality = CompareLosses(result, Serial(config, options.config.micro_batches));
     EXPECT_TRUE(equality.ok) << equality.text;
     ++checked_;
   }
@@ -77,7 +78,7 @@ class GraphModel : public testing::Test {
   TrainingOptions Parallel(const MmtConfig& config, const std::string& scheme, int stages_of_branch,
                            int devices, int micro_batches) {
     TrainingOptions options = SmallTraining(scheme, devices, micro_batches);
-    options.stage_of_layer = *MmtParallelStages(config, stages_of_branch);
+    options.config.layout = StagesText(*MmtParallelStages(config, stages_of_branch));
     return options;
   }
 
@@ -96,8 +97,9 @@ TEST_F(GraphModel, ChainsOfStagesWithSkipsTrainAsSerial) {
       for (const auto& [devices, micro_batches] :
            std::vector<std::pair<int, int>>{{2, 3}, {4, 8}, {6, 4}}) {
         TrainingOptions options = SmallTraining(std::string(scheme.name), devices, micro_batches);
-        options.sizes.recompute = recompute;
-        if (!MakeSchedule(scheme.name, options.sizes).ok()) continue;
+        options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
+        if (!MakeSchedule(scheme.name, SchemeSizes(options.config, options.config.copies())).ok())
+          continue;
         Check(config, options);
       }
     }
@@ -120,21 +122,22 @@ TEST_F(GraphModel, ParallelStagesTrainAsSerial) {
         for (const char* scheme : {"gpipe", "1f1b", "zb_h1"}) {
           TrainingOptions options =
               Parallel(config, scheme, c.stages_of_branch, stages, micro_batches);
-          options.sizes.recompute = recompute;
-          if (!MakeSchedule(scheme, options.sizes).ok()) continue;
+          options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
+          if (!MakeSchedule(scheme, SchemeSizes(options.config, options.config.copies())).ok())
+            continue;
           Check(config, options);
         }
         if (stages % 2 == 0) {
           TrainingOptions options =
               Parallel(config, "breadth_first", c.stages_of_branch, stages / 2, micro_batches);
-          options.sizes.virtual_stages = 2;
-          options.sizes.recompute = recompute;
-          if (MakeSchedule("breadth_first", options.sizes).ok()) Check(config, options);
+          options.config.virtual_stages = 2;
+          options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
+          if (MakeSchedule("breadth_first", SchemeSizes(options.config)).ok())
+            Check(config, options);
         }
       }
       TrainingOptions options =
           Parallel(config, "graph", c.stages_of_branch, stages, micro_batches);
-      options.sizes.stages = MakePartition(*BuildMmt(config), options.stage_of_layer)->stages;
       Check(config, options);
     }
   }
@@ -158,8 +161,10 @@ TEST_F(GraphModel, SendsMayWaitForReceivers) {
 TEST_F(GraphModel, GroupsShareTheRowsOfABranch) {
   const MmtConfig config = SmallMmt(2, 1);
   TrainingOptions options = Parallel(config, "graph", 1, 5, 4);
-  options.sizes.stages = MakePartition(*BuildMmt(config), options.stage_of_layer)->stages;
-  options.sizes.devices_of_stage = {{0, 1}, {2, 3}, {4}};
+  SchemeParams sizes = SchemeSizes(options.config);
+  sizes.stages = MakePartition(*BuildMmt(config), *MmtParallelStages(config, 1))->stages;
+  sizes.devices_of_stage = {{0, 1}, {2, 3}, {4}};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(options.schedule, MakeSchedule("graph", sizes));
   Check(config, options);
   EXPECT_EQ(bit_equal_, 0);
 }
@@ -168,12 +173,12 @@ TEST_F(GraphModel, GroupsShareTheRowsOfABranch) {
 TEST_F(GraphModel, LayoutsNameAnyLayers) {
   const MmtConfig config = SmallMmt(2, 1);  // 3 layers a branch, then join and head
   TrainingOptions options = SmallTraining("1f1b", 3, 4);
-  options.layout = "0-2;3,4,5;6-8";
+  options.config.layout = "0-2;3,4,5;6-8";
   Check(config, options);
-  options.scheme = "graph";
+  options.config.scheme = "graph";
   Check(config, options);
-  options.scheme = "1f1b";
-  options.layout = "0,3;1-2;4-8";  // both embeddings together, then branch after branch
+  options.config.scheme = "1f1b";
+  options.config.layout = "0,3;1-2;4-8";  // both embeddings together, then branch after branch
   Check(config, options);
 }
 
@@ -237,7 +242,7 @@ TEST_F(GraphModel, GraphBeatsTheSequentialPipelineOnFourDevices) {
   std::map<bool, Bytes> peak;
   for (const bool sequential : {false, true}) {
     TrainingOptions options = SmallTraining(sequential ? "1f1b" : "graph", 4, 8);
-    options.stage_of_layer = stage_of_layer;
+    options.config.layout = StagesText(stage_of_layer);
     options.sequential = sequential;
     Check(config, options);
     PIPELAB_ASSERT_OK_AND_ASSIGN(training[sequential],
@@ -279,7 +284,8 @@ TEST_F(GraphModel, GraphBeatsTheSequentialPipelineOnFourDevices) {
 TEST_F(GraphModel, SequentialPipelinesOfGroupsTrain) {
   const MmtConfig config = SmallMmt(3, 2);
   TrainingOptions options = Parallel(config, "1f1b", 1, 4, 4);
-  options.sizes.data_parallel = 2;
+  options.config.data = 2;
+  options.config.micro_batch_size = kSmallSamples / 2;
   options.sequential = true;
   Check(config, options);
   options.rendezvous = true;
@@ -296,20 +302,17 @@ TEST_F(GraphModel, WhatDoesNotFitIsNamed) {
         StatusIs(absl::StatusCode::kInvalidArgument, AllOf(HasSubstr(first), HasSubstr(second))));
   };
   TrainingOptions options = SmallTraining("1f1b", 3, 4);
-  options.layout = "3-5;0-2;6";
+  options.config.layout = "3-5;0-2;6";
   expect(options, "--layout=3-5;0-2;6", "layer 7 is in no stage");
-  options.layout = "6-8;0-2;3-5";
+  options.config.layout = "6-8;0-2;3-5";
   expect(options, "--layout=6-8;0-2;3-5", "\"join/concat\" is in stage 0");
-  options.layout = "0-5;6-8";
+  options.config.layout = "0-5;6-8";
   expect(options, "--layout=0-5;6-8", "2 stages, but the scheme has 3");
-  options.layout.clear();
-  options.stage_of_layer = {0, 0, 0, 0, 0, 0, 1, 1, 1};
-  expect(options, "the layers are in 2 stages", "the schedule has 3");
-  options.stage_of_layer = {0, 1};
-  expect(options, "the 9 layers", "not of 2");
   // A schedule of other edges than the layers have.
   options = Parallel(config, "graph", 1, 3, 4);
-  options.sizes.stages = StageGraph::FromEdges(3, {{0, 1}, {0, 2}, {1, 2}});
+  SchemeParams sizes = SchemeSizes(options.config);
+  sizes.stages = StageGraph::FromEdges(3, {{0, 1}, {0, 2}, {1, 2}});
+  PIPELAB_ASSERT_OK_AND_ASSIGN(options.schedule, MakeSchedule("graph", sizes));
   expect(options, "edge 0-1", "in the schedule, and not in the layers' stages");
 }
 

@@ -30,9 +30,9 @@ class HybridShardingTest : public testing::Test {
  protected:
   static TrainingOptions OptionsOf(const std::string& scheme, int devices, int copies, int shards) {
     TrainingOptions options = SmallTraining(scheme, devices, kHybridMicroBatches);
-    options.sizes.data_parallel = copies;
-    options.micro_batch_size = copies;
-    options.lowering.shards = shards;
+    options.config.micro_batch_size = 1;
+    options.config.data = copies;
+    options.config.shards = shards;
     return options;
   }
 
@@ -46,10 +46,10 @@ class HybridShardingTest : public testing::Test {
   // Of copies that add as the options say.
   std::vector<double> Serial(const TrainingOptions& o) {
     SerialOptions options = SmallSerial(*batches_, kHybridMicroBatches);
-    options.micro_batch_size = o.micro_batch_size;
+    options.micro_batch_size = o.samples();
     options.optimizer = o.optimizer;
-    options.copies = o.sizes.data_parallel;
-    options.shards = o.lowering.shards;
+    options.copies = o.config.data;
+    options.shards = o.config.shards;
     return SerialLosses(graph_, options, kHybridSteps);
   }
 
@@ -68,15 +68,18 @@ TEST_F(HybridShardingTest, TrainsAsTheSerialLoopThatAddsInSets) {
     for (const char* scheme : {"gpipe", "1f1b", "interleaved", "zb_h1", "breadth_first"}) {
       for (const int devices : {1, 2}) {
         TrainingOptions options = OptionsOf(scheme, devices, copies, shards);
-        if (!MakeSchedule(options.scheme, options.sizes).ok()) continue;
+        if (!MakeSchedule(options.config.scheme,
+                          SchemeSizes(options.config, options.config.copies()))
+                 .ok())
+          continue;
         for (const Sharding sharding : kShardings) {
-          options.lowering.sharding = sharding;
-          options.lowering.eager_reductions = options.lowering.overlap = sharding != kShardings[1];
+          options.config.sharding = sharding;
+          options.config.overlap_data = sharding != kShardings[1];
           SCOPED_TRACE(testing::Message() << Describe(options) << ", D=" << copies << ", shards "
                                           << shards << ", " << ShardingName(sharding));
           const std::vector<double> losses = Train(options);
           // Interleaved stages have several runs of weight gradients.
-          if (sharding == Sharding::kOptimizer || options.scheme != "interleaved") {
+          if (sharding == Sharding::kOptimizer || options.config.scheme != "interleaved") {
             EXPECT_EQ(losses, serial);
             ++equal;
           } else {
@@ -98,8 +101,8 @@ TEST_F(HybridShardingTest, TiedAndClipped) {
   for (const char* scheme : {"1f1b", "breadth_first"}) {
     for (const Sharding sharding : kShardings) {
       TrainingOptions options = OptionsOf(scheme, 2, 4, 2);
-      options.lowering.sharding = sharding;
-      options.lowering.eager_reductions = options.lowering.overlap = true;
+      options.config.sharding = sharding;
+      options.config.overlap_data = true;
       options.rendezvous = true;
       SCOPED_TRACE(testing::Message() << scheme << " " << ShardingName(sharding));
       EXPECT_EQ(Train(options), Serial(options));
@@ -117,9 +120,9 @@ TEST_F(HybridShardingTest, Replicas) {
     for (const Sharding sharding : kShardings) {
       for (const bool hard : {false, true}) {
         SCOPED_TRACE(testing::Message() << copies << " " << ShardingName(sharding) << hard);
-        options.lowering.shards = 2;
-        options.lowering.sharding = sharding;
-        options.lowering.eager_reductions = options.lowering.overlap = hard;
+        options.config.shards = 2;
+        options.config.sharding = sharding;
+        options.config.overlap_data = hard;
         ExpectWithinTolerance(Train(options), options, serial);
       }
     }
@@ -136,13 +139,13 @@ TEST_F(HybridShardingTest, TensorAndContextParallelDevices) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(graph_, BuildGpt(config));
   for (const auto& [tensor, context] : {std::make_tuple(2, 1), {1, 2}, {2, 2}}) {
     TrainingOptions options = OptionsOf("1f1b", 2, 4, 2);
-    options.tensor_parallel = tensor;
-    options.context_parallel = context;
+    options.config.tensor = tensor;
+    options.config.context = context;
     std::vector<std::vector<double>> all;
     for (const Sharding sharding : kShardings) {
       SCOPED_TRACE(testing::Message()
                    << "T=" << tensor << " C=" << context << " " << ShardingName(sharding));
-      options.lowering.sharding = sharding;
+      options.config.sharding = sharding;
       const auto training = PipelineTraining::Create(graph_, *batches_, options);
       ASSERT_THAT(training, IsOk());
       auto& losses = all.emplace_back();
@@ -157,7 +160,7 @@ TEST_F(HybridShardingTest, TensorAndContextParallelDevices) {
       EXPECT_EQ(losses, all[0]);
     }
     SerialOptions serial = SmallSerial(*batches_, kHybridMicroBatches);
-    serial.micro_batch_size = options.micro_batch_size;
+    serial.micro_batch_size = options.samples();
     const std::vector<double> plain = SerialLosses(graph_, serial, kHybridSteps);
     ASSERT_EQ(plain.size(), all[0].size());
     for (size_t step = 0; step < plain.size(); ++step) {
@@ -169,7 +172,7 @@ TEST_F(HybridShardingTest, TensorAndContextParallelDevices) {
 // By name: with the same sets the bits go on, with others the state does.
 TEST_F(HybridShardingTest, Checkpoints) {
   TrainingOptions options = OptionsOf("1f1b", 2, 4, 2);
-  options.lowering.sharding = Sharding::kFully;
+  options.config.sharding = Sharding::kFully;
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto whole, PipelineTraining::Create(graph_, *batches_, options));
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto first, PipelineTraining::Create(graph_, *batches_, options));
   ASSERT_THAT(first->Step(), IsOk());
@@ -179,8 +182,8 @@ TEST_F(HybridShardingTest, Checkpoints) {
   for (const int shards : {0, 2, 4}) {
     for (const Sharding sharding : kShardings) {
       SCOPED_TRACE(testing::Message() << shards << " " << ShardingName(sharding));
-      options.lowering.shards = shards;
-      options.lowering.sharding = sharding;
+      options.config.shards = shards;
+      options.config.sharding = sharding;
       PIPELAB_ASSERT_OK_AND_ASSIGN(auto other,
                                    PipelineTraining::Create(graph_, *batches_, options));
       ASSERT_THAT(other->SetState(state), IsOk());
@@ -200,7 +203,7 @@ TEST_F(HybridShardingTest, Checkpoints) {
 TEST_F(HybridShardingTest, Refusals) {
   const auto error = [&](int shards, Sharding sharding) {
     TrainingOptions options = OptionsOf("1f1b", 2, 4, shards);
-    options.lowering.sharding = sharding;
+    options.config.sharding = sharding;
     return PipelineTraining::Create(graph_, *batches_, options).status();
   };
   EXPECT_THAT(error(3, Sharding::kFully),

@@ -14,6 +14,7 @@
 #include "models/layers/serial_trainer.h"
 #include "models/layers/test_images.h"
 #include "models/layers/test_layers.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
@@ -67,12 +68,12 @@ class ImageModel : public testing::TestWithParam<GroupedModel (*)()> {
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,
                                  PipelineTraining::Create(model_.graph, data_, options));
     SchemeResult result;
-    result.scheme = options.scheme;
-    result.sizes = options.sizes;
+    result.scheme = options.config.scheme;
+    result.config = options.config;
     result.must_be_bit_equal = KeepsMicroBatchOrder(training->program().schedule);
     result.losses = LossesAsPredicted(training.get(), kImageSteps);
     const TrainedImages& serial =
-        Serial(training->partition().stage_of_layer, options.sizes.micro_batches);
+        Serial(training->partition().stage_of_layer, options.config.micro_batches);
     const Equality equality = CompareLosses(result, serial.losses);
     EXPECT_TRUE(equality.ok) << equality.text;
     ++checked_;
@@ -86,8 +87,10 @@ class ImageModel : public testing::TestWithParam<GroupedModel (*)()> {
   // Schemes that cannot serve the sizes are left out.
   void CheckWithAndWithoutRecompute(TrainingOptions options) {
     for (bool recompute : {false, true}) {
-      options.sizes.recompute = recompute;
-      if (MakeSchedule(options.scheme, options.sizes).ok()) Check(options);
+      options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
+      if (MakeSchedule(options.config.scheme, SchemeSizes(options.config, options.config.copies()))
+              .ok())
+        Check(options);
     }
   }
 
@@ -119,11 +122,8 @@ TEST_P(ImageModel, StagesOfWholeGroupsTrainAsSerial) {
       const int virtual_stages = scheme == std::string("breadth_first") ? 2 : 1;
       if (stages % virtual_stages != 0) continue;
       TrainingOptions options = SmallTraining(scheme, stages / virtual_stages, 3);
-      options.stage_of_layer = stage_of_layer;
-      if (virtual_stages > 1) options.sizes.virtual_stages = virtual_stages;
-      if (scheme == std::string("graph")) {
-        options.sizes.stages = MakePartition(model_.graph, stage_of_layer)->stages;
-      }
+      options.config.layout = StagesText(stage_of_layer);
+      if (virtual_stages > 1) options.config.virtual_stages = virtual_stages;
       CheckWithAndWithoutRecompute(options);
     }
   }
@@ -137,9 +137,8 @@ TEST_P(ImageModel, StateOfShardedCopiesIsAsPredicted) {
        {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
     SCOPED_TRACE(ShardingName(sharding));
     TrainingOptions options = SmallTraining("1f1b", 2, 4);
-    options.sizes.data_parallel = 2;
-    options.micro_batch_size = 4;
-    options.lowering.sharding = sharding;
+    options.config.data = options.config.micro_batch_size = 2;
+    options.config.sharding = sharding;
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,
                                  PipelineTraining::Create(model_.graph, data_, options));
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace predicted,

@@ -29,7 +29,7 @@ class Inference : public testing::Test {
   static void Compare(const ModelGraph& graph, const BatchSource& data,
                       const TrainingOptions& options) {
     SCOPED_TRACE(testing::Message() << graph.name << ", " << Describe(options));
-    const int micro_batches = options.sizes.micro_batches;
+    const int micro_batches = options.config.micro_batches;
     const auto on = (options.devices ? options.devices : CpuDevices())(1);
     ASSERT_THAT(on, IsOk());
     Arena arena(on->front().memory);
@@ -43,8 +43,8 @@ class Inference : public testing::Test {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingState before, pipeline->State());
     for (int64_t step = trained.step; step < trained.step + 3; ++step) {
       PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep done, pipeline->Step());
-      const int64_t rows = kSmallSamples / options.sizes.data_parallel;
-      const int64_t parts = micro_batches * options.sizes.data_parallel;
+      const int64_t rows = options.config.micro_batch_size;
+      const int64_t parts = micro_batches * options.config.data;
       double loss = 0;
       for (int64_t part = 0; part < parts; ++part) {
         PIPELAB_ASSERT_OK_AND_ASSIGN(const double mean,
@@ -91,7 +91,8 @@ TEST_F(Inference, OfOtherNetworks) {
     const RandomData data(TestFieldsOf(net));
     Compare(net, data, Options(3, 4));
     TrainingOptions groups = Options(2, 4);
-    groups.sizes.data_parallel = 2;
+    groups.config.data = 2;
+    groups.config.micro_batch_size = kSmallSamples / 2;
     Compare(net, data, groups);
   }
   gpu::DeviceOptions bfloat16;

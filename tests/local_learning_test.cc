@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "models/layers/test_layers.h"
 #include "models/zoo/resnet.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
@@ -28,7 +29,7 @@ void ExpectAsSerialLoop(const ModelGraph& graph, const BatchSource& data,
   const int stages = schedule.num_stages();
   for (const Message& m : training->program().messages) EXPECT_FALSE(m.gradient);
   if (schedule.stages.IsChain()) {
-    const int sends = options.sizes.devices == 1 ? 0 : stages - 1;
+    const int sends = options.config.pipeline == 1 ? 0 : stages - 1;
     EXPECT_EQ(training->program().messages.size(),
               static_cast<size_t>(sends * schedule.num_micro_batches));
   }
@@ -46,7 +47,7 @@ TEST_P(LocalLearning, TrainsAsTheSerialLoop) {
     ExpectAsSerialLoop(graph, *data, SmallTraining("local", GetParam(), micro_batches));
   }
   TrainingOptions recompute = SmallTraining("local", GetParam(), 4);
-  recompute.sizes.recompute = true;
+  recompute.config.recompute = Recompute::kFull;
   ExpectAsSerialLoop(graph, *data, recompute);
 }
 
@@ -56,8 +57,8 @@ TEST_P(LocalLearning, WithoutAFlush) {
   const auto data = SmallText();
   for (int every : {1, 4}) {
     TrainingOptions options = SmallTraining("local", GetParam(), 8);
-    options.sizes.update_interval = every;
-    options.sizes.virtual_stages = GetParam() == 8 ? 1 : 2;
+    options.config.update_interval = every;
+    options.config.virtual_stages = GetParam() == 8 ? 1 : 2;
     ExpectAsSerialLoop(graph, *data, options);
   }
 }
@@ -74,11 +75,13 @@ TEST(LocalLearning, OfImages) {
   const RandomData data(TestFieldsOf(model.graph));
   for (const LocalHead head : {LocalHead::kLinear, LocalHead::kConvolution}) {
     TrainingOptions options = SmallTraining("local", 2, 4);
-    options.local_heads = head;
+    options.config.local_heads = head;
     ExpectAsSerialLoop(model.graph, data,
                        options);  // cut by flops, where all layers get a gradient
     // The stem and the first block, the second block and the classifier.
-    for (int group : model.group_of_layer) options.stage_of_layer.push_back(group < 2 ? 0 : 1);
+    std::vector<int> stage_of_layer;
+    for (int group : model.group_of_layer) stage_of_layer.push_back(group < 2 ? 0 : 1);
+    options.config.layout = StagesText(stage_of_layer);
     ExpectAsSerialLoop(model.graph, data, options);
   }
 }
@@ -87,7 +90,7 @@ TEST(LocalLearning, RefusesInOneLine) {
   const ModelGraph graph = SmallGpt(/*tied=*/false);
   const auto data = SmallText();
   TrainingOptions options = SmallTraining("local", 2, 4);
-  options.local_heads = LocalHead::kConvolution;
+  options.config.local_heads = LocalHead::kConvolution;
   EXPECT_THAT(PipelineTraining::Create(graph, *data, options).status().message(),
               testing::HasSubstr("is of tokens, not of images; use linear"));
 }

@@ -19,13 +19,13 @@ TEST(LocalReplay, TrainsAsALoopOverStages) {
     for (int micro_batches : {1, 2, 4, 8}) {
       for (int slow = 0; slow < devices; ++slow) {
         for (int every : {0, 1}) {
-          TrainingOptions options = SmallTraining("local_replay", devices, micro_batches);
-          options.sizes.group_size = 3;
-          options.sizes.update_interval = every;
-          options.sizes.recompute = slow == 1;
-          options.sizes.micro_batches_of_stage.assign(devices, micro_batches);
-          options.sizes.micro_batches_of_stage[slow] = (micro_batches + 1) / 2;
-          ExpectAsReplayLoop(graph, *data, options, /*steps=*/3);
+          SchemeParams sizes{devices, micro_batches};
+          sizes.group_size = 3;
+          sizes.update_interval = every;
+          sizes.recompute = slow == 1;
+          sizes.micro_batches_of_stage.assign(devices, micro_batches);
+          sizes.micro_batches_of_stage[slow] = (micro_batches + 1) / 2;
+          ExpectAsReplayLoop(graph, *data, SmallReplay(sizes), every, /*steps=*/3);
         }
       }
     }
@@ -39,12 +39,13 @@ TEST(LocalReplay, OfAnyNumbersOfPasses) {
   for (const std::vector<int32_t>& passes :
        {std::vector<int32_t>{8, 2, 6, 4}, {2, 8, 4, 8}, {8, 8, 2, 2}}) {
     for (int window : {1, 2, 8}) {
-      TrainingOptions options = SmallTraining("local_replay", 4, 8);
-      options.sizes.micro_batches_of_stage = passes;
-      options.sizes.group_size = window;
-      options.sizes.update_interval = 2;
+      SchemeParams sizes{4, 8};
+      sizes.micro_batches_of_stage = passes;
+      sizes.group_size = window;
+      sizes.update_interval = 2;
+      TrainingOptions options = SmallReplay(sizes);
       options.rendezvous = window == 2;
-      ExpectAsReplayLoop(graph, *data, options, /*steps=*/2);
+      ExpectAsReplayLoop(graph, *data, options, /*every=*/2, /*steps=*/2);
     }
   }
 }
@@ -55,7 +56,7 @@ TEST(LocalReplay, EqualPassesAreLocal) {
   const auto data = SmallText();
   for (int every : {0, 4}) {
     TrainingOptions options = SmallTraining("local_replay", 3, 8);
-    options.sizes.update_interval = every;
+    options.config.update_interval = every;
     EXPECT_EQ(ExpectAsSerial(graph, *data, options, /*steps=*/3).size(), 3u);
   }
 }

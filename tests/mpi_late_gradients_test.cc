@@ -21,7 +21,7 @@ namespace {
 // Trains over the processes, where they can share the devices.
 void ExpectSpreadAsSerial(const ModelGraph& graph, const BatchSource& data, TrainingOptions options,
                           int steps) {
-  if (options.sizes.devices % TestTransport().processes()->size() != 0) return;
+  if (options.config.pipeline % TestTransport().processes()->size() != 0) return;
   options.transport = &TestTransport();
   options.wait_limit = absl::Seconds(60);
   EXPECT_EQ(ExpectAsSerial(graph, data, options, steps).size(), static_cast<size_t>(steps));
@@ -48,7 +48,7 @@ TEST(MpiLateGradients, NoneOfStagesThatLearnLocally) {
                            /*steps=*/2);
     }
     TrainingOptions no_flush = SmallTraining("local", devices, 16);
-    no_flush.sizes.update_interval = 4;
+    no_flush.config.update_interval = 4;
     ExpectSpreadAsSerial(gpt, *text, no_flush, /*steps=*/2);
   }
 }
@@ -59,15 +59,15 @@ TEST(MpiLateGradients, NorOfStagesAtAPaceOfTheirOwn) {
   const ModelGraph gpt = SmallGpt(/*tied=*/false);
   for (const std::vector<int32_t>& passes :
        {std::vector<int32_t>{4, 8}, {8, 4, 8}, {8, 2, 6, 4}, {2, 8, 4, 8}}) {
-    TrainingOptions options =
-        SmallTraining("local_replay", static_cast<int>(passes.size()), /*micro_batches=*/8);
-    if (options.sizes.devices % TestTransport().processes()->size() != 0) continue;
-    options.sizes.micro_batches_of_stage = passes;
-    options.sizes.group_size = 3;
-    options.sizes.update_interval = 2;
+    SchemeParams sizes{static_cast<int>(passes.size()), /*micro_batches=*/8};
+    if (sizes.devices % TestTransport().processes()->size() != 0) continue;
+    sizes.micro_batches_of_stage = passes;
+    sizes.group_size = 3;
+    sizes.update_interval = 2;
+    TrainingOptions options = SmallReplay(sizes);
     options.transport = &TestTransport();
     options.wait_limit = absl::Seconds(60);
-    ExpectAsReplayLoop(gpt, *text, options, /*steps=*/2);
+    ExpectAsReplayLoop(gpt, *text, options, /*every=*/2, /*steps=*/2);
   }
 }
 

@@ -119,8 +119,9 @@ TEST_F(MpiTrainingTest, EveryScheme) {
   for (const Scheme& scheme : Catalog()) {
     if ((scheme.options & kTokenPasses) != 0) continue;  // pipelines/serving/generate_test.cc
     const TrainingOptions options = SmallTraining(std::string(scheme.name), 4, 8);
-    if (!MakeSchedule(scheme.name, options.sizes).ok()) continue;  // needs other sizes
-    if ((scheme.options & kStageGraph) != 0) continue;             // needs a graph
+    if (!MakeSchedule(scheme.name, SchemeSizes(options.config, options.config.copies())).ok())
+      continue;                                         // needs other sizes
+    if ((scheme.options & kStageGraph) != 0) continue;  // needs a graph
     ++served;
     ExpectEqual(options);
   }
@@ -142,7 +143,8 @@ TEST_F(MpiTrainingTest, FillJobsChangeNothing) {
   for (const Scheme& scheme : Catalog()) {
     if ((scheme.options & kTokenPasses) != 0) continue;  // pipelines/serving/generate_test.cc
     const TrainingOptions options = SmallTraining(std::string(scheme.name), 4, 8);
-    if (!MakeSchedule(scheme.name, options.sizes).ok()) continue;
+    if (!MakeSchedule(scheme.name, SchemeSizes(options.config, options.config.copies())).ok())
+      continue;
     if ((scheme.options & kStageGraph) == 0) ExpectEqual(options);
   }
   int64_t samples = 0;
@@ -155,9 +157,10 @@ TEST_F(MpiTrainingTest, Sharded) {
        {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
     for (const char* scheme : {"breadth_first", "1f1b", "chimera"}) {
       TrainingOptions options = SmallTraining(scheme, 2, 8);
-      options.sizes.data_parallel = 2;
-      options.lowering.sharding = sharding;
-      options.lowering.overlap = true;
+      options.config.data = 2;
+      options.config.micro_batch_size = kSmallSamples / 2;
+      options.config.sharding = sharding;
+      options.config.overlap_data = true;
       ExpectEqual(options);
     }
   }
@@ -170,10 +173,11 @@ TEST_F(MpiTrainingTest, ShardedInSets) {
          {std::make_tuple("1f1b", 1), std::make_tuple("interleaved", 2),
           std::make_tuple("chimera", 2)}) {
       TrainingOptions options = SmallTraining(scheme, devices, 8);
-      options.sizes.data_parallel = options.micro_batch_size = 4;
-      options.lowering.sharding = sharding;
-      options.lowering.shards = 2;
-      options.lowering.eager_reductions = options.lowering.overlap = true;
+      options.config.data = 4;
+      options.config.micro_batch_size = 1;
+      options.config.sharding = sharding;
+      options.config.shards = 2;
+      options.config.overlap_data = true;
       options.optimizer.clip_norm = 0.5;
       ExpectEqual(options);
     }
@@ -203,9 +207,10 @@ TEST_F(MpiTrainingTest, TensorParallelGroups) {
          {std::make_tuple(2, 2, 1), std::make_tuple(1, 4, 1), std::make_tuple(2, 2, 2),
           std::make_tuple(4, 2, 1)}) {
       TrainingOptions options = SmallTraining("interleaved", pipeline, 8);
-      options.sizes.data_parallel = data;
-      options.tensor_parallel = tensor;
-      options.sequence_parallel = sequence;
+      options.config.data = data;
+      options.config.micro_batch_size = kSmallSamples / data;
+      options.config.tensor = tensor;
+      options.config.sequence_parallel = sequence;
       ExpectEqual(options);
     }
   }
@@ -218,15 +223,16 @@ TEST_F(MpiTrainingTest, ContextParallelDevicesTrainAsInOneProcess) {
          {std::make_tuple(2, 1, 1, 2), std::make_tuple(1, 1, 1, 4), std::make_tuple(2, 1, 2, 2),
           std::make_tuple(2, 2, 1, 2)}) {
       TrainingOptions options = SmallTraining("1f1b", pipeline, 8);
-      options.sizes.data_parallel = data * context;
-      options.tensor_parallel = tensor;
-      options.context_parallel = context;
-      options.lowering.sharding = sharding;
+      options.config.data = data;
+      options.config.micro_batch_size = kSmallSamples / data;
+      options.config.tensor = tensor;
+      options.config.context = context;
+      options.config.sharding = sharding;
       ExpectEqual(options);
-      options.context_exchange = ContextExchange::kRing;
+      options.config.context_exchange = ContextExchange::kRing;
       ExpectEqual(options);
       if (tensor * context > 2) continue;  // of two heads
-      options.context_exchange = ContextExchange::kHeads;
+      options.config.context_exchange = ContextExchange::kHeads;
       ExpectEqual(options);
     }
   }
@@ -250,8 +256,8 @@ TEST_F(MpiTrainingTest, ContextParallelAttentionTrainsAsInOneProcess) {
         const bool few = exchange == ContextExchange::kHeads && context > config.kv_heads;
         if (few && !latent) continue;  // four devices do not divide two heads of keys
         TrainingOptions options = SmallTraining(scheme, pipeline, 8);
-        options.sizes.data_parallel = options.context_parallel = context;
-        options.context_exchange = exchange;
+        options.config.context = context;
+        options.config.context_exchange = exchange;
         ExpectEqual(options);
       }
     }
@@ -272,12 +278,12 @@ TEST_F(MpiTrainingTest, DividedExpertsTrainAsInOneProcess) {
          {std::make_tuple(2, 1, 2, 2), std::make_tuple(1, 1, 4, 4), std::make_tuple(1, 1, 4, 2),
           std::make_tuple(2, 1, 4, 2), std::make_tuple(1, 2, 2, 2), std::make_tuple(1, 2, 2, 4)}) {
       TrainingOptions options = SmallTraining(pipeline == 2 ? "zb_h1" : "1f1b", pipeline, 8);
-      options.micro_batch_size = 4;
-      options.sizes.data_parallel = data;
-      options.tensor_parallel = tensor;
-      options.expert_parallel = experts;
-      options.whole_experts = options.sequence_parallel = experts > data;
-      options.lowering.sharding = sharding;
+      options.config.data = data;
+      options.config.micro_batch_size = 4 / data;
+      options.config.tensor = tensor;
+      options.config.experts = experts;
+      options.config.whole_experts = options.config.sequence_parallel = experts > data;
+      options.config.sharding = sharding;
       options.optimizer.clip_norm = 0.5;
       ExpectEqual(options);
     }

@@ -14,6 +14,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "models/layers/serial_trainer.h"
 #include "models/zoo/mmt.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
@@ -90,14 +91,14 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
   TrainingOptions Options(const std::string& scheme, int devices, int micro_batches) const {
     TrainingOptions options = SmallTraining(scheme, devices, micro_batches);
     options.optimizer = optimizer();
-    options.sizes.recompute = scheme == "gpipe";
+    options.config.recompute = scheme == "gpipe" ? Recompute::kFull : Recompute::kNone;
     return options;
   }
 
   OptimizerResult Serial(const ModelGraph& graph, const TrainingOptions& o,
                          std::vector<int> sum_of_micro_batch = {}) {
-    SerialOptions options = SmallSerial(*batches_, o.sizes.micro_batches);
-    options.micro_batch_size = o.micro_batch_size;
+    SerialOptions options = SmallSerial(*batches_, o.config.micro_batches);
+    options.micro_batch_size = o.samples();
     options.optimizer = o.optimizer;
     options.sum_of_micro_batch = std::move(sum_of_micro_batch);
     Arena arena;
@@ -149,13 +150,13 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
   void ExpectWithinTolerance(const OptimizerResult& result, const TrainingOptions& options,
                              const OptimizerResult& serial) {
     SchemeResult scheme;
-    scheme.scheme = options.scheme;
-    scheme.sizes = options.sizes;
-    scheme.sizes.micro_batches *= options.sizes.data_parallel;
+    scheme.scheme = options.config.scheme;
+    scheme.config = options.config;
+    scheme.config.micro_batches *= options.config.data;
     scheme.losses = result.losses;
     const Equality equality = CompareLosses(scheme, serial.losses);
     EXPECT_TRUE(equality.ok) << equality.text;
-    const double share = LossTolerance(kOptimizerSteps, scheme.sizes.micro_batches, 1.0);
+    const double share = LossTolerance(kOptimizerSteps, scheme.config.micro_batches, 1.0);
     for (size_t i = 0; i < serial.norms.size(); ++i) {
       EXPECT_NEAR(result.norms[i], serial.norms[i], share * serial.norms[i]) << "step " << i + 1;
     }
@@ -183,10 +184,11 @@ TEST_P(OptimizerTest, SchemesInMicroBatchOrderHaveTheSerialBits) {
     for (const char* scheme : {"gpipe", "1f1b", "breadth_first", "zb_h1", "zbv", "interleaved"}) {
       for (int devices : {1, 2, 4}) {
         TrainingOptions options = Options(scheme, devices, 4);
-        if (!MakeSchedule(scheme, options.sizes).ok()) continue;
+        if (!MakeSchedule(scheme, SchemeSizes(options.config, options.config.copies())).ok())
+          continue;
         SCOPED_TRACE(testing::Message() << scheme << " on " << devices << ", tied=" << tied);
         options.rendezvous = devices == 2;
-        options.lowering.eager_reductions = devices == 2;
+        options.config.overlap_data = devices == 2;
         Schedule schedule;
         const OptimizerResult result = Train(graph, options, &schedule);
         EXPECT_TRUE(KeepsMicroBatchOrder(schedule));
@@ -219,14 +221,15 @@ TEST_P(OptimizerTest, GroupsAndShardsTrainAsWholeParameters) {
     const ModelGraph graph = SmallGpt(tied);
     for (const char* scheme : {"1f1b", "breadth_first"}) {
       TrainingOptions options = Options(scheme, 2, 4);
-      options.sizes.data_parallel = 2;
+      options.config.data = 2;
+      options.config.micro_batch_size = kSmallSamples / 2;
       const OptimizerResult serial = Serial(graph, options);
       const OptimizerResult whole = Train(graph, options);
       ExpectWithinTolerance(whole, options, serial);
       for (Sharding sharding : {Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
         SCOPED_TRACE(testing::Message()
                      << scheme << " " << ShardingName(sharding) << " tied=" << tied);
-        options.lowering.sharding = sharding;
+        options.config.sharding = sharding;
         const OptimizerResult parts = Train(graph, options);
         if (optimizer().needs_norm()) {  // sums of squares come in parts
           ExpectWithinTolerance(parts, options, serial);
@@ -251,7 +254,7 @@ TEST_P(OptimizerTest, BranchesHaveTheSerialBits) {
   config.vocabulary = SmallText()->vocabulary();
   const ModelGraph graph = *BuildMmt(config);
   TrainingOptions options = Options("graph", /*devices=*/5, /*micro_batches=*/4);
-  options.stage_of_layer = *MmtParallelStages(config, /*stages_of_branch=*/2);
+  options.config.layout = StagesText(*MmtParallelStages(config, /*stages_of_branch=*/2));
   ExpectSameBits(Train(graph, options), Serial(graph, options));
 }
 

@@ -17,6 +17,7 @@
 #include "models/zoo/layer_groups.h"
 #include "models/zoo/published.h"
 #include "pipelines/cluster/catalog.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/planners/model_problem.h"
 #include "pipelines/planners/plan_pipeline.h"
 #include "pipelines/planners/planners.h"
@@ -55,11 +56,11 @@ class PlanRunTest : public testing::Test {
     const RandomBatches batches(FieldsOf(graph), kBatch, /*seed=*/7);
     TrainingOptions options = SmallTraining("graph", 1, 1);
     options.schedule = pipeline.schedule;
-    options.stage_of_layer = pipeline.partition.stage_of_layer;
-    options.micro_batch_size = pipeline.micro_batch_size;
+    options.config.layout = StagesText(pipeline.partition.stage_of_layer);
+    options.config.micro_batch_size = pipeline.micro_batch_size;
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph, batches, options));
     SchemeResult result;
-    result.sizes.micro_batches = kBatch;  // terms of a sum, at most
+    result.config.micro_batches = kBatch;  // terms of a sum, at most
     result.tensor_terms = LongestProduct(graph);
     result.must_be_bit_equal =
         KeepsMicroBatchOrder(pipeline.schedule) && SumsInLayerOrder(graph, pipeline.partition);

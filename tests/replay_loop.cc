@@ -23,11 +23,11 @@ namespace {
 class ReplayLoop {
  public:
   ReplayLoop(const PipelineTraining& training, const BatchSource& data,
-             const TrainingOptions& options)
+             const TrainingOptions& options, int every)
       : schedule_(training.program().schedule),
         partition_(training.partition()),
         targets_(data.targets_per_sample()),
-        every_(options.sizes.update_interval) {
+        every_(every) {
     for (int s = 0; s < partition_.num_stages(); ++s) {
       LayerStageOptions o;
       o.micro_batch_size = kSmallSamples;
@@ -107,14 +107,21 @@ class ReplayLoop {
 
 }  // namespace
 
+TrainingOptions SmallReplay(const SchemeParams& sizes) {
+  TrainingOptions options = SmallTraining("local_replay", sizes.devices, sizes.micro_batches);
+  options.schedule = MakeSchedule("local_replay", sizes).value();
+  return options;
+}
+
 void ExpectAsReplayLoop(const ModelGraph& graph, const BatchSource& data,
-                        const TrainingOptions& options, int steps) {
-  SCOPED_TRACE(testing::Message() << Describe(options) << ", passes "
-                                  << testing::PrintToString(options.sizes.micro_batches_of_stage)
-                                  << ", a step every " << options.sizes.update_interval);
+                        const TrainingOptions& options, int every, int steps) {
+  SCOPED_TRACE(
+      testing::Message() << "passes "
+                         << testing::PrintToString(options.schedule->micro_batches_of_stage)
+                         << ", a step every " << every);
   const bool first = options.transport == nullptr || options.transport->processes()->rank() == 0;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const auto training, PipelineTraining::Create(graph, data, options));
-  ReplayLoop loop(*training, data, options);
+  ReplayLoop loop(*training, data, options, every);
   const std::vector<double> losses = LossesAsPredicted(training.get(), steps, first);
   ASSERT_EQ(losses.size(), static_cast<size_t>(steps));
   for (double loss : losses) EXPECT_EQ(loss, loop.Step());

@@ -7,13 +7,17 @@
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/runtime/training.h"
+#include "pipelines/schedules/catalog.h"
 
 namespace pipelab {
 
-// Trains both ways. Losses and all parameters are the same bits, memory and traffic as predicted.
+// local_replay of such sizes.
+TrainingOptions SmallReplay(const SchemeParams& sizes);
+
+// Trains both ways, with a step every so many passes (0: at the end). Losses and all parameters are the same bits, memory and traffic as predicted.
 // Where devices are spread over processes, each makes this call, and the first compares.
 void ExpectAsReplayLoop(const ModelGraph& graph, const BatchSource& data,
-                        const TrainingOptions& options, int steps);
+                        const TrainingOptions& options, int every, int steps);
 
 }  // namespace pipelab
 

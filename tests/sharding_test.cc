@@ -31,8 +31,8 @@ class ShardingTest : public testing::Test {
   TrainingOptions OptionsOf(const std::string& scheme, int devices, int data_parallel,
                             int micro_batches) {
     TrainingOptions options = SmallTraining(scheme, devices, micro_batches);
-    options.sizes.data_parallel = data_parallel;
-    options.micro_batch_size = data_parallel;
+    options.config.data = data_parallel;
+    options.config.micro_batch_size = 1;
     return options;
   }
 
@@ -77,8 +77,8 @@ class ShardingTest : public testing::Test {
   }
 
   std::vector<double> Serial(const ModelGraph& graph, const TrainingOptions& o) {
-    SerialOptions options = SmallSerial(*batches_, o.sizes.micro_batches);
-    options.micro_batch_size = o.micro_batch_size;
+    SerialOptions options = SmallSerial(*batches_, o.config.micro_batches);
+    options.micro_batch_size = o.samples();
     return SerialLosses(graph, options, kShardingSteps);
   }
 
@@ -107,9 +107,8 @@ TEST_F(ShardingTest, EveryShardingTrainsAsWholeParameters) {
           SCOPED_TRACE(testing::Message()
                        << scheme << " D=" << data_parallel << " " << ShardingName(sharding)
                        << " tied=" << tied << " overlap=" << hard);
-          options.lowering.sharding = sharding;
-          options.lowering.overlap = hard;
-          options.lowering.eager_reductions = hard;
+          options.config.sharding = sharding;
+          options.config.overlap_data = hard;
           options.rendezvous = hard;
           const ShardingResult parts = Train(graph, options);
           ASSERT_EQ(parts.losses.size(), size_t{kShardingSteps});
@@ -144,10 +143,10 @@ TEST_F(ShardingTest, WeightsThatTravelTrainAsTheRingAdds) {
         SCOPED_TRACE(testing::Message() << scheme << " P=" << devices << " tied=" << tied);
         TrainingOptions options = OptionsOf(scheme, devices, 1, 2 * devices);
         options.rendezvous = tied;
-        if (devices == 6 && scheme == std::string("tawpipe")) options.sizes.group_size = 2;
+        if (devices == 6 && scheme == std::string("tawpipe")) options.config.group_size = 2;
         const ShardingResult travelling = Train(graph, options);
-        SerialOptions serial = SmallSerial(*batches_, options.sizes.micro_batches);
-        serial.micro_batch_size = options.micro_batch_size;
+        SerialOptions serial = SmallSerial(*batches_, options.config.micro_batches);
+        serial.micro_batch_size = options.samples();
         if (!tied) {
           serial.sums_of_stage = ring_sums_;
           serial.stage_of_layer = stage_of_layer_;
@@ -165,10 +164,11 @@ TEST_F(ShardingTest, WeightsThatTravelTrainAsTheRingAdds) {
 TEST_F(ShardingTest, StateShrinks) {
   const ModelGraph graph = SmallGpt(/*tied=*/false);
   TrainingOptions options = OptionsOf("breadth_first", 2, 4, 2);
+  options.config.overlap_data = false;  // which keeps one more stage's gradients
   std::vector<Bytes> state;
   for (Sharding sharding :
        {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
-    options.lowering.sharding = sharding;
+    options.config.sharding = sharding;
     Train(graph, options);
     state.push_back(state_[0]);
   }

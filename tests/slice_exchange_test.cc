@@ -53,10 +53,10 @@ class SliceExchangeTest : public testing::Test {
 
   static TrainingOptions OptionsOf(const std::string& scheme, int devices, int slices) {
     TrainingOptions options = SmallTraining(scheme, devices, kExchangeMicroBatches);
-    options.sizes.slices = slices;
-    options.sizes.virtual_stages = scheme == "interleaved_seq1f1b" ? 2 : 0;
-    options.layout = Layout(devices * (options.sizes.virtual_stages == 2 ? 2 : 1));
-    options.lowering.slice_exchange = true;
+    options.config.slices = slices;
+    options.config.virtual_stages = scheme == "interleaved_seq1f1b" ? 2 : 0;
+    options.config.layout = Layout(devices * (options.config.virtual_stages == 2 ? 2 : 1));
+    options.config.slice_exchange = true;
     return options;
   }
 
@@ -70,17 +70,17 @@ class SliceExchangeTest : public testing::Test {
     EXPECT_THAT(predicted, IsOk());
     if (!predicted.ok()) return Bytes(0);
     SchemeResult result;
-    result.sizes = options.sizes;
-    result.num_slices = options.sizes.slices;
-    if (options.tensor_parallel > 1) result.tensor_terms = SplitTerms(graph);
+    result.config = options.config;
+    result.num_slices = options.config.slices;
+    if (options.config.tensor > 1) result.tensor_terms = SplitTerms(graph);
     Bytes exchanged;
     for (int i = 0; i < kExchangeSteps; ++i) {
       const absl::StatusOr<TrainingStep> step = (*training)->Step();
       EXPECT_THAT(step, IsOk());
       if (!step.ok()) return Bytes(0);
       result.losses.push_back(step->loss);
-      for (int64_t t = 0; t < options.tensor_parallel; ++t) {
-        const Trace measured = TraceOfMember(step->trace, options.tensor_parallel, t);
+      for (int64_t t = 0; t < options.config.tensor; ++t) {
+        const Trace measured = TraceOfMember(step->trace, options.config.tensor, t);
         ExpectStateAndTraffic(*predicted, measured);
         for (size_t d = 0; d < measured.devices.size(); ++d) {
           const DeviceTrace &m = measured.devices[d], &p = predicted->devices[d];
@@ -116,7 +116,7 @@ TEST_F(SliceExchangeTest, EverySchemeTrainsAsSerial) {
 // A recompute exchanges nothing; what it rebuilds is what was exchanged, but for rounding.
 TEST_F(SliceExchangeTest, WithRecomputes) {
   TrainingOptions options = OptionsOf("interleaved_seq1f1b", 3, 4);
-  options.sizes.recompute = true;
+  options.config.recompute = Recompute::kFull;
   EXPECT_GT(ExpectTrains(Gpt(6, /*llama=*/false), options), Bytes(0));
 }
 
@@ -124,8 +124,8 @@ TEST_F(SliceExchangeTest, WithRecomputes) {
 TEST_F(SliceExchangeTest, InTensorParallelGroupsAndCopies) {
   for (const bool sequence : {false, true}) {
     TrainingOptions options = OptionsOf("terapipe", 3, 4);
-    options.tensor_parallel = 2;
-    options.sequence_parallel = sequence;
+    options.config.tensor = 2;
+    options.config.sequence_parallel = sequence;
     GptConfig config;
     config.layers = 3;
     config.hidden = 16;
@@ -136,7 +136,8 @@ TEST_F(SliceExchangeTest, InTensorParallelGroupsAndCopies) {
     EXPECT_GT(ExpectTrains(BuildGpt(config).value(), options), Bytes(0));
   }
   TrainingOptions options = OptionsOf("terapipe", 3, 4);
-  options.sizes.data_parallel = 2;
+  options.config.data = 2;
+  options.config.micro_batch_size = kSmallSamples / 2;
   EXPECT_GT(ExpectTrains(Gpt(3, /*llama=*/true), options), Bytes(0));
 }
 
@@ -150,7 +151,7 @@ TEST_F(SliceExchangeTest, BadRequestsAreRefused) {
   TrainingOptions options = OptionsOf("seq1f1b", 4, 3);
   refused(graph, options, "slice_exchange: token slices of 3,3,2 tokens: must be equal");
   options = OptionsOf("seq1f1b", 4, 4);
-  options.layout = "5,1,2,2";
+  options.config.layout = "5,1,2,2";
   refused(graph, options, "slice_exchange: stage 1 has 1 attention layers, stage 0 2");
   options = OptionsOf("1f1b", 4, 0);
   refused(graph, options, "slice_exchange: 1f1b has no token slices");

@@ -31,10 +31,10 @@ ModelGraph SmallChain() {
 
 TrainingOptions SmallTraining(const std::string& scheme, int devices, int micro_batches) {
   TrainingOptions options;
-  options.scheme = scheme;
-  options.sizes.devices = devices;
-  options.sizes.micro_batches = micro_batches;
-  options.micro_batch_size = kSmallSamples;
+  options.config.scheme = scheme;
+  options.config.pipeline = devices;
+  options.config.micro_batches = micro_batches;
+  options.config.micro_batch_size = kSmallSamples;
   options.optimizer = SmallAdam();
   options.wait_limit = absl::Seconds(20);
   return options;
@@ -71,8 +71,8 @@ std::vector<double> SerialLosses(const ModelGraph& graph, const SerialOptions& o
 void ExpectWithinTolerance(const std::vector<double>& losses, const TrainingOptions& options,
                            const std::vector<double>& serial) {
   SchemeResult scheme;
-  scheme.scheme = options.scheme;
-  scheme.sizes = options.sizes;
+  scheme.scheme = options.config.scheme;
+  scheme.config = options.config;
   scheme.losses = losses;
   const Equality equality = CompareLosses(scheme, serial);
   EXPECT_TRUE(equality.ok) << equality.text;
@@ -147,10 +147,6 @@ std::vector<double> ExpectAsSerial(const ModelGraph& graph, const BatchSource& d
   return losses;
 }
 
-std::string Describe(const TrainingOptions& options) {
-  return absl::StrCat(options.scheme, ", devices ", options.sizes.devices, ", micro-batches ",
-                      options.sizes.micro_batches, options.sizes.recompute ? ", recompute" : "",
-                      ", stages ", testing::PrintToString(options.stage_of_layer));
-}
+std::string Describe(const TrainingOptions& options) { return options.config.ToString(); }
 
 }  // namespace pipelab

@@ -59,12 +59,13 @@ std::vector<Subject> Subjects() {
        {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
     const bool fully = sharding == Sharding::kFully;
     subjects.push_back(Text(ShardingName(sharding), fully, fully ? "breadth_first" : "1f1b", 2));
-    subjects.back().options.sizes.data_parallel = 2;
-    subjects.back().options.lowering.sharding = sharding;
+    subjects.back().options.config.data = 2;
+    subjects.back().options.config.micro_batch_size = kSmallSamples / 2;
+    subjects.back().options.config.sharding = sharding;
   }
   subjects.push_back(Text("tensor parallel", /*tied=*/true, "1f1b", 2));
-  subjects.back().options.tensor_parallel = 2;
-  subjects.back().options.sequence_parallel = true;
+  subjects.back().options.config.tensor = 2;
+  subjects.back().options.config.sequence_parallel = true;
   subjects.push_back(Text("momentum", /*tied=*/false, "gpipe", 4));
   SgdOptions momentum;
   momentum.momentum = 0.9f;
@@ -76,7 +77,8 @@ std::vector<Subject> Subjects() {
   auto data = std::make_unique<RandomData>(TestFieldsOf(images));
   subjects.push_back({"running statistics", std::move(images), std::move(data),
                       SmallTraining("1f1b", 2, /*micro_batches=*/4)});
-  subjects.back().options.sizes.data_parallel = 2;
+  subjects.back().options.config.data = 2;
+  subjects.back().options.config.micro_batch_size = kSmallSamples / 2;
   return subjects;
 }
 

@@ -39,7 +39,7 @@ TEST_F(TensorParallelTest, GradientsAreTheSerialOnes) {
     for (const Grid& grid : {Grid{1, 2, 1}, Grid{1, 8, 1}, Grid{2, 2, 2}, Grid{4, 2, 1}}) {
       SCOPED_TRACE(absl::StrCat(Text(grid), " tied=", tied));
       TrainingOptions options = OptionsOf("1f1b", grid);
-      options.sequence_parallel = tied;
+      options.config.sequence_parallel = tied;
       SgdOptions sgd;
       sgd.learning_rate = 1;
       options.optimizer = OptimizerOptions::Sgd(sgd);
@@ -90,10 +90,11 @@ TEST_F(TensorParallelTest, ClippingByTheGlobalNorm) {
     for (Sharding sharding : {Sharding::kReplicated, Sharding::kFully}) {
       if (sharding == Sharding::kFully && grid.data == 1) continue;
       SCOPED_TRACE(absl::StrCat(Text(grid), " ", ShardingName(sharding)));
-      options.sizes.devices = grid.pipeline;
-      options.sizes.data_parallel = grid.data;
-      options.tensor_parallel = grid.tensor;
-      options.lowering.sharding = sharding;
+      options.config.pipeline = grid.pipeline;
+      options.config.data = grid.data;
+      options.config.micro_batch_size = samples_ / grid.data;
+      options.config.tensor = grid.tensor;
+      options.config.sharding = sharding;
       const GridResult run = Train(graph, options);
       ExpectTrainsAsSerial(graph, run, options, serial);
       ASSERT_EQ(run.norms.size(), whole.norms.size());
@@ -111,7 +112,7 @@ TEST_F(TensorParallelTest, ClippingByTheGlobalNorm) {
 TEST_F(TensorParallelTest, StatesGoBetweenDivisions) {
   const ModelGraph graph = *BuildGpt(DividedGpt(/*tied=*/true));
   TrainingOptions options = OptionsOf("1f1b", {2, 2, 2});
-  options.lowering.sharding = Sharding::kFully;
+  options.config.sharding = Sharding::kFully;
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto first, PipelineTraining::Create(graph, *batches_, options));
   for (int step = 0; step < 3; ++step) ASSERT_THAT(first->Step(), IsOk());
   PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingState state, first->State());
@@ -123,7 +124,7 @@ TEST_F(TensorParallelTest, StatesGoBetweenDivisions) {
   for (const Grid& grid : {Grid{2, 2, 2}, Grid{4, 2, 1}, Grid{1, 1, 1}, Grid{1, 8, 1}}) {
     SCOPED_TRACE(Text(grid));
     TrainingOptions other = OptionsOf("1f1b", grid);
-    if (grid.data > 1) other.lowering.sharding = Sharding::kOptimizer;
+    if (grid.data > 1) other.config.sharding = Sharding::kOptimizer;
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto next, PipelineTraining::Create(graph, *batches_, other));
     ASSERT_THAT(next->SetState(state), IsOk());
     PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingState back, next->State());
@@ -151,7 +152,7 @@ TEST_F(TensorParallelTest, OlderWeightsAndTokenSlices) {
     SCOPED_TRACE(scheme);
     TrainingOptions options = OptionsOf(scheme, {2, 1, 1});
     const GridResult whole = Train(graph, options);
-    options.tensor_parallel = 2;
+    options.config.tensor = 2;
     const GridResult divided = Train(graph, options);
     ASSERT_EQ(divided.losses.size(), whole.losses.size());
     for (size_t i = 0; i < whole.losses.size(); ++i) {
@@ -200,16 +201,15 @@ TEST_F(TensorParallelTest, RefusesInOneLine) {
   const ModelGraph graph = *BuildGpt(config);
   const auto refusal = [&](int64_t tensor) {
     TrainingOptions options = OptionsOf("1f1b", {2, 1, 1});
-    options.tensor_parallel = tensor;
+    options.config.tensor = tensor;
     return PipelineTraining::Create(graph, *batches_, options).status();
   };
-  EXPECT_THAT(refusal(0), StatusIs(absl::StatusCode::kInvalidArgument,
-                                   HasSubstr("--tensor_parallel=0: must be at least 1")));
-  EXPECT_THAT(refusal(3), StatusIs(absl::StatusCode::kInvalidArgument,
-                                   HasSubstr("--tensor_parallel=3: must divide the")));
-  EXPECT_THAT(refusal(8),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("--tensor_parallel=8: must divide the 4 heads of layer")));
+  EXPECT_THAT(refusal(0),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("T=0: must be at least 1")));
+  EXPECT_THAT(refusal(3),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("T=3: must divide the")));
+  EXPECT_THAT(refusal(8), StatusIs(absl::StatusCode::kInvalidArgument,
+                                   HasSubstr("T=8: must divide the 4 heads of layer")));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST_F(TensorParallelTest, EveryGridTrainsAsSerial) {
     TrainingOptions options = OptionsOf("1f1b", grid);
     for (Sharding sharding : {Sharding::kReplicated, Sharding::kFully}) {
       if (sharding == Sharding::kFully && grid.data == 1) continue;
-      options.lowering.sharding = sharding;
+      options.config.sharding = sharding;
       SCOPED_TRACE(absl::StrCat(Text(grid), " ", ShardingName(sharding)));
       ExpectTrainsAsSerial(graph, Train(graph, options), options,
                            SerialOnce(graph, options, &serial));
@@ -70,7 +70,7 @@ TEST_F(TensorParallelTest, LlamaTrainsAsSerial) {
       samples_ = 2;
       for (const bool sequence : {false, true}) {
         TrainingOptions options = OptionsOf("1f1b", grid);
-        options.sequence_parallel = sequence;
+        options.config.sequence_parallel = sequence;
         SCOPED_TRACE(
             absl::StrCat(Text(grid), ", experts ", experts, sequence ? ", rows by tokens" : ""));
         ExpectTrainsAsSerial(graph, Train(graph, options), options,
@@ -88,7 +88,7 @@ TEST_F(TensorParallelTest, LatentAttentionTrainsAsSerial) {
     for (const Grid& grid : {Grid{1, 4, 1}, Grid{2, 2, 2}}) {
       for (const bool sequence : {false, true}) {
         TrainingOptions options = OptionsOf("zb_h1", grid);
-        options.sequence_parallel = sequence;
+        options.config.sequence_parallel = sequence;
         SCOPED_TRACE(absl::StrCat(Text(grid), ", query rank ", query_rank,
                                   sequence ? ", rows by tokens" : ""));
         ExpectTrainsAsSerial(graph, Train(graph, options), options,
@@ -113,10 +113,11 @@ TEST_F(TensorParallelTest, EverySchemeTrainsAsSerial) {
                                   Sharding::kFully}) {
           if (sharding != Sharding::kReplicated && grid.data == 1) continue;
           const bool hard = sharding >= Sharding::kGradients;
-          options.lowering.sharding = sharding;
-          options.lowering.overlap = hard;
+          options.config.sharding = sharding;
+          options.config.overlap_data = hard;
           options.rendezvous = hard || tied;
-          options.sizes.recompute = tied && scheme == "gpipe";
+          options.config.recompute =
+              tied && scheme == "gpipe" ? Recompute::kFull : Recompute::kNone;
           SCOPED_TRACE(
               absl::StrCat(scheme, " ", Text(grid), " ", ShardingName(sharding), " tied=", tied));
           ExpectTrainsAsSerial(graph, Train(graph, options), options, serial);
@@ -157,7 +158,7 @@ TEST_F(TensorParallelTest, MembersShareMessages) {
         if (sequence && scheme == "terapipe" && tensor == 8) continue;  // 4 slices of 8 tokens
         SCOPED_TRACE(absl::StrCat(scheme, " T=", tensor, " rows split: ", sequence));
         TrainingOptions options = OptionsOf(scheme, {4, tensor, 1});
-        options.sequence_parallel = sequence;
+        options.config.sequence_parallel = sequence;
         const Trace ranks = sent(options);
         for (size_t r = 0; r < ranks.devices.size(); ++r) {
           const DeviceTrace& one = whole.devices[r / tensor];
@@ -180,12 +181,12 @@ TEST_F(TensorParallelTest, SequenceParallelGroupsTrainAsSerial) {
                              Grid{2, 2, 2}, Grid{1, 4, 2}}) {
       for (const std::string scheme : {"1f1b", "breadth_first", "zb_h1"}) {
         TrainingOptions options = OptionsOf(scheme, grid);
-        options.sequence_parallel = true;
+        options.config.sequence_parallel = true;
         if (tied) options.optimizer.clip_norm = 0.2;
         const std::vector<double>& serial = SerialOnce(graph, options, &known);
         for (Sharding sharding : {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kFully}) {
           if (sharding != Sharding::kReplicated && grid.data == 1) continue;
-          options.lowering.sharding = sharding;
+          options.config.sharding = sharding;
           SCOPED_TRACE(absl::StrCat(scheme, " ", Text(grid), " ", ShardingName(sharding)));
           ExpectTrainsAsSerial(graph, Train(graph, options), options, serial);
         }
@@ -211,9 +212,9 @@ TEST_F(TensorParallelTest, SlicesOfSplitRowsTrainAsSerial) {
           SCOPED_TRACE(absl::StrCat(graph.layers[1].name, " ", scheme, " ", Text(grid), " ",
                                     slices.size(), " slices"));
           TrainingOptions options = OptionsOf(scheme, grid);
-          options.sequence_parallel = true;
+          options.config.sequence_parallel = true;
           options.slices = slices;
-          options.sizes.slices = static_cast<int>(slices.size());
+          options.config.slices = static_cast<int>(slices.size());
           const GridResult run = Train(graph, options);
           ExpectTrainsAsSerial(graph, run, options, serial);
           if (one.losses.empty()) one = run;
@@ -228,8 +229,8 @@ TEST_F(TensorParallelTest, SlicesOfSplitRowsTrainAsSerial) {
 TEST_F(TensorParallelTest, SlicesAreCutForSplitRows) {
   const ModelGraph graph = *BuildGpt(DividedGpt(/*tied=*/false));
   TrainingOptions options = OptionsOf("seq1f1b", {2, 2, 1});
-  options.sequence_parallel = true;
-  options.sizes.slices = 3;
+  options.config.sequence_parallel = true;
+  options.config.slices = 3;
   auto training = PipelineTraining::Create(graph, *batches_, options);
   ASSERT_THAT(training, IsOk());
   EXPECT_EQ((*training)->slices(), std::vector<int64_t>({4, 2, 2}));
@@ -237,11 +238,11 @@ TEST_F(TensorParallelTest, SlicesAreCutForSplitRows) {
     EXPECT_THAT(PipelineTraining::Create(graph, *batches_, options),
                 StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr(what)));
   };
-  options.sizes.slices = 5;
+  options.config.slices = 5;
   refused(
       "--slices=5: more token slices than a sample's 8 tokens give, of which sequence "
       "parallelism divides each among 2 devices; use at most 4");
-  options.sizes.slices = 2;
+  options.config.slices = 2;
   options.slices = {5, 3};
   refused(
       "token slices of 5,3 tokens: with sequence parallelism 2 devices divide each, so they "

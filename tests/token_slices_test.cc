@@ -90,8 +90,8 @@ TEST_F(TokenSlices, OfAnyLengthsTrainAsASerialLoopOfTheSameSlices) {
                        << absl::StrJoin(slices, ",") << ", " << devices << " devices"
                        << (tied ? ", tied" : "") << (recompute ? ", recompute" : ""));
           TrainingOptions options = SmallTraining("terapipe", devices, 3);
-          options.sizes.slices = static_cast<int>(slices.size());
-          options.sizes.recompute = recompute;
+          options.config.slices = static_cast<int>(slices.size());
+          options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
           options.slices = slices;
           const auto training = MakeTraining(graph, options);
           ASSERT_NE(training, nullptr);
@@ -120,8 +120,8 @@ TEST_F(TokenSlices, EachSchemeTrainsAsTheSerialLoop) {
     for (bool recompute : {false, true}) {
       SCOPED_TRACE(testing::Message() << scheme.name << (recompute ? ", recompute" : ""));
       TrainingOptions options = SmallTraining(std::string(scheme.name), 2, 4);
-      options.sizes.slices = 3;
-      options.sizes.recompute = recompute;
+      options.config.slices = 3;
+      options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
       options.slices = slices;
       const auto training = MakeTraining(graph, options);
       ASSERT_NE(training, nullptr);
@@ -198,7 +198,7 @@ TEST_F(TokenSlices, BadRequestsAreRefused) {
   ModelGraph graph = SmallGpt(/*tied=*/false);
   const auto refused = [&](int slices, std::vector<int64_t> lengths, const char* what) {
     TrainingOptions options = SmallTraining("terapipe", 2, 2);
-    options.sizes.slices = slices;
+    options.config.slices = slices;
     options.slices = std::move(lengths);
     EXPECT_THAT(PipelineTraining::Create(graph, *batches_, options).status(),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));

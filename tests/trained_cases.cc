@@ -62,18 +62,18 @@ std::vector<DigestLine> TrainedLines() {
                             [jobs, &job, options] { return Trained(job, options); }});
     };
     add("plain", job.options);
-    if (job.name != job.options.scheme) continue;  // further ways of the scheme alone
+    if (job.name != job.options.config.scheme) continue;  // further ways of the scheme alone
     TrainingOptions recompute = job.options;
-    recompute.sizes.recompute = true;
+    recompute.config.recompute = Recompute::kFull;
     add("recompute", recompute);
     TrainingOptions copies = job.options;
-    copies.sizes.devices = 2;
-    copies.sizes.data_parallel = 4;  // a sum of two has the same bits in any order
-    copies.micro_batch_size = 4;
+    copies.config.pipeline = 2;
+    copies.config.data = 4;  // a sum of two has the same bits in any order
+    copies.config.micro_batch_size = 1;
     add("copies", copies);
     for (const Sharding sharding : {Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
-      copies.lowering.sharding = sharding;
-      copies.lowering.overlap = sharding == Sharding::kFully;
+      copies.config.sharding = sharding;
+      copies.config.overlap_data = sharding == Sharding::kFully;
       add(ShardingName(sharding), copies);
     }
   }

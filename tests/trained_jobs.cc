@@ -14,10 +14,13 @@ namespace {
 
 TrainingOptions OptionsOf(const std::string& scheme) {
   TrainingOptions options;
-  options.scheme = scheme;
-  options.sizes.devices = 4;
-  options.sizes.micro_batches = 8;
-  options.micro_batch_size = kSmallSamples;
+  options.config.scheme = scheme;
+  options.config.pipeline = 4;
+  options.config.micro_batches = 8;
+  options.config.micro_batch_size = kSmallSamples;
+  options.config.overlap_data = false;
+  options.config.published_order = HasOption(scheme, kPassTimes);
+  options.config.split_head = HasOption(scheme, kSplitBackward);
   options.optimizer = SmallAdam();
   options.wait_limit = absl::Seconds(60);
   return options;
@@ -42,7 +45,7 @@ void TrainedJobs::AddSchemes() {
   const std::set<std::string> quick = {"1f1b", "zb_h1", "chimera", "terapipe", "pipedream"};
   for (const Scheme& scheme : Catalog()) {
     const std::string name(scheme.name);
-    if (!MakeSchedule(name, OptionsOf(name).sizes).ok()) continue;
+    if (!MakeSchedule(name, SchemeSizes(OptionsOf(name).config)).ok()) continue;
     if ((scheme.options & kForwardOnly) != 0) continue;  // inference_test.cc
     Add(name, scheme.asynchronous ? untied_ : tied_, *text_, OptionsOf(name),
         quick.count(name) > 0);
@@ -57,8 +60,8 @@ void TrainedJobs::AddNets() {
   for (const ModelGraph& net : nets_) {
     net_data_.push_back(std::make_unique<RandomData>(TestFieldsOf(net)));
     TrainingOptions options = OptionsOf("1f1b");
-    options.sizes.devices = 3;
-    options.sizes.micro_batches = 4;
+    options.config.pipeline = 3;
+    options.config.micro_batches = 4;
     Add(absl::StrCat("1f1b on ", net.name), net, *net_data_.back(), options, net.name == "resnet");
   }
 }
@@ -67,9 +70,10 @@ void TrainedJobs::AddSharding() {
   for (const auto& [name, sharding] : {std::make_pair("optimizer", Sharding::kOptimizer),
                                        std::make_pair("fully", Sharding::kFully)}) {
     TrainingOptions options = OptionsOf("1f1b");
-    options.sizes.devices = 2;
-    options.sizes.data_parallel = 2;
-    options.lowering.sharding = sharding;
+    options.config.pipeline = 2;
+    options.config.data = 2;
+    options.config.micro_batch_size = kSmallSamples / 2;
+    options.config.sharding = sharding;
     Add(absl::StrCat("1f1b, data-parallel 2, sharded: ", name), tied_, *text_, options);
   }
 }
@@ -77,9 +81,9 @@ void TrainedJobs::AddSharding() {
 void TrainedJobs::AddTensorParallel() {
   for (const bool sequence : {false, true}) {
     TrainingOptions options = OptionsOf("1f1b");
-    options.sizes.devices = 2;
-    options.tensor_parallel = 2;
-    options.sequence_parallel = sequence;
+    options.config.pipeline = 2;
+    options.config.tensor = 2;
+    options.config.sequence_parallel = sequence;
     Add(absl::StrCat("1f1b, tensor-parallel 2", sequence ? ", sequence-parallel" : ""), even_words_,
         *text_, options);
   }
@@ -90,8 +94,8 @@ void TrainedJobs::AddContextParallel() {
                                        std::make_pair("round a ring", ContextExchange::kRing),
                                        std::make_pair("by heads", ContextExchange::kHeads)}) {
     TrainingOptions options = OptionsOf("1f1b");
-    options.sizes.devices = options.sizes.data_parallel = options.context_parallel = 2;
-    options.context_exchange = exchange;
+    options.config.pipeline = options.config.context = 2;
+    options.config.context_exchange = exchange;
     Add(absl::StrCat("1f1b, context-parallel 2, ", name), tied_, *text_, options,
         /*quick=*/exchange == ContextExchange::kRing);
   }

@@ -2,13 +2,19 @@
 // requests.
 #include "pipelines/runtime/training.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/layers/optimizer.h"
+#include "models/zoo/layer_groups.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/sim/simulate.h"
+#include "pipelines/step/step.h"
+#include "pipelines/step/step_config.h"
 #include "tests/small_gpt.h"
 #include "tests/small_training.h"
 #include "tools/base/status_matchers.h"
@@ -31,7 +37,7 @@ class Training : public testing::Test {
     std::vector<double> losses;
     for (int i = 0; training.ok() && i < steps; ++i) {
       const absl::StatusOr<TrainingStep> step = (*training)->Step();
-      EXPECT_THAT(step, IsOk()) << options.scheme;
+      EXPECT_THAT(step, IsOk()) << options.config.scheme;
       if (!step.ok()) break;
       losses.push_back(step->loss);
     }
@@ -48,7 +54,8 @@ TEST_F(Training, SendsMayWaitForReceivers) {
   for (const Scheme& scheme : Catalog()) {
     if ((scheme.options & kTokenPasses) != 0) continue;  // pipelines/serving/generate_test.cc
     TrainingOptions options = SmallTraining(std::string(scheme.name), 4, 8);
-    if (!MakeSchedule(scheme.name, options.sizes).ok()) continue;
+    if (!MakeSchedule(scheme.name, SchemeSizes(options.config, options.config.copies())).ok())
+      continue;
     const ModelGraph& graph = scheme.asynchronous ? untied_ : graph_;
     const std::vector<double> buffered = Losses(graph, options, 3);
     options.rendezvous = true;
@@ -61,14 +68,51 @@ TEST_F(Training, LayoutsTrainAlike) {
   TrainingOptions options = SmallTraining("1f1b", 3, 4);
   const std::vector<double> balanced = Losses(options, 3);
   for (const char* layout : {"14,1,1", "1,1,14", "5,6,5"}) {
-    options.layout = layout;
+    options.config.layout = layout;
     EXPECT_EQ(Losses(options, 3), balanced) << layout;
+  }
+}
+
+// With a device for every copy it is the step that commands price with two for all.
+TEST_F(Training, HasThePriceOfTheFoldedStep) {
+  const GroupedModel model = GroupByName(SmallGpt(/*tied=*/true, /*words_multiple=*/4));
+  for (const char* text :
+       {"1f1b:P=2,D=4,M=4", "breadth_first:P=2,D=4,M=4,sharding=fully,cut=layers",
+        "zbv:P=2,D=4,M=4,sharding=optimizer,cut=layers", "gpipe:P=2,D=8,M=4,recompute=full",
+        "interleaved:P=2,D=4,T=2,M=4,sequence,cut=layers,sharding=gradients", "chimera:P=2,D=2,M=4",
+        "1f1b:P=1,D=4,M=2,sharding=gradients,shards=2"}) {
+    SCOPED_TRACE(text);
+    TrainingOptions options = SmallTraining("", 1, 1);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(options.config, ParseStepConfig("config", text));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,
+                                 PipelineTraining::Create(model.graph, *batches_, options));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace whole,
+                                 Simulate(training->program(), training->costs()));
+    StepModel on;
+    on.model = &model;
+    on.optimizer_tensors = static_cast<int>(StateNames(options.optimizer).size());
+    on.step_flops_per_parameter = StepFlopsPerParameter(options.optimizer);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction folded, PredictStep(on, options.config));
+    EXPECT_EQ(whole.makespan, folded.step_time);
+    const size_t copies = whole.devices.size() / folded.devices.size();
+    for (size_t p = 0; p < folded.devices.size(); ++p) {
+      DeviceTrace most;  // the last of equal parts are padded, and smaller
+      for (size_t d = p * copies; d < (p + 1) * copies; ++d) {
+        const DeviceTrace& device = whole.devices[d];
+        most.peak_activation = std::max(most.peak_activation, device.peak_activation);
+        most.peak_state = std::max(most.peak_state, device.peak_state);
+        most.bytes_sent = std::max(most.bytes_sent, device.bytes_sent);
+      }
+      EXPECT_EQ(most.peak_activation, folded.devices[p].peak_activation) << p;
+      EXPECT_EQ(most.peak_state, folded.devices[p].peak_state) << p;
+      EXPECT_EQ(most.bytes_sent, folded.devices[p].sent) << p;
+    }
   }
 }
 
 TEST_F(Training, BadRequestsNameTheOption) {
   const auto refusal = [&](TrainingOptions options, const char* layout) {
-    options.layout = layout;
+    options.config.layout = layout;
     return PipelineTraining::Create(graph_, *batches_, options).status();
   };
   EXPECT_THAT(refusal(SmallTraining("1f1b", 3, 4), "8,0,8"),

@@ -40,18 +40,15 @@ TEST_P(Vocabulary, TrainsAsSerial) {
       ParseStepConfig("config", absl::StrCat(c.scheme, ":P=", c.devices, ",M=", c.micro_batches,
                                              ",cut=layers,recompute=", c.recompute,
                                              ",vocabulary_barriers=", c.barriers)));
-  const auto on = ModelOnCluster::Of(whole, absl::nullopt, NumberType::kFp32);
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Step step, BuildStep(on->step(), config));
   TrainingOptions options = SmallTraining(c.scheme, c.devices, c.micro_batches);
-  options.schedule = step.program.schedule;
-  options.stage_of_layer = step.partition.stage_of_layer;
-  options.block_of_layer = step.partition.block_of_layer;
-  const ModelGraph& graph = *step.own_graph;
-  PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph, *batches, options));
+  options.config = config;
+  options.config.micro_batch_size = kSmallSamples;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(whole, *batches, options));
   SerialOptions serial = SmallSerial(*batches, c.micro_batches);
-  serial.stage_of_layer = options.stage_of_layer;  // a stage's own gradients are summed first
+  // A stage's own gradients are summed first.
+  serial.stage_of_layer = training->partition().stage_of_layer;
   const std::vector<double> losses = LossesAsPredicted(training.get(), kVocabularySteps);
-  EXPECT_EQ(losses, SerialLosses(graph, serial, kVocabularySteps));
+  EXPECT_EQ(losses, SerialLosses(training->graph(), serial, kVocabularySteps));
   EXPECT_LT(losses.back(), 0.95 * losses.front());
 }
 

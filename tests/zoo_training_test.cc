@@ -12,6 +12,7 @@
 #include "models/layers/test_layers.h"
 #include "models/layers/test_nets.h"
 #include "models/zoo/branch_stages.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
@@ -27,7 +28,7 @@ class ZooTraining : public testing::TestWithParam<int> {
  protected:
   // The serial loop, adding gradients up as the partition's stages do.
   std::vector<double> Serial(const TrainingOptions& options, const ModelPartition& partition) {
-    SerialOptions serial = SmallSerial(data_, options.sizes.micro_batches);
+    SerialOptions serial = SmallSerial(data_, options.config.micro_batches);
     if (!SumsInLayerOrder(graph_, partition)) serial.stage_of_layer = partition.stage_of_layer;
     return SerialLosses(graph_, serial, kZooSteps);
   }
@@ -36,8 +37,8 @@ class ZooTraining : public testing::TestWithParam<int> {
     SCOPED_TRACE(testing::Message() << graph_.name << ", " << Describe(options));
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph_, data_, options));
     SchemeResult result;
-    result.scheme = options.scheme;
-    result.sizes = options.sizes;
+    result.scheme = options.config.scheme;
+    result.config = options.config;
     result.must_be_bit_equal = KeepsMicroBatchOrder(training->program().schedule);
     EXPECT_TRUE(result.must_be_bit_equal);
     result.losses = LossesAsPredicted(training.get(), kZooSteps);
@@ -60,8 +61,9 @@ TEST_P(ZooTraining, ChainsOfStagesTrainAsSerial) {
       for (const auto& [devices, micro_batches] :
            std::vector<std::pair<int, int>>{{1, 3}, {2, 4}, {4, 5}}) {
         TrainingOptions options = SmallTraining(scheme, devices, micro_batches);
-        options.sizes.recompute = recompute;
-        if (!MakeSchedule(scheme, options.sizes).ok()) continue;
+        options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
+        if (!MakeSchedule(scheme, SchemeSizes(options.config, options.config.copies())).ok())
+          continue;
         Check(options);
       }
     }
@@ -75,9 +77,9 @@ TEST_P(ZooTraining, ParallelBranchesTrainAsSerial) {
     const int devices = *std::max_element(stages.begin(), stages.end()) + 1;
     for (int micro_batches : {1, 4}) {
       TrainingOptions options = SmallTraining("graph", devices, micro_batches);
-      options.stage_of_layer = stages;
+      options.config.layout = StagesText(stages);
       Check(options);
-      options.scheme = "1f1b";
+      options.config.scheme = "1f1b";
       Check(options);
     }
   }

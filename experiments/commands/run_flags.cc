@@ -73,7 +73,7 @@ absl::StatusOr<SimulatedRun> RunFromFlags(ScheduleInput input, int least_decimal
   PIPELAB_RETURN_IF_ERROR(CheckHasTimes(*on));
   const auto predict = [&input](const StepModel& model) {
     StepCache cache(model);
-    if (input.own) cache.AddSchedule(input.config.scheme, input.schedule);
+    if (input.own) cache.AddSchedule(input.config.scheme, {input.schedule});
     return PredictStep(&cache, input.config);
   };
   absl::StatusOr<StepPrediction> prediction = predict(on->step());

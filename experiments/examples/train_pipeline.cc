@@ -36,10 +36,10 @@ absl::Status Run() {
 
   // Four devices, a thread each.
   TrainingOptions options;
-  options.scheme = "1f1b";
-  options.sizes.devices = 4;
-  options.sizes.micro_batches = kMicroBatches;
-  options.micro_batch_size = kSamples;
+  options.config.scheme = "1f1b";
+  options.config.pipeline = 4;
+  options.config.micro_batches = kMicroBatches;
+  options.config.micro_batch_size = kSamples;
   PIPELAB_ASSIGN_OR_RETURN(auto training, PipelineTraining::Create(graph, data, options));
 
   bool equal = true;
@@ -49,8 +49,9 @@ absl::Status Run() {
     PIPELAB_ASSIGN_OR_RETURN(step, training->Step());
     equal &= step.loss == expected;
   }
-  std::printf("%s under %s: %d steps, losses %s\n", graph.name.c_str(), options.scheme.c_str(),
-              kSteps, equal ? "bit-equal to those without a pipeline" : "differ");
+  std::printf("%s under %s: %d steps, losses %s\n", graph.name.c_str(),
+              options.config.scheme.c_str(), kSteps,
+              equal ? "bit-equal to those without a pipeline" : "differ");
 
   // The simulator takes the same program; its memory is that of the run.
   PIPELAB_ASSIGN_OR_RETURN(const Trace predicted, Simulate(training->program(), training->costs()));

@@ -71,10 +71,10 @@ class Networks {
 
   TrainingOptions Training() const {
     TrainingOptions options;
-    options.scheme = "gpipe";
-    options.sizes.devices = kDevices;
-    options.sizes.micro_batches = kMicroBatches;
-    options.micro_batch_size = kSamples;
+    options.config.scheme = "gpipe";
+    options.config.pipeline = kDevices;
+    options.config.micro_batches = kMicroBatches;
+    options.config.micro_batch_size = kSamples;
     return options;
   }
 

@@ -48,10 +48,10 @@ struct Measured {
 absl::StatusOr<Measured> MeasureSteps(const ModelGraph& graph, const BatchSource& data, int devices,
                                       const gpu::DeviceOptions& on) {
   TrainingOptions options;
-  options.scheme = "1f1b";
-  options.sizes.devices = devices;
-  options.sizes.micro_batches = absl::GetFlag(FLAGS_micro_batches);
-  options.micro_batch_size = absl::GetFlag(FLAGS_micro_batch_size);
+  options.config.scheme = "1f1b";
+  options.config.pipeline = devices;
+  options.config.micro_batches = absl::GetFlag(FLAGS_micro_batches);
+  options.config.micro_batch_size = absl::GetFlag(FLAGS_micro_batch_size);
   options.devices = gpu::CudaDevices(gpu::DefaultDeviceName(), on);
   options.trace = false;
   const auto start = std::chrono::steady_clock::now();

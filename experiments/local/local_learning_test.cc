@@ -141,14 +141,14 @@ TEST(Methods, NoFlushKeepsEveryBit) {
   std::unique_ptr<PipelineTraining> trained[2];
   for (const bool flushed : {true, false}) {
     TrainingOptions options;
-    options.scheme = "local";
-    options.sizes.devices = kDevices;
-    options.sizes.micro_batches = flushed ? kUpdate : kUpdate * kUpdates;
-    options.micro_batch_size = kSamples;
-    if (!flushed) options.sizes.update_interval = kUpdate;
+    options.config.scheme = "local";
+    options.config.pipeline = kDevices;
+    options.config.micro_batches = flushed ? kUpdate : kUpdate * kUpdates;
+    options.config.micro_batch_size = kSamples;
+    if (!flushed) options.config.update_interval = kUpdate;
     const ImageBatchSource data(
         images.train, images.scale, ImageOptions(),
-        ExampleOrder(images.train->size(), kSamples * options.sizes.micro_batches, 1, "images"));
+        ExampleOrder(images.train->size(), kSamples * options.config.micro_batches, 1, "images"));
     PIPELAB_ASSERT_OK_AND_ASSIGN(trained[flushed],
                                  PipelineTraining::Create(model.graph, data, options));
     for (int step = 0; step < (flushed ? kUpdates : 1); ++step) {

@@ -81,14 +81,14 @@ absl::StatusOr<std::vector<double>> Judge(const StudyPart& part, const LabelledI
 
 TrainingOptions MethodTraining(const Scheme& scheme, int64_t batches) {
   TrainingOptions options;
-  options.scheme = std::string(scheme.name);
-  options.sizes.devices = kMethodDevices;
+  options.config.scheme = std::string(scheme.name);
+  options.config.pipeline = kMethodDevices;
   const bool whole = scheme.asynchronous;
-  options.sizes.micro_batches = whole ? kMethodRun : kMethodMicroBatches;
+  options.config.micro_batches = whole ? kMethodRun : kMethodMicroBatches;
   if (whole && (scheme.options & kUpdateEvery) != 0)
-    options.sizes.update_interval = kMethodMicroBatches;
-  options.micro_batch_size = kMicroBatchSamples;
-  options.local_heads = kHead;
+    options.config.update_interval = kMethodMicroBatches;
+  options.config.micro_batch_size = kMicroBatchSamples;
+  options.config.local_heads = kHead;
   options.trace = false;
   options.optimizer.adam.learning_rate = 0.004f;
   options.optimizer.adam.weight_decay = 0.01f;
@@ -100,18 +100,18 @@ TrainingOptions MethodTraining(const Scheme& scheme, int64_t batches) {
 absl::StatusOr<std::vector<double>> TrainedAccuracies(const TrainingOptions& options,
                                                       const ModelGraph& graph,
                                                       const ImageData& images, int64_t batches) {
-  const int64_t run = options.sizes.micro_batches / kMethodMicroBatches;  // batches
+  const int64_t run = options.config.micro_batches / kMethodMicroBatches;  // batches
   StudyPart part;
   part.graph = graph;
   part.train = std::make_shared<ImageBatchSource>(
       images.train, images.scale, ImageOptions(),
-      ExampleOrder(images.train->size(), options.sizes.micro_batches * kMicroBatchSamples,
+      ExampleOrder(images.train->size(), options.config.micro_batches * kMicroBatchSamples,
                    /*seed=*/1, "data/images"));
   part.held_out = std::make_shared<ImageBatchSource>(images.held_out, images.scale, ImageOptions(),
                                                      ExampleOrder(images.held_out->size()));
   PIPELAB_ASSIGN_OR_RETURN(const auto training,
                            PipelineTraining::Create(part.graph, *part.train, options));
-  Progress progress(options.scheme, batches, "step");
+  Progress progress(options.config.scheme, batches, "step");
   for (int64_t batch = run; batch <= batches; batch += run) {
     PIPELAB_ASSIGN_OR_RETURN(const TrainingStep done, training->Step());
     progress.Update(batch, absl::StrFormat("loss %.4f", done.loss));

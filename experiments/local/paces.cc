@@ -103,7 +103,10 @@ absl::Status TrainPaces(const ImageData& images, int64_t batches, std::vector<Pa
     TrainingOptions options = MethodTraining(*scheme, batches);
     // Stages that have taken fewer steps have the same rate.
     options.optimizer.schedule = {batches / 50, RateDecay::kConstant, 0};
-    if (pace.window > 0) options.sizes = SizesOf(pace, kMethodRun);
+    if (pace.window > 0) {
+      PIPELAB_ASSIGN_OR_RETURN(options.schedule,
+                               MakeSchedule(scheme->name, SizesOf(pace, kMethodRun)));
+    }
     PIPELAB_ASSIGN_OR_RETURN(pace.accuracies, TrainedAccuracies(options, model.graph, images, own));
     if (waits) waiting = pace.accuracies;
   }

@@ -23,13 +23,13 @@ constexpr double kWanted = 1.85;
 
 TrainingOptions OptionsOf(const std::string& scheme, int devices) {
   TrainingOptions options;
-  options.scheme = scheme;
-  options.sizes.devices = devices;
-  options.sizes.micro_batches = kMicroBatches;
-  options.micro_batch_size = kRowSamples;
+  options.config.scheme = scheme;
+  options.config.pipeline = devices;
+  options.config.micro_batches = kMicroBatches;
+  options.config.micro_batch_size = kRowSamples;
   if (scheme == "local") {  // on one device the serial loop
-    options.sizes.virtual_stages = 2 / devices;
-    options.sizes.update_interval = 1;
+    options.config.virtual_stages = 2 / devices;
+    options.config.update_interval = 1;
   }
   return options;
 }

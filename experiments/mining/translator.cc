@@ -38,10 +38,10 @@ TransformerConfig ConfigOf(const TranslatorOptions& options, const TranslationOp
 
 TrainingOptions TrainingOf(const TranslatorOptions& options) {
   TrainingOptions training;
-  training.scheme = options.scheme;
-  training.sizes.devices = options.devices;
-  training.sizes.micro_batches = options.micro_batches;
-  training.micro_batch_size = options.micro_batch_size;
+  training.config.scheme = options.scheme;
+  training.config.pipeline = options.devices;
+  training.config.micro_batches = options.micro_batches;
+  training.config.micro_batch_size = options.micro_batch_size;
   training.seed = options.seed;
   training.optimizer.adam.beta2 = 0.98f;
   training.optimizer.adam.learning_rate = options.learning_rate;

@@ -170,7 +170,7 @@ nlohmann::json TrainedJson(const RunInput& study, const Trained& trained,
           {"replayed_step_ms", ToMilliseconds(trained.replayed)},
           {"equality", equality.text},
           {"ranks", ranks},
-          {"as_predicted", Prediction(trained, study.tensor_parallel)}};
+          {"as_predicted", Prediction(trained, study.config.tensor)}};
 }
 
 absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
@@ -229,11 +229,11 @@ absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
             "\n%s\nlosses: %s\n\n%s\n%s%s",
             study.source,
             absl::StrReplaceAll(study.title, {{"%", absl::StrCat(study.graph.num_parameters())}}),
-            DeviceCount(schedule, study.tensor_parallel, processes), schedule.num_micro_batches,
+            DeviceCount(schedule, study.config.tensor, processes), schedule.num_micro_batches,
             Losses(serial, trained, equality), equality.text,
-            Devices(trained.trace, study.split().divides()),
+            Devices(trained.trace, study.config.split().divides()),
             absl::StrCat("bytes held and sent: as predicted ",
-                         Prediction(trained, study.tensor_parallel), "\n"),
+                         Prediction(trained, study.config.tensor), "\n"),
             absl::StrCat(Loads(trained), StepTimes(trained), Counts(trained.counts))) +
             Checkpoints(study, trained)));
   }

@@ -21,11 +21,8 @@
 #include "models/graph/context_parallel.h"
 #include "models/graph/expert_parallel.h"
 #include "models/zoo/gpt.h"
-#include "models/zoo/layer_groups.h"
-#include "pipelines/cost/model_partition.h"
-#include "pipelines/step/execution.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/step/model_on_cluster.h"
-#include "pipelines/step/step.h"
 #include "pipelines/step/step_config.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
@@ -106,30 +103,11 @@ absl::StatusOr<RunInput> EmptyStudy() {
   }
   PIPELAB_ASSIGN_OR_RETURN(study.optimizer, OptimizerFromFlags({}, study.steps));
   PIPELAB_ASSIGN_OR_RETURN(study.devices, DevicesFromFlags());
-  study.tensor_parallel = absl::GetFlag(FLAGS_tensor_parallel);
-  study.sequence_parallel = absl::GetFlag(FLAGS_sequence_parallel);
-  if (study.tensor_parallel < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--tensor_parallel=", study.tensor_parallel, ": must be at least 1"));
-  }
-  if (study.sequence_parallel && study.tensor_parallel == 1) {
-    return absl::InvalidArgumentError(
-        "--sequence_parallel=true: requires --tensor_parallel above 1, a group to split rows in");
-  }
   if (absl::GetFlag(FLAGS_wait_limit_s) < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("--wait_limit_s=", absl::GetFlag(FLAGS_wait_limit_s), ": must be at least 1"));
   }
   study.wait_limit = absl::Seconds(absl::GetFlag(FLAGS_wait_limit_s));
-  PIPELAB_ASSIGN_OR_RETURN(study.lowering.sharding, ParseSharding(absl::GetFlag(FLAGS_sharding)));
-  study.lowering.shards = absl::GetFlag(FLAGS_shards);
-  const std::string batch_norm = absl::GetFlag(FLAGS_batch_norm);
-  const absl::StatusOr<BatchNormCopies> copies = FindBatchNorm(batch_norm);
-  if (!copies.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--batch_norm=", batch_norm, ": ", copies.status().message()));
-  }
-  study.batch_norm = *copies;
   PIPELAB_RETURN_IF_ERROR(TakeCheckpointFlags(&study));
   return study;
 }
@@ -177,21 +155,23 @@ absl::Status MakeSmallGpt(RunInput* study) {
       MakeTextData(SyntheticCorpus(/*bytes=*/20000, study->seed), kTokens, study->seed));
   // Words that every tensor-parallel group divides: the last ones may never come.
   const int64_t known = data.train->vocabulary();
-  const int64_t vocabulary =
-      known + (study->tensor_parallel - known % study->tensor_parallel) % study->tensor_parallel;
+  const int64_t tensor = study->config.tensor;
+  const int64_t vocabulary = known + (tensor - known % tensor) % tensor;
   study->title = "a GPT of % parameters on synthetic text";
   study->data = std::move(data.train);
   GptConfig config;
   config.layers = absl::GetFlag(FLAGS_layers);
   // Passes that exchange attention need as many blocks in each stage; ends have one layer more.
   const int stages = schedule.num_stages();
-  if (study->lowering.slice_exchange && config.layers == 0) config.layers = stages;
-  if (study->lowering.slice_exchange && config.layers % stages == 0) {
-    study->stage_of_layer.push_back(0);
+  const bool exchange = study->config.slice_exchange;
+  if (exchange && config.layers == 0) config.layers = stages;
+  if (exchange && config.layers % stages == 0) {
+    std::vector<int> stage_of_layer = {0};
     for (int layer = 0; layer < 2 * static_cast<int>(config.layers); ++layer) {
-      study->stage_of_layer.push_back(layer / 2 / static_cast<int>(config.layers / stages));
+      stage_of_layer.push_back(layer / 2 / static_cast<int>(config.layers / stages));
     }
-    study->stage_of_layer.push_back(stages - 1);
+    stage_of_layer.push_back(stages - 1);
+    study->config.layout = StagesText(stage_of_layer);
   }
   // The graph has two layers a block, and two more: one for each stage.
   if (config.layers == 0) config.layers = std::max(2, (schedule.num_stages() - 1) / 2);
@@ -201,15 +181,16 @@ absl::Status MakeSmallGpt(RunInput* study) {
   config.vocabulary = vocabulary;
   config.dropout = 0.1;
   PIPELAB_ASSIGN_OR_RETURN(study->graph, BuildGpt(config));
-  PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(study->graph, study->split()));
-  PIPELAB_RETURN_IF_ERROR(CheckContextParallel(study->graph, study->split()));
-  return CheckExpertParallel(study->graph, study->split(), study->schedule.GroupSize(0));
+  const TensorParallel split = study->config.split();
+  PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(study->graph, split));
+  PIPELAB_RETURN_IF_ERROR(CheckContextParallel(study->graph, split));
+  return CheckExpertParallel(study->graph, split, study->schedule.GroupSize(0));
 }
 
 // The user's own data, or generated data for any network.
 absl::Status OpenData(RunInput* study) {
   const std::string path = absl::GetFlag(FLAGS_data);
-  const int64_t batch = study->micro_batch_size * study->schedule.num_micro_batches;
+  const int64_t batch = study->samples() * study->schedule.num_micro_batches;
   study->title =
       absl::StrCat(study->graph.name, " of % parameters on ", path.empty() ? "random data" : path);
   if (path.empty()) {
@@ -224,51 +205,59 @@ absl::Status OpenData(RunInput* study) {
   return absl::OkStatus();
 }
 
-// The configuration's model, cut and lowered as every command does.
-absl::Status TakeStepOf(const ModelOnCluster& on, const StepConfig& config, ScheduleInput input,
-                        RunInput* study) {
-  StepModel here = on.step();
-  here.fold_data = false;
-  here.cluster = nullptr;  // whatever the machine, stages are cut by flops
-  StepCache cache(here);
-  if (input.own) cache.AddSchedule(config.scheme, std::move(input.schedule));
-  PIPELAB_ASSIGN_OR_RETURN(const Step step, BuildStep(&cache, config));
-  study->schedule = step.program.schedule;
-  study->stage_of_layer = step.partition.stage_of_layer;
-  study->block_of_layer = step.partition.block_of_layer;
-  study->whole_head = !step.partition.unsplit.empty();
-  study->micro_batch_size = config.micro_batch_size * config.data;
-  study->graph = step.own_graph.value_or(on.model().graph);
+// What a configuration says itself, and flags say of names, files and plans.
+constexpr const char* kGridFlags[] = {"sharding", "shards", "tensor_parallel", "sequence_parallel",
+                                      "batch_norm"};
+
+absl::Status TakeGridFlags(StepConfig* config) {
+  config->tensor = absl::GetFlag(FLAGS_tensor_parallel);
+  config->sequence_parallel = absl::GetFlag(FLAGS_sequence_parallel);
+  if (config->tensor < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tensor_parallel=", config->tensor, ": must be at least 1"));
+  }
+  if (config->sequence_parallel && config->tensor == 1) {
+    return absl::InvalidArgumentError(
+        "--sequence_parallel=true: requires --tensor_parallel above 1, a group to split rows in");
+  }
+  PIPELAB_ASSIGN_OR_RETURN(config->sharding, ParseSharding(absl::GetFlag(FLAGS_sharding)));
+  config->shards = absl::GetFlag(FLAGS_shards);
+  const std::string batch_norm = absl::GetFlag(FLAGS_batch_norm);
+  const absl::StatusOr<BatchNormCopies> copies = FindBatchNorm(batch_norm);
+  if (!copies.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--batch_norm=", batch_norm, ": ", copies.status().message()));
+  }
+  config->batch_norm = *copies;
   return absl::OkStatus();
 }
 
-absl::Status TakeStep(const StepConfig& config, ScheduleInput input, RunInput* study) {
-  PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(config));
-  PIPELAB_RETURN_IF_ERROR(CheckTrainable(on->model().graph));
-  PIPELAB_RETURN_IF_ERROR(TakeStepOf(*on, config, std::move(input), study));
-  return OpenData(study);
-}
-
-// What a configuration says and flags say as well.
-absl::Status TakeConfig(const std::string& word, const StepConfig& config, RunInput* study) {
-  if (!IsConfigWord(word)) return absl::OkStatus();
-  for (const char* flag :
-       {"sharding", "shards", "tensor_parallel", "sequence_parallel", "batch_norm"}) {
+absl::Status CheckConfigRuns(const std::string& word, const StepConfig& config) {
+  for (const char* flag : kGridFlags) {
     if (!FlagWasSet(flag)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--", flag, ": the configuration ", word, " says its own; give it there"));
   }
-  if (config.vocabulary_exchange == VocabularyExchange::kCollectives) {
-    return absl::InvalidArgumentError(
-        "vocabulary_exchange=collectives: has a price, and nothing that runs; run sends messages, "
-        "so leave it out");
+  if (config.vocabulary_exchange != VocabularyExchange::kCollectives) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "vocabulary_exchange=collectives: has a price, and nothing that runs; run sends messages, "
+      "so leave it out");
+}
+
+// Samples of a copy's micro-batch, where a name, a file or flags say the sizes: at least one for
+// each device of a group.
+absl::Status TakeSamples(RunInput* study) {
+  StepConfig& config = study->config;
+  const int64_t asked = absl::GetFlag(FLAGS_micro_batch_size);
+  const int64_t least = LeastSamples(study->schedule, config.context);
+  const int64_t samples = asked == 1 ? least : asked;
+  if (samples % least != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--micro_batch_size=", asked,
+                                                   ": the groups of devices divide its samples; "
+                                                   "must be a multiple of ",
+                                                   least));
   }
-  study->tensor_parallel = config.tensor;
-  study->sequence_parallel = config.sequence_parallel;
-  study->batch_norm = config.batch_norm;
-  study->local_heads = config.local_heads;
-  PIPELAB_RETURN_IF_ERROR(CheckExecution(config));
-  study->lowering = LoweringOf(config);
+  config.micro_batch_size = samples / config.data;
   return absl::OkStatus();
 }
 
@@ -280,48 +269,26 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
   PrintSkippedNote(input);
   PIPELAB_ASSIGN_OR_RETURN(RunInput study, EmptyStudy());
   study.source = input.source;
-  StepConfig config = input.config;
-  study.context_parallel = config.context;
-  study.context_exchange = config.context_exchange;
-  study.expert_parallel = config.experts;
-  study.whole_experts = config.whole_experts;
-  if (words.size() > 1) PIPELAB_RETURN_IF_ERROR(TakeConfig(words[1], config, &study));
-  config.tensor = study.tensor_parallel;
-  config.sequence_parallel = study.sequence_parallel;
-  config.batch_norm = study.batch_norm;
-  if (!absl::GetFlag(FLAGS_model).empty() || !config.model.empty()) {
-    PIPELAB_RETURN_IF_ERROR(TakeStep(config, std::move(input), &study));
+  study.config = input.config;
+  study.schedule = std::move(input.schedule);
+  study.own = input.own;
+  const bool is_config = words.size() > 1 && IsConfigWord(words[1]);
+  PIPELAB_RETURN_IF_ERROR(is_config ? CheckConfigRuns(words[1], study.config)
+                                    : TakeGridFlags(&study.config));
+  if (!absl::GetFlag(FLAGS_model).empty() || !study.config.model.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(const auto on, LoadModelOnCluster(study.config));
+    PIPELAB_RETURN_IF_ERROR(CheckTrainable(on->model().graph));
+    study.graph = on->model().graph;
+    PIPELAB_RETURN_IF_ERROR(OpenData(&study));
     return study;
   }
   if (!absl::GetFlag(FLAGS_data).empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--data=", absl::GetFlag(FLAGS_data), ": requires --model"));
   }
-  study.schedule = std::move(input.schedule);
-  const int64_t least = LeastSamples(study.schedule, config.context);
-  study.micro_batch_size = config.micro_batch_size * config.data;
-  if (!IsConfigWord(input.source)) {
-    const int64_t asked = absl::GetFlag(FLAGS_micro_batch_size);
-    study.micro_batch_size = asked == 1 ? least : asked;
-    if (study.micro_batch_size % least != 0) {
-      return absl::InvalidArgumentError(absl::StrCat("--micro_batch_size=", asked,
-                                                     ": the groups of devices divide its samples; "
-                                                     "must be a multiple of ",
-                                                     least));
-    }
-  }
+  if (!is_config) PIPELAB_RETURN_IF_ERROR(TakeSamples(&study));
+  study.config.cut = CutRule::kLayers;
   PIPELAB_RETURN_IF_ERROR(MakeSmallGpt(&study));
-  if (config.divides_vocabulary()) {
-    const auto on = ModelOnCluster::Of(study.graph, absl::nullopt, NumberType::kFp32);
-    PIPELAB_RETURN_IF_ERROR(TakeStepOf(*on, config, ScheduleInput(), &study));
-    return study;
-  }
-  study.whole_head = !config.split_head;
-  PIPELAB_RETURN_IF_ERROR(CheckRebuiltBlocks(config));
-  if (config.recompute == Recompute::kBlocks) {
-    study.rebuilt = config.rebuilt();
-    study.block_of_layer = RebuiltBlocks(study.graph, GroupByName(study.graph).group_of_layer);
-  }
   return study;
 }
 
@@ -334,11 +301,12 @@ absl::StatusOr<RunInput> StudyOfPlan(const Words& words) {
   study.title = absl::StrCat(input.graph().name, " of % parameters on random data");
   study.schedule = std::move(input.pipeline.schedule);
   study.sequential = absl::GetFlag(FLAGS_sequential);
-  study.stage_of_layer = input.pipeline.partition.stage_of_layer;
-  study.micro_batch_size = input.pipeline.micro_batch_size;
+  study.own = true;
+  PIPELAB_RETURN_IF_ERROR(TakeGridFlags(&study.config));
+  study.config.layout = StagesText(input.pipeline.partition.stage_of_layer);
+  study.config.micro_batch_size = input.pipeline.micro_batch_size;
   study.data = std::make_unique<RandomBatches>(
-      FieldsOf(input.graph()), study.micro_batch_size * study.schedule.num_micro_batches,
-      study.seed);
+      FieldsOf(input.graph()), study.samples() * study.schedule.num_micro_batches, study.seed);
   study.graph = input.graph();
   return study;
 }
@@ -347,7 +315,7 @@ absl::StatusOr<RunInput> StudyOfPlan(const Words& words) {
 
 std::map<std::string, std::string> RunInput::CheckpointSettings() const {
   return {{"--micro_batches", absl::StrCat(schedule.num_micro_batches)},
-          {"samples a micro-batch", absl::StrCat(micro_batch_size)},
+          {"samples a micro-batch", absl::StrCat(samples())},
           {"activations", DataTypeName(devices.activations())},
           {"optimizer", OptimizerToString(optimizer)}};
 }

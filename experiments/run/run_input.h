@@ -17,47 +17,31 @@
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/optimizer.h"
-#include "models/zoo/local_heads.h"
-#include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
-#include "pipelines/runtime/batch_norm.h"
+#include "pipelines/step/step_config.h"
 
 namespace pipelab {
 
 struct RunInput {
   std::string source, title;
   ModelGraph graph;
+  StepConfig config;  // as TrainingOptions has it
+  // What is trained under, or of its sizes: passes' times may give it another order.
   Schedule schedule;
-  std::vector<int> stage_of_layer;  // of a plan; empty: ranges of about as many flops
-  std::vector<int> block_of_layer;  // TrainingOptions::block_of_layer
-  RebuiltPart rebuilt;              // TrainingOptions::rebuilt
-  bool whole_head = false;          // TrainingOptions::whole_head
-  bool sequential = false;          // TrainingOptions::sequential
-  int64_t micro_batch_size = 1;
+  bool own = false;         // TrainingOptions::schedule: the configuration does not say it
+  bool sequential = false;  // TrainingOptions::sequential
   std::unique_ptr<BatchSource> data;
   int steps = 0;
   uint64_t seed = 0;
   OptimizerOptions optimizer;
-  int tensor_parallel = 1;
-  bool sequence_parallel = false;
-  int context_parallel = 1;
-  ContextExchange context_exchange = ContextExchange::kGather;
-  int expert_parallel = 1;
-  bool whole_experts = false;
-
-  TensorParallel split() const {
-    return {tensor_parallel, sequence_parallel, context_parallel,
-            expert_parallel, whole_experts,     context_exchange};
-  }
-
-  LoweringOptions lowering;
-  BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
-  LocalHead local_heads = LocalHead::kLinear;
   ComputeDevices devices;
   absl::Duration wait_limit;
   std::string checkpoint, resume;  // files; empty: none
   std::string pretrained;          // the model whose published weights it starts from; empty: none
   int checkpoint_every = 0;        // steps; 0: at the end alone
+
+  // Of a micro-batch, over all copies.
+  int64_t samples() const { return config.micro_batch_size * config.data; }
 
   // What a checkpoint must have in common with the training that goes on from it.
   std::map<std::string, std::string> CheckpointSettings() const;

@@ -67,7 +67,7 @@ absl::Status TrainSteps(const RunInput& study, ProcessGroup* group, PipelineTrai
     trained->dropped_choices.push_back(done.dropped_choices);
     if (step + kReplayedSteps > study.steps) {
       times.push_back(done.trace.makespan);
-      trained->result.traces.push_back(TraceOfMember(done.trace, study.tensor_parallel, 0));
+      trained->result.traces.push_back(TraceOfMember(done.trace, study.config.tensor, 0));
     }
     trained->trace = std::move(done.trace);
     const bool due =
@@ -88,7 +88,7 @@ absl::Status CheckHostMemory(const RunInput& study, const Trace& predicted,
   Bytes all, largest;
   for (const DeviceTrace& d : predicted.devices) {
     const Bytes own = d.peak_activation + d.peak_state + d.peak_host;
-    all += own * study.split().degree;
+    all += own * study.config.split().degree;
     largest = std::max(largest, own);
   }
   const int processes = group == nullptr ? 1 : group->size();
@@ -108,7 +108,7 @@ absl::StatusOr<std::vector<double>> TrainSerially(const RunInput& study, int mic
                                                   const Trained& trained, bool rounded) {
   SerialOptions options = trained.serial;
   options.num_micro_batches = micro_batches;
-  options.micro_batch_size = study.micro_batch_size;
+  options.micro_batch_size = study.samples();
   options.data = study.data.get();
   options.seed = study.seed;
   options.optimizer = study.optimizer;
@@ -135,49 +135,38 @@ absl::StatusOr<std::vector<double>> TrainSerially(const RunInput& study, int mic
 }
 
 absl::StatusOr<Trained> TrainUnderScheme(const RunInput& study, Transport* transport) {
-  const Schedule& schedule = study.schedule;
   TrainingOptions options;
-  options.schedule = schedule;
-  options.micro_batch_size = study.micro_batch_size;
-  options.stage_of_layer = study.stage_of_layer;
-  options.block_of_layer = study.block_of_layer;
-  options.rebuilt = study.rebuilt;
-  options.whole_head = study.whole_head;
+  options.config = study.config;
+  if (study.own) options.schedule = study.schedule;
   options.sequential = study.sequential;
   options.devices = study.devices;
-  options.tensor_parallel = study.tensor_parallel;
-  options.sequence_parallel = study.sequence_parallel;
-  options.context_parallel = study.context_parallel;
-  options.context_exchange = study.context_exchange;
-  options.expert_parallel = study.expert_parallel;
-  options.whole_experts = study.whole_experts;
-  options.lowering = study.lowering;
-  options.batch_norm = study.batch_norm;
-  options.local_heads = study.local_heads;
   options.seed = study.seed;
   options.optimizer = study.optimizer;
   options.wait_limit = study.wait_limit;
   options.transport = transport;
   PIPELAB_ASSIGN_OR_RETURN(auto training,
                            PipelineTraining::Create(study.graph, *study.data, options));
+  const Schedule& schedule = training->program().schedule;
   Trained trained;
   trained.graph = training->graph();
   // Terms of a gradient's sum: a group adds one a member.
-  trained.result.sizes.micro_batches =
-      schedule.num_micro_batches * static_cast<int>(study.micro_batch_size);
-  trained.result.must_be_bit_equal =
-      KeepsMicroBatchOrder(schedule) && !study.split().divides() && !study.lowering.slice_exchange;
-  AllowForDivision(study.graph, study.split(), study.devices.activations() == DataType::kBFloat16,
-                   &trained.result);
+  trained.result.config.micro_batches =
+      schedule.num_micro_batches * static_cast<int>(study.samples());
+  trained.result.must_be_bit_equal = KeepsMicroBatchOrder(schedule) &&
+                                     !study.config.split().divides() &&
+                                     !study.config.slice_exchange;
+  AllowForDivision(study.graph, study.config.split(),
+                   study.devices.activations() == DataType::kBFloat16, &trained.result);
   trained.result.slices = training->slices();
   // With context parallelism each sample's rows are added in two chunks on each of its devices.
-  const int chunks = study.context_parallel > 1 ? 2 * study.context_parallel : 1;
+  const int chunks = study.config.context > 1 ? 2 * study.config.context : 1;
   trained.result.num_slices = schedule.num_slices * chunks;
   PIPELAB_ASSIGN_OR_RETURN(trained.predicted, Simulate(training->program(), training->costs()));
   PIPELAB_RETURN_IF_ERROR(CheckHostMemory(study, trained.predicted, transport->processes()));
   const ModelPartition& partition = training->partition();
-  trained.serial.norm_parts = NormParts(trained.graph, partition, schedule, study.batch_norm);
-  trained.batch_norm = BatchNormNote(trained.graph, partition, schedule, study.batch_norm);
+  trained.serial.norm_parts =
+      NormParts(trained.graph, partition, schedule, study.config.batch_norm);
+  trained.batch_norm = BatchNormNote(trained.graph, partition, schedule, study.config.batch_norm);
   // A stage's own consumers of an output add up their gradients first: so does the serial loop.
   if (!SumsInLayerOrder(trained.graph, partition)) {
     trained.serial.stage_of_layer = partition.stage_of_layer;
@@ -194,8 +183,8 @@ absl::StatusOr<Trained> TrainUnderScheme(const RunInput& study, Transport* trans
   }
   PIPELAB_RETURN_IF_ERROR(TrainSteps(study, transport->processes(), training.get(), &trained));
   PIPELAB_ASSIGN_OR_RETURN(trained.replayed,
-                           ReplayedStep(trained.result.traces, trained.graph, study.split(),
-                                        study.micro_batch_size, *training));
+                           ReplayedStep(trained.result.traces, trained.graph, study.config.split(),
+                                        study.samples(), *training));
   trained.counts = training->DeviceCounts();
   return trained;
 }

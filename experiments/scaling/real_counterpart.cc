@@ -15,6 +15,7 @@
 #include "models/layers/optimizer.h"
 #include "models/zoo/amoebanet.h"
 #include "models/zoo/gpt.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/runtime/training.h"
 #include "pipelines/sim/replay.h"
 #include "pipelines/step/step.h"
@@ -83,13 +84,10 @@ class RealRun {
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* groups, cache.UnitsOf(config, devices));
     run->point_.groups_of_stage = *groups;
     TrainingOptions options;
-    options.scheme = "gpipe";
-    options.sizes.devices = devices;
-    options.sizes.micro_batches = micro_batches;
-    options.sizes.recompute = true;
-    options.micro_batch_size = run->point_.micro_batch_size;
-    PIPELAB_ASSIGN_OR_RETURN(options.stage_of_layer,
+    options.config = config;
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> stage_of_layer,
                              StagesOfGroups(net.model, run->point_.groups_of_stage));
+    options.config.layout = StagesText(stage_of_layer);
     run->model_.optimizer_tensors = static_cast<int>(StateNames(options.optimizer).size());
     PIPELAB_ASSIGN_OR_RETURN(run->training_, PipelineTraining::Create(*run->graph_, data, options));
     return run;

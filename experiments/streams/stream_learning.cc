@@ -31,9 +31,9 @@ absl::StatusOr<std::vector<double>> LossesOf(const ModelGraph& graph, const Batc
                                              int devices, int samples, OptimizerKind optimizer,
                                              double rate) {
   TrainingOptions options;
-  options.scheme = "over_time";
-  options.sizes.devices = devices;
-  options.sizes.micro_batches = samples;
+  options.config.scheme = "over_time";
+  options.config.pipeline = devices;
+  options.config.micro_batches = samples;
   options.trace = false;
   options.optimizer.kind = optimizer;
   options.optimizer.adam.learning_rate = options.optimizer.sgd.learning_rate =

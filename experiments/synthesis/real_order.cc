@@ -112,10 +112,10 @@ absl::StatusOr<RealOrder> RunRealOrder(int steps) {
   const Nanoseconds hop(std::llround(times.latency_seconds * 1e9));
 
   TrainingOptions options;
-  options.scheme = "zb1p";
-  options.sizes.devices = kDevices;
-  options.sizes.micro_batches = kMicroBatches;
-  options.micro_batch_size = 8;
+  options.config.scheme = "zb1p";
+  options.config.pipeline = kDevices;
+  options.config.micro_batches = kMicroBatches;
+  options.config.micro_batch_size = 8;
   PIPELAB_ASSIGN_OR_RETURN(const TrainedRun before, Train(gpt, *text.train, options, steps));
   PIPELAB_ASSIGN_OR_RETURN(const ReplayedRun first, ReplayPasses(before, hop));
   const SynthesisProblem problem = ReplayedProblem(before.training->program(), first, hop);

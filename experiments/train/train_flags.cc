@@ -12,6 +12,7 @@
 #include "experiments/flags/option_checks.h"
 #include "experiments/study/study_flags.h"
 #include "experiments/training/optimizer_flags.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/sharding.h"
 #include "pipelines/schedules/catalog.h"
@@ -136,18 +137,18 @@ absl::StatusOr<TrainSettings> SettingsFromFlags(const Study& study, absl::string
 
 TrainingOptions TrainingOptionsOf(const TrainSettings& settings, const StudyPart& part) {
   TrainingOptions options;
-  options.scheme = settings.scheme;
-  options.sizes.devices = settings.devices;
-  options.sizes.micro_batches = settings.micro_batches;
-  options.sizes.data_parallel = settings.data_parallel;
-  options.micro_batch_size = settings.samples;
-  options.lowering.sharding = settings.sharding;
-  options.lowering.shards = settings.shards;
-  options.layout = settings.layout;
-  options.local_heads = settings.local_heads;
+  options.config.scheme = settings.scheme;
+  options.config.pipeline = settings.devices;
+  options.config.micro_batches = settings.micro_batches;
+  options.config.data = settings.data_parallel;
+  options.config.micro_batch_size = settings.samples / settings.data_parallel;
+  options.config.sharding = settings.sharding;
+  options.config.shards = settings.shards;
+  options.config.layout = settings.layout;
+  options.config.local_heads = settings.local_heads;
   if (TakesBranches(settings, part)) {
-    options.stage_of_layer = part.parallel_stages;
-    options.sizes.devices =
+    options.config.layout = StagesText(part.parallel_stages);
+    options.config.pipeline =
         1 + *std::max_element(part.parallel_stages.begin(), part.parallel_stages.end());
   }
   options.seed = settings.seed;
@@ -191,15 +192,15 @@ absl::Status CheckSettings(const TrainSettings& settings, const Study& study,
     return absl::InvalidArgumentError(
         absl::StrCat("--scheme=", settings.scheme, ": nothing is learned under it"));
   }
-  const TrainingOptions options = TrainingOptionsOf(settings, part);
-  SchemeParams sizes = options.sizes;
-  if (!options.stage_of_layer.empty()) {
+  const bool branches = TakesBranches(settings, part);
+  SchemeParams sizes = SchemeSizes(TrainingOptionsOf(settings, part).config);
+  if (branches) {
     PIPELAB_ASSIGN_OR_RETURN(const ModelPartition partition,
-                             MakePartition(part.graph, options.stage_of_layer));
+                             MakePartition(part.graph, part.parallel_stages));
     sizes.stages = partition.stages;
   }
   PIPELAB_ASSIGN_OR_RETURN(const Schedule schedule, MakeSchedule(settings.scheme, sizes));
-  if (options.stage_of_layer.empty()) {
+  if (!branches) {
     PIPELAB_RETURN_IF_ERROR(
         ChoosePartition(part.graph, schedule.num_stages(), settings.samples, settings.layout)
             .status());

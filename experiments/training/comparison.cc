@@ -14,6 +14,7 @@
 #include "experiments/training/comparison_prediction.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "models/layers/serial_trainer.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/vocabulary.h"
@@ -31,18 +32,21 @@ bool TakesBranches(const ComparisonOptions& options, const Scheme& scheme) {
          !options.parallel_stages.empty();
 }
 
-SchemeParams SchemeSizes(const ComparisonOptions& options, const Scheme& scheme) {
-  SchemeParams sizes;
+StepConfig ConfigOf(const ComparisonOptions& options, const Scheme& scheme) {
+  StepConfig config = CutByLayers();
   const std::vector<int>& stages = options.parallel_stages;
-  sizes.devices = TakesBranches(options, scheme)
-                      ? *std::max_element(stages.begin(), stages.end()) + 1
-                      : options.devices;
-  sizes.micro_batches = options.micro_batches;
-  sizes.virtual_stages =
+  const bool branches = TakesBranches(options, scheme);
+  config.scheme = std::string(scheme.name);
+  config.pipeline =
+      branches ? *std::max_element(stages.begin(), stages.end()) + 1 : options.devices;
+  config.micro_batches = options.micro_batches;
+  config.micro_batch_size = options.micro_batch_size;
+  config.virtual_stages =
       options.virtual_stages > 0 && scheme.default_virtual_stages > 1 ? options.virtual_stages : 0;
   // GPipe as published re-materialises; the others keep their activations.
-  sizes.recompute = scheme.name == "gpipe";
-  return sizes;
+  if (scheme.name == "gpipe") config.recompute = Recompute::kFull;
+  config.layout = branches ? StagesText(stages) : options.layout;
+  return config;
 }
 
 // Of several processes, the one that has all traces and does what one does for all.
@@ -126,22 +130,15 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
                                          const ComparisonOptions& options, const Scheme& scheme,
                                          SumOrder* order) {
   TrainingOptions training_options;
-  training_options.scheme = std::string(scheme.name);
-  training_options.sizes = SchemeSizes(options, scheme);
-  training_options.micro_batch_size = options.micro_batch_size;
-  if (TakesBranches(options, scheme)) {
-    training_options.stage_of_layer = options.parallel_stages;
-  } else {
-    training_options.layout = options.layout;
-  }
+  training_options.config = ConfigOf(options, scheme);
   training_options.seed = options.seed;
   training_options.optimizer = options.optimizer;
   training_options.transport = options.transport;
   PIPELAB_ASSIGN_OR_RETURN(auto training,
                            PipelineTraining::Create(graph, batches, training_options));
   SchemeResult result;
-  result.scheme = training_options.scheme;
-  result.sizes = training_options.sizes;
+  result.scheme = training_options.config.scheme;
+  result.config = training_options.config;
   result.program = training->program();
   result.partition = training->partition();
   result.slices = training->slices();
@@ -153,7 +150,7 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
     result.local_losses = std::move(local.losses);
   }
   const Schedule& schedule = result.program.schedule;
-  result.sizes.virtual_stages =
+  result.config.virtual_stages =
       schedule.num_stages() * schedule.placement.num_replicas() / schedule.num_devices();
   result.must_be_bit_equal =
       KeepsMicroBatchOrder(schedule) && SumsInLayerOrder(training->graph(), training->partition());
@@ -312,7 +309,7 @@ Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& fr
           ? 0
           : LossTolerance(
                 static_cast<int>(serial.size()),
-                int64_t{scheme.sizes.micro_batches} * scheme.num_slices + scheme.tensor_terms,
+                int64_t{scheme.config.micro_batches} * scheme.num_slices + scheme.tensor_terms,
                 serial.front()) +
                 static_cast<double>(serial.size()) * rounding * std::abs(serial.front());
   const bool by_part = !scheme.serial_by_part.empty() && scheme.losses == scheme.serial_by_part;
@@ -349,7 +346,7 @@ absl::Status CheckComparison(const ModelGraph& graph, const ComparisonOptions& o
   PIPELAB_RETURN_IF_ERROR(CheckOptions(options));
   PIPELAB_ASSIGN_OR_RETURN(std::vector<const Scheme*> schemes, ChooseSchemes(options));
   for (const Scheme* scheme : schemes) {
-    SchemeParams sizes = SchemeSizes(options, *scheme);
+    SchemeParams sizes = SchemeSizes(ConfigOf(options, *scheme));
     if (TakesBranches(options, *scheme)) {
       PIPELAB_ASSIGN_OR_RETURN(const ModelPartition partition,
                                MakePartition(graph, options.parallel_stages));

@@ -49,7 +49,7 @@ struct ComparisonOptions {
 // What one scheme did.
 struct SchemeResult {
   std::string scheme;
-  SchemeParams sizes;
+  StepConfig config;
   std::vector<double> losses;  // [step], nats per token
   std::vector<Trace> traces;   // of the last steps
   Program program;

@@ -37,7 +37,7 @@ Cell StepTime(const std::vector<Trace>& traces) {
 
 // Sizes as a reader writes them: "4 x 2" is 4 devices with 2 stages each.
 std::string SizesText(const SchemeResult& r) {
-  return absl::StrCat(r.sizes.devices, " x ", r.sizes.virtual_stages);
+  return absl::StrCat(r.config.pipeline, " x ", r.config.virtual_stages);
 }
 
 Bytes LargestPeak(const Trace& trace) {
@@ -84,7 +84,7 @@ absl::Status AddSchemeRow(const SchemeResult& r, const Equality& equality, Table
   PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis simulated, Analyze(r.simulated));
   PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis replayed, Analyze(r.replayed));
   PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis measured, Analyze(r.traces.back()));
-  t->AddRow({Label(r.scheme), Label(SizesText(r)), Label(r.sizes.micro_batches),
+  t->AddRow({Label(r.scheme), Label(SizesText(r)), Label(r.config.micro_batches),
              Measured(r.losses.back()), Computed(equality.text), StepTime(r.traces),
              Replayed(ToMs(r.replayed.makespan)), Simulated(ToPercent(simulated.overall.bubble)),
              Replayed(ToPercent(replayed.overall.bubble)),
@@ -150,7 +150,7 @@ Table TimeTable(const ComparisonResult& result) {
     errors.push_back(std::abs(error));
     t.AddRow({Label(r.scheme), Simulated(ToMs(r.predicted)), Replayed(ToMs(r.replayed.makespan)),
               Computed(error), StepTime(r.traces),
-              ClockError(r.predicted, Median(times), r.sizes.devices)});
+              ClockError(r.predicted, Median(times), r.config.pipeline)});
   }
   t.AddNote(absl::StrFormat(
       "Predicted against replayed: median error %.1f %%, largest %.1f %%. Both give each device a "

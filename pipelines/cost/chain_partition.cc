@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 namespace pipelab {
@@ -272,6 +273,18 @@ absl::StatusOr<std::vector<int>> ParseStages(absl::string_view layout, int num_l
     return error("layer ", missing - stage_of_layer.begin(), " is in no stage");
   }
   return stage_of_layer;
+}
+
+std::string StagesText(const std::vector<int>& stage_of_layer) {
+  std::vector<std::string> stages;
+  const auto layers = static_cast<int>(stage_of_layer.size());
+  for (int first = 0, end = 0; first < layers; first = end) {
+    const size_t stage = stage_of_layer[first];
+    while (end < layers && stage_of_layer[end] == stage_of_layer[first]) ++end;
+    if (stages.size() <= stage) stages.resize(stage + 1);
+    absl::StrAppend(&stages[stage], stages[stage].empty() ? "" : ",", first, "-", end - 1);
+  }
+  return stages.size() == 1 ? absl::StrCat(layers) : absl::StrJoin(stages, ";");
 }
 
 }  // namespace pipelab

@@ -10,6 +10,7 @@
 #ifndef PIPELAB_PIPELINES_COST_CHAIN_PARTITION_H_
 #define PIPELAB_PIPELINES_COST_CHAIN_PARTITION_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -52,6 +53,8 @@ absl::StatusOr<std::vector<int>> ParseLayout(absl::string_view layout, int num_l
 // stage with ';' between stages and ranges with '-': "0-3;4,5,9;6-8". InvalidArgument names the
 // layer that is in no stage or in two.
 absl::StatusOr<std::vector<int>> ParseStages(absl::string_view layout, int num_layers);
+// The layers of each stage, as ParseStages reads them; "" for none.
+std::string StagesText(const std::vector<int>& stage_of_layer);
 
 }  // namespace pipelab
 

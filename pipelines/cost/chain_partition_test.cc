@@ -275,6 +275,17 @@ TEST(ParseStages, ReadsBothForms) {
   EXPECT_THAT(stages, ElementsAre(0, 0, 2, 1, 2, 0, 2, 2));
 }
 
+TEST(StagesText, IsWhatParseStagesReads) {
+  for (const std::vector<int>& stage_of_layer :
+       {std::vector<int>{0}, {0, 0, 0}, {0, 1, 2}, {0, 0, 1, 2, 0, 2, 2}, {1, 0, 1, 0}}) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(
+        const std::vector<int> read,
+        ParseStages(StagesText(stage_of_layer), static_cast<int>(stage_of_layer.size())));
+    EXPECT_EQ(read, stage_of_layer);
+  }
+  EXPECT_EQ(StagesText({}), "");
+}
+
 TEST(ParseStages, NamesTheMistake) {
   const auto expect = [](const char* layout, const char* what) {
     EXPECT_THAT(ParseStages(layout, 6), StatusIs(kInvalid, HasSubstr(what)));

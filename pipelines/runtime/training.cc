@@ -102,17 +102,17 @@ class DeviceTraining final : public PipelineTraining {
     return SpreadWhole(values);
   }
 
-  const Program& program() const override { return plan_.program; }
-  const std::vector<int64_t>& slices() const override { return plan_.slices; }
-  const CostTable& costs() const override { return plan_.costs; }
-  const ModelPartition& partition() const override { return plan_.partition; }
+  const Program& program() const override { return plan_.step.program; }
+  const std::vector<int64_t>& slices() const override { return plan_.step.slices; }
+  const CostTable& costs() const override { return plan_.step.costs; }
+  const ModelPartition& partition() const override { return plan_.step.partition; }
   const ModelGraph& graph() const override { return plan_.graph; }
   std::string data() const override { return batches_->Fingerprint(); }
   std::vector<ComputeDevice::Counts> DeviceCounts() const override { return devices_->Counts(); }
   std::vector<FillReport> FillReports() const override { return devices_->FillReports(); }
 
  private:
-  bool forward_only() const { return plan_.program.schedule.forward_only; }
+  bool forward_only() const { return plan_.step.program.schedule.forward_only; }
 
   absl::Status SpreadWhole(const TrainingState& state) {
     if (processes() == nullptr) return SetWholeState(state, target_, devices_->Stages());
@@ -137,7 +137,7 @@ class DeviceTraining final : public PipelineTraining {
     Trace trace;
     trace.origin = own->origin;
     trace.makespan = own->makespan;
-    trace.devices.resize(plan_.program.instructions.size());
+    trace.devices.resize(plan_.step.program.instructions.size());
     for (size_t i = 0; i < own->devices.size(); ++i) {
       const size_t rank = i + static_cast<size_t>(devices_->first_rank());
       trace.devices[rank / static_cast<size_t>(plan_.split.degree)].spans = own->devices[i].spans;
@@ -145,10 +145,10 @@ class DeviceTraining final : public PipelineTraining {
     }
     constexpr Bytes kAll(std::numeric_limits<int64_t>::max());
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<DeviceGaps> gaps,
-                             FindGaps(plan_.program, plan_.costs, trace,
+                             FindGaps(plan_.step.program, plan_.step.costs, trace,
                                       fill_.device_memory > Bytes(0) ? fill_.device_memory : kAll));
     gaps_->Add(gaps);
-    gaps_->SetFills(&plan_.program);
+    gaps_->SetFills(&plan_.step.program);
     return absl::OkStatus();
   }
 
@@ -163,20 +163,20 @@ class DeviceTraining final : public PipelineTraining {
     trace_ = options.trace;
     fill_ = options.fill;
     if (options.fill_works) {
-      plan_.program = WithFillPlaces(std::move(plan_.program));
+      plan_.step.program = WithFillPlaces(std::move(plan_.step.program));
       gaps_.emplace(std::max(options.fill.learn_steps, 1));
     }
     PIPELAB_ASSIGN_OR_RETURN(devices_, TrainingDevices::Create(plan_, batches, options));
-    plan_.costs.collectives_at_wait = devices_->collectives_at_wait();
+    plan_.step.costs.collectives_at_wait = devices_->collectives_at_wait();
     ExecutorOptions executor;
     executor.tensor_parallel = static_cast<int>(plan_.split.degree);
-    executor.divided_messages = plan_.costs.divided_messages;
+    executor.divided_messages = plan_.step.costs.divided_messages;
     executor.host_bandwidth = options.host_bandwidth;
     executor.wait_limit = options.wait_limit;
     executor.trace = options.trace || gaps_.has_value();
     executor.others_elsewhere = processes() != nullptr;
-    PIPELAB_ASSIGN_OR_RETURN(executor_,
-                             Executor::Create(&plan_.program, devices_->TakeSetups(), executor));
+    PIPELAB_ASSIGN_OR_RETURN(
+        executor_, Executor::Create(&plan_.step.program, devices_->TakeSetups(), executor));
     // Some may still be busy with what comes before training, in one process for all.
     return processes() == nullptr ? absl::OkStatus() : processes()->Meet(kStartLimit);
   }

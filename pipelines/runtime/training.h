@@ -1,10 +1,13 @@
-// Trains one model under one scheme on CPU devices: schedule, partition, lowering, one arena,
-// backend and stage modules a device, and the executor, put together. Devices are threads of this
+// Trains one model under one scheme on CPU devices: the step that has the configuration's price
+// (pipelines/step/step.h), with a device for every copy, and for each an arena, a backend and stage
+// modules, and the executor. Of each device of the program there are T ranks: rank t of device d is
+// d T + t, in traces too. Devices are threads of this
 // process, or spread over several (TrainingOptions::transport): then every process has a training
 // of its own, makes the same calls in the same order and gets the same losses.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(auto training, PipelineTraining::Create(graph, batches, {
-//       .scheme = "1f1b", .sizes = {.devices = 4, .micro_batches = 8}, .micro_batch_size = 2}));
+//   TrainingOptions options;
+//   PIPELAB_ASSIGN_OR_RETURN(options.config, ParseStepConfig("", "1f1b:P=4,M=8,b=2"));
+//   PIPELAB_ASSIGN_OR_RETURN(auto training, PipelineTraining::Create(graph, batches, options));
 //   for (int i = 0; i < 100; ++i) {
 //     PIPELAB_ASSIGN_OR_RETURN(TrainingStep step, training->Step());     // step.loss [nats/token]
 //   }
@@ -12,7 +15,7 @@
 // Stages take the edges that the model has between their layers (cost/model_partition.h): a
 // schedule of a chain of stages serves any partition, since stages are numbered along the edges; a
 // schedule of another stage graph must have that of the partition. A scheme that takes a stage
-// graph and was given none gets that of `layout` or `stage_of_layer`.
+// graph and was given none gets that of the configuration's layout.
 //
 // Errors: InvalidArgument naming the option for sizes that the scheme or the model cannot serve;
 // the executor's error, with device and action, when a step fails.
@@ -34,7 +37,6 @@
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/optimizer.h"
-#include "models/zoo/local_heads.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/fill/fill_runner.h"  // IWYU pragma: export
@@ -42,8 +44,7 @@
 #include "pipelines/ir/schedule.h"
 #include "pipelines/ir/trace.h"
 #include "pipelines/runtime/batch_norm.h"  // IWYU pragma: export
-#include "pipelines/schedules/catalog.h"
-#include "pipelines/step/stage_cut.h"
+#include "pipelines/step/step_config.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -55,45 +56,27 @@ struct FillOptions {
   Bytes device_memory;
 };
 
+// Small networks are cut between any two layers, unless their configuration says otherwise.
+inline StepConfig CutByLayers() {
+  StepConfig config;
+  config.cut = CutRule::kLayers;
+  return config;
+}
+
 struct TrainingOptions {
-  std::string scheme = "1f1b";
-  SchemeParams sizes;
-  absl::optional<Schedule> schedule;  // the caller's own, in the place of scheme and sizes
+  // The scheme and its sizes, the grid, the cut, and how state and activations are kept: what has a
+  // price in every command (step_config.h). D copies divide the micro-batch of b D samples.
+  StepConfig config = CutByLayers();
+  // The caller's own, in the place of the scheme, P, V and M. Its groups of devices divide each
+  // micro-batch of b samples by rows.
+  absl::optional<Schedule> schedule;
   // Tokens of each slice, where the schedule has token slices; empty: as equal as can be, the first
   // ones longer.
   std::vector<int64_t> slices;
-  int64_t micro_batch_size = 1;
-  // T: the devices of the schedule are groups of so many ranks, which compute each layer together
-  // (models/graph/tensor_parallel.h). Rank t of device d is d T + t, in traces too.
-  int64_t tensor_parallel = 1;
-  bool sequence_parallel = false;  // outside products, a group splits rows by tokens
-  // C: of the devices of each group of the schedule, C that follow one another have the same
-  // samples, and each a part of their tokens (models/graph/context_part.h).
-  int64_t context_parallel = 1;
-  ContextExchange context_exchange = ContextExchange::kGather;  // of attention among them
-  // E: of the devices of each group, E that follow one another divide the experts of each layer
-  // (models/specs/gpt_experts_spec.h). With `whole_experts` E are of their ranks, a multiple of T.
-  int64_t expert_parallel = 1;
-  bool whole_experts = false;
-  // Layers of each stage, "3,2,2,3" or "0-2,6;3-5" (cost/chain_partition.h); empty: ranges balanced
-  // by flops.
-  std::string layout;
-  std::vector<int> stage_of_layer;  // in the place of layout, where not empty
-  // ModelPartition::block_of_layer: backwards rebuild activations a block at a time. Empty: none.
-  std::vector<int> block_of_layer;
-  RebuiltPart rebuilt;
-  // Where the schedule splits backwards, the head's weight part runs with its input part
-  // (HeadLayers). It has no effect where gradients leave a device after W: sharded or travelling.
-  bool whole_head = false;
-  // Each stage also waits for the one before it, whether it takes something from it or not, as
-  // sequential pipelines have it.
-  bool sequential = false;
+  bool sequential = false;  // OwnSchedule::chained (step_cache.h)
+
   uint64_t seed = 1;  // of weights and dropout
   OptimizerOptions optimizer;
-  // What copies of a stage (--data_parallel) normalise by. With kOwn a checkpoint has the first
-  // copy's running statistics.
-  BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
-  LocalHead local_heads = LocalHead::kLinear;  // of stages that learn locally (scheme local)
   absl::Duration wait_limit = absl::Seconds(60);
   BytesPerSecond host_bandwidth{0};  // ExecutorOptions::host_bandwidth
   bool trace = true;
@@ -101,11 +84,13 @@ struct TrainingOptions {
   ComputeDevices devices;   // what ranks compute on; null: the CPU, a thread each
   // Where the devices are; null: all in this process. Must outlive the training.
   Transport* transport = nullptr;
-  LoweringOptions lowering;  // reductions and sharding; its ties are the model's
   // Other jobs for the waits of each rank, on its backend for them; null: none. Losses and
   // parameters are the same bits.
   std::function<absl::StatusOr<FillWorks>(int rank, Backend* backend)> fill_works;
   FillOptions fill;
+
+  // Of a micro-batch, over all copies.
+  int64_t samples() const { return config.micro_batch_size * config.data; }
 };
 
 struct TrainingStep {
@@ -164,12 +149,10 @@ class PipelineTraining {
   virtual std::vector<FillReport> FillReports() const = 0;
 };
 
-// What a training cuts its model into: stages as `layout` says (num_stages of them, where that is
-// not 0), or ranges of layers, balanced by flops: of forwards where nothing is learned, and of
-// heads too where stages learn locally, though the partition is of the model without them.
+// What a training cuts its model into without a scheme: stages as `layout` says (num_stages of
+// them, where that is not 0), or ranges of layers, balanced by flops.
 absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
-                                               int64_t micro_batch_size, absl::string_view layout,
-                                               const StageLearning& learning = {});
+                                               int64_t micro_batch_size, absl::string_view layout);
 
 // Whether training under the schedule must give the serial loop's bits: each stage's gradients are
 // added in micro-batch order on one device, a micro-batch at a time. (The partition must keep the

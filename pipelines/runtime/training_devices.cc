@@ -61,7 +61,7 @@ std::vector<ComputeDevice::Counts> TrainingDevices::Counts() const {
 }
 
 absl::Status TrainingDevices::MakeDevices() {
-  const Schedule& schedule = plan_.program.schedule;
+  const Schedule& schedule = plan_.step.program.schedule;
   const int group = static_cast<int>(plan_.split.degree), ranks = schedule.num_devices() * group;
   std::vector<ComputeDevice> computes;
   PIPELAB_ASSIGN_OR_RETURN(auto communicators, Connect(ranks, &computes));
@@ -87,7 +87,7 @@ absl::Status TrainingDevices::MakeDevices() {
 }
 
 absl::Status TrainingDevices::MakeExchangers(const std::vector<ComputeDevice>& computes) {
-  if (plan_.program.exchanges.empty()) return absl::OkStatus();
+  if (plan_.step.program.exchanges.empty()) return absl::OkStatus();
   if (processes_ != nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("slice_exchange: the devices are in ", processes_->size(), " processes over ",
@@ -99,7 +99,7 @@ absl::Status TrainingDevices::MakeExchangers(const std::vector<ComputeDevice>& c
   for (size_t i = 0; i < devices_.size(); ++i) {
     const int device = static_cast<int>(i) / group, t = static_cast<int>(i) % group;
     devices_[i]->exchange = std::make_unique<SliceExchanger>(
-        plan_.program, device, std::move(communicators[i]),
+        plan_.step.program, device, std::move(communicators[i]),
         [&](int other) { return RankOf(other, t); }, options_.wait_limit);
     setups_[i].exchange = devices_[i]->exchange.get();
   }
@@ -126,7 +126,7 @@ absl::Status TrainingDevices::MakeFills(const std::vector<ComputeDevice>& comput
     fill.slack = options_.fill.slack;
     if (options_.fill.device_memory > Bytes(0)) {
       const int d = (first_rank_ + static_cast<int>(i)) / static_cast<int>(plan_.split.degree);
-      const MemoryPeak peak = PeakMemory(plan_.program, plan_.costs, d);
+      const MemoryPeak peak = PeakMemory(plan_.step.program, plan_.step.costs, d);
       fill.limit = std::max(options_.fill.device_memory - peak.parts.total(), Bytes(0));
     }
     device.fill = std::make_unique<FillRunner>(device.fill_arena.get(), std::move(works), fill);
@@ -167,7 +167,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> TrainingDevices::Conn
 }
 
 absl::Status TrainingDevices::MakeStages() {
-  const Schedule& schedule = plan_.program.schedule;
+  const Schedule& schedule = plan_.step.program.schedule;
   const int each = static_cast<int>(std::lcm(plan_.split.context, plan_.split.expert_copies()));
   for (int t = 0; t < plan_.split.degree; ++t) {
     for (int first = 0; first < each; ++first) {
@@ -187,7 +187,7 @@ absl::Status TrainingDevices::MakeStages() {
 // is what such a rank has of the model.
 absl::Status TrainingDevices::MakeStage(const ModelGraph& part, int t, int first, int each,
                                         int replica, int stage) {
-  const std::vector<int>& group = plan_.program.schedule.placement.groups[replica][stage];
+  const std::vector<int>& group = plan_.step.program.schedule.placement.groups[replica][stage];
   for (size_t member = first; member < group.size(); member += each) {
     const int rank = RankOf(group[member], t);
     Device* const device = DeviceOf(rank);
@@ -195,8 +195,8 @@ absl::Status TrainingDevices::MakeStage(const ModelGraph& part, int t, int first
     LayerStageOptions stage_options = StageOptions(replica, stage, member);
     stage_options.peers = device->peers.get();
     stage_options.exchange = device->exchange.get();
-    if (group.size() > 1 && options_.batch_norm == BatchNormCopies::kSynchronised &&
-        StageHasBatchNorm(part, plan_.partition, stage)) {
+    if (group.size() > 1 && options_.config.batch_norm == BatchNormCopies::kSynchronised &&
+        StageHasBatchNorm(part, plan_.step.partition, stage)) {
       stage_options.copies = CopiesOf(device, rank, t, group);
     }
     if (plan_.split.context > 1) {
@@ -207,7 +207,7 @@ absl::Status TrainingDevices::MakeStage(const ModelGraph& part, int t, int first
       stage_options.experts = MeetingOf(device, rank, t, group, member, plan_.split.expert_copies(),
                                         plan_.split.whole_experts);
     }
-    PIPELAB_ASSIGN_OR_RETURN(auto module, LayerStage::Create(part, plan_.partition, stage,
+    PIPELAB_ASSIGN_OR_RETURN(auto module, LayerStage::Create(part, plan_.step.partition, stage,
                                                              device->backend.get(), stage_options));
     StageModule*& runs = setups_[rank - first_rank_].modules[replica][stage];
     runs = module.get();
@@ -217,9 +217,9 @@ absl::Status TrainingDevices::MakeStage(const ModelGraph& part, int t, int first
       runs = device->chained.back().get();
     }
     // All ranks of a tensor-parallel group have the same loss.
-    if (stage == plan_.partition.loss_stage && t == 0) {
+    if (stage == plan_.step.partition.loss_stage && t == 0) {
       const int64_t place =
-          replica * plan_.program.schedule.num_devices() + static_cast<int>(member);
+          replica * plan_.step.program.schedule.num_devices() + static_cast<int>(member);
       loss_stages_.emplace_back(place, module.get());
     }
     device->stages.push_back(std::move(module));
@@ -228,10 +228,10 @@ absl::Status TrainingDevices::MakeStage(const ModelGraph& part, int t, int first
 }
 
 LayerStageOptions TrainingDevices::StageOptions(int replica, int stage, size_t member) const {
-  const Schedule& schedule = plan_.program.schedule;
+  const Schedule& schedule = plan_.step.program.schedule;
   const std::vector<int>& group = schedule.placement.groups[replica][stage];
   LayerStageOptions o;
-  o.micro_batch_size = options_.micro_batch_size * schedule.MicroBatchSize(stage);
+  o.micro_batch_size = options_.samples() * schedule.MicroBatchSize(stage);
   // Those with parts of the same samples are one.
   o.data_parallel_size = static_cast<int>(group.size()) / static_cast<int>(plan_.split.context);
   o.member = static_cast<int>(member) / static_cast<int>(plan_.split.context);
@@ -245,9 +245,9 @@ LayerStageOptions TrainingDevices::StageOptions(int replica, int stage, size_t m
     }
   }
   if (!plan_.version_uses.empty()) o.version_uses = plan_.version_uses[stage];
-  o.slices = plan_.slices;
+  o.slices = plan_.step.slices;
   o.forward_only = schedule.forward_only;
-  o.shard = ShardOf(plan_.program, {group[member], replica, stage});
+  o.shard = ShardOf(plan_.step.program, {group[member], replica, stage});
   return o;
 }
 
@@ -283,7 +283,7 @@ std::unique_ptr<CommunicatorPeers> TrainingDevices::PeersOf(int rank, std::vecto
 }
 
 ChainEdges TrainingDevices::ChainEdgesOf(int stage, const LayerStageOptions& options) const {
-  const StageGraph &all = plan_.program.schedule.stages, &own = plan_.partition.stages;
+  const StageGraph &all = plan_.step.program.schedule.stages, &own = plan_.step.partition.stages;
   ChainEdges edges;
   edges.own_in = static_cast<int>(own.in_edges[stage].size());
   edges.own_out = static_cast<int>(own.out_edges[stage].size());

@@ -6,38 +6,46 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "models/graph/context_parallel.h"
 #include "models/graph/expert_parallel.h"
+#include "models/zoo/layer_groups.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/ir/versions.h"
-#include "pipelines/step/local_stages.h"
+#include "pipelines/schedules/catalog.h"
 #include "pipelines/step/step.h"
+#include "pipelines/step/step_cache.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
 
-absl::StatusOr<ModelPartition> PartitionOf(const ModelGraph& graph, int num_stages,
-                                           const TrainingOptions& options,
-                                           const StageLearning& learning = {}) {
-  if (!options.stage_of_layer.empty()) return MakePartition(graph, options.stage_of_layer);
-  return ChoosePartition(graph, num_stages, options.micro_batch_size, options.layout, learning);
-}
+constexpr char kOwnScheme[] = "the given schedule";
 
-absl::StatusOr<Schedule> ScheduleOf(const ModelGraph& graph, const TrainingOptions& options) {
+// Gives the cache what the configuration's scheme does not say alone, and the configuration its
+// sizes.
+absl::Status TakeSchedule(const TrainingOptions& options, StepConfig* config, StepCache* cache) {
+  OwnSchedule own;
+  own.slices = options.slices;
+  own.chained = options.sequential;
   if (options.schedule.has_value()) {
     PIPELAB_RETURN_IF_ERROR(Validate(*options.schedule));  // before sizes are taken from it
-    return *options.schedule;
+    own.schedule = *options.schedule;
+    config->scheme = kOwnScheme;
+    config->pipeline = own.schedule.num_devices();
+    config->micro_batches = own.schedule.num_micro_batches;
+  } else if (HasOption(config->scheme, kStageGraph) && !config->layout.empty()) {
+    SchemeParams sizes = SchemeSizes(*config);
+    PIPELAB_ASSIGN_OR_RETURN(const ModelPartition* stages,
+                             cache->PartitionOf(*config, /*stages=*/0));
+    sizes.stages = stages->stages;
+    PIPELAB_ASSIGN_OR_RETURN(own.schedule, MakeSchedule(config->scheme, sizes));
+  } else if (own.chained || !own.slices.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(const Schedule* made, cache->ScheduleOf(*config));
+    own.schedule = *made;
+  } else {
+    return absl::OkStatus();
   }
-  SchemeParams sizes = options.sizes;
-  PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(options.scheme));
-  const bool given = !options.stage_of_layer.empty() || !options.layout.empty();
-  if ((scheme->options & kStageGraph) != 0 && given && sizes.stages.num_stages() == 0) {
-    PIPELAB_ASSIGN_OR_RETURN(const ModelPartition stages,
-                             PartitionOf(graph, /*num_stages=*/0, options));
-    sizes.stages = stages.stages;
-  }
-  return MakeSchedule(options.scheme, sizes);
+  cache->AddSchedule(config->scheme, std::move(own));
+  return absl::OkStatus();
 }
 
 // `together` devices of each group, which share `what` of a stage, meet within their passes, and
@@ -86,80 +94,46 @@ absl::Status CheckOwnRows(const ModelGraph& graph, TensorParallel split) {
   return absl::OkStatus();
 }
 
-absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
-  const ModelGraph& graph = plan->graph;
-  PIPELAB_RETURN_IF_ERROR(CheckOptimizer(options.optimizer));
-  StepParts parts;
-  PIPELAB_ASSIGN_OR_RETURN(parts.schedule, ScheduleOf(graph, options));
-  if (!parts.schedule.carried.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(parts.schedule.name,
-                     ": its micro-batches are passes of tokens, and no samples "
-                     "of a model; see serving/generate.h"));
-  }
-  StageLearning learning;
-  learning.forward_only = parts.schedule.forward_only;
-  const bool local = LearnsLocally(parts.schedule);
-  if (local) learning.heads = options.local_heads;
-  PIPELAB_ASSIGN_OR_RETURN(ModelPartition partition,
-                           PartitionOf(graph, parts.schedule.num_stages(), options, learning));
-  partition.block_of_layer = options.block_of_layer;
-  RebuildPart(options.rebuilt, parts.schedule.num_devices(), &partition);
-  const bool shares = parts.schedule.GroupSize(0) > 1 || options.context_parallel > 1;
-  const bool leave_after_weights =
-      parts.schedule.weights_travel || (shares && ShardsGradients(options.lowering.sharding));
-  if (options.whole_head && !leave_after_weights) partition.unsplit = HeadLayers(graph);
-  absl::optional<LocalStages> stages;
-  if (local) {
-    PIPELAB_ASSIGN_OR_RETURN(stages, LocalStagesOf({graph, {}}, partition, *learning.heads));
-  }
-  if (stages.has_value()) {
-    plan->graph = std::move(stages->model.graph);
-    partition = std::move(stages->partition);
-  }
-  PIPELAB_ASSIGN_OR_RETURN(plan->slices,
-                           ChooseSlices(graph, parts.schedule, options.slices, plan->split));
-  PIPELAB_RETURN_IF_ERROR(CheckBatchNorm(graph, partition, parts.schedule, options.batch_norm));
-  PIPELAB_RETURN_IF_ERROR(
-      CheckMeetingGroups(parts.schedule, options, static_cast<int>(options.context_parallel),
-                         absl::StrCat("--context_parallel=", options.context_parallel), "samples"));
-  PIPELAB_RETURN_IF_ERROR(
-      CheckMeetingGroups(parts.schedule, options, static_cast<int>(plan->split.expert_copies()),
-                         absl::StrCat("--expert_parallel=", options.expert_parallel), "experts"));
-  const GroupedModel model = {graph, {}};
+// Whatever the machine, stages are cut by flops.
+absl::StatusOr<Step> BuildTrainedStep(const ModelGraph& graph, const TrainingOptions& options) {
+  const GroupedModel model = GroupByName(graph);
   StepModel on;
   on.model = &model;
+  on.fold_data = false;
   on.optimizer_tensors = static_cast<int>(StateNames(options.optimizer).size());
   on.step_flops_per_parameter = StepFlopsPerParameter(options.optimizer);
-  parts.model = &on;
-  parts.partition = &partition;
-  parts.slices = plan->slices;
-  parts.config.context = parts.members = static_cast<int>(options.context_parallel);
-  parts.config.context_exchange = options.context_exchange;
-  parts.micro_batch_size = options.micro_batch_size * options.context_parallel;
-  parts.config.tensor = static_cast<int>(plan->split.degree);
-  parts.config.sequence_parallel = plan->split.sequence;
-  parts.config.experts = static_cast<int>(plan->split.experts);
-  parts.config.whole_experts = plan->split.whole_experts;
-  parts.config.batch_norm = options.batch_norm;
-  parts.lowering = options.lowering;
-  parts.lowering.expert_copies = static_cast<int>(plan->split.expert_copies());
-  parts.lowering.stages = options.sequential ? partition.stages.WithChain() : partition.stages;
-  if (options.optimizer.needs_norm()) parts.lowering.norm_values = NumParameterValues(graph);
-  PIPELAB_ASSIGN_OR_RETURN(pipelab::Step step, AssembleStep(std::move(parts)));
-  plan->partition = std::move(step.partition);
-  plan->program = std::move(step.program);
-  plan->costs = std::move(step.costs);
-  return absl::OkStatus();
+  if (options.optimizer.needs_norm()) on.norm_values = NumParameterValues(graph);
+  StepConfig config = options.config;
+  StepCache cache(on);
+  PIPELAB_RETURN_IF_ERROR(TakeSchedule(options, &config, &cache));
+  if (config.sharing() > 1 && ShardsGradients(config.sharding)) {  // CheckSplitHead asks for it
+    PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache.ScheduleOf(config));
+    config.split_head = cache.SplitsBackwards(config, *schedule);
+  }
+  return BuildStep(&cache, config);
+}
+
+// That its devices can run the step as it is.
+absl::Status CheckRuns(const ModelGraph& graph, const TrainingOptions& options,
+                       const TrainingPlan& plan) {
+  const StepConfig& c = options.config;
+  const Schedule& schedule = plan.step.program.schedule;
+  PIPELAB_RETURN_IF_ERROR(CheckBatchNorm(graph, plan.step.partition, schedule, c.batch_norm));
+  PIPELAB_RETURN_IF_ERROR(CheckMeetingGroups(
+      schedule, options, c.context, absl::StrCat("--context_parallel=", c.context), "samples"));
+  const int expert_copies = static_cast<int>(plan.split.expert_copies());
+  PIPELAB_RETURN_IF_ERROR(CheckMeetingGroups(
+      schedule, options, expert_copies, absl::StrCat("--expert_parallel=", c.experts), "experts"));
+  return CheckShards(c.sharding, c.shards, schedule.GroupSize(0), expert_copies);
 }
 
 // `tokens`: of a smallest micro-batch.
 absl::Status CountTokens(int64_t tokens, TrainingPlan* plan) {
-  const Schedule& schedule = plan->program.schedule;
+  const Schedule& schedule = plan->step.program.schedule;
   const auto passes = [&](int stage) {  // of a smallest micro-batch
     return int64_t{schedule.MicroBatches(stage)} * schedule.MicroBatchSize(stage);
   };
-  plan->batch_tokens = passes(plan->partition.loss_stage) * tokens;
+  plan->batch_tokens = passes(plan->step.partition.loss_stage) * tokens;
   if (HasOwnSteps(schedule)) plan->version_uses = VersionUses(schedule);
   for (int stage = 0; stage < schedule.num_stages(); ++stage) {
     int updates = 1;
@@ -182,40 +156,28 @@ absl::Status CountTokens(int64_t tokens, TrainingPlan* plan) {
 
 absl::StatusOr<TrainingPlan> PlanTraining(const ModelGraph& graph, const BatchSource& batches,
                                           const TrainingOptions& options) {
+  const StepConfig& c = options.config;
   TrainingPlan plan;
-  plan.split = {options.tensor_parallel, options.sequence_parallel, options.context_parallel,
-                options.expert_parallel, options.whole_experts,     options.context_exchange};
-  PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, plan.split));
-  PIPELAB_RETURN_IF_ERROR(CheckContextParallel(graph, plan.split));
-  PIPELAB_RETURN_IF_ERROR(CheckExpertParallel(graph, plan.split, plan.split.expert_copies()));
+  plan.split = c.split();
+  PIPELAB_RETURN_IF_ERROR(CheckOptimizer(options.optimizer));
   PIPELAB_RETURN_IF_ERROR(CheckOwnRows(graph, plan.split));
   const NumberWidth width{SizeOf(options.devices.activations())};
   PIPELAB_ASSIGN_OR_RETURN(plan.graph, WithNumberWidth(graph, width, "--dtype=bf16"));
-  PIPELAB_RETURN_IF_ERROR(MakeProgram(options, &plan));
-  PIPELAB_RETURN_IF_ERROR(CheckShards(options.lowering.sharding, options.lowering.shards,
-                                      plan.program.schedule.GroupSize(0),
-                                      plan.split.expert_copies()));
-  PIPELAB_RETURN_IF_ERROR(
-      CountTokens(options.micro_batch_size * batches.targets_per_sample(), &plan));
+  PIPELAB_ASSIGN_OR_RETURN(plan.step, BuildTrainedStep(plan.graph, options));
+  if (plan.step.own_graph.has_value()) plan.graph = *plan.step.own_graph;
+  PIPELAB_RETURN_IF_ERROR(CheckRuns(plan.graph, options, plan));
+  PIPELAB_RETURN_IF_ERROR(CountTokens(options.samples() * batches.targets_per_sample(), &plan));
   return plan;
 }
 
 absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
-                                               int64_t micro_batch_size, absl::string_view layout,
-                                               const StageLearning& learning) {
+                                               int64_t micro_batch_size, absl::string_view layout) {
   const GroupedModel model = {graph, {}};
   StepModel on;
   on.model = &model;
-  StepConfig config;
-  config.cut = CutRule::kLayers;
+  StepConfig config = CutByLayers();
   config.micro_batch_size = micro_batch_size;
   config.layout = std::string(layout);
-  if (learning.heads.has_value()) {
-    config.scheme = "local";
-    config.local_heads = *learning.heads;
-  } else if (learning.forward_only) {
-    config.scheme = "over_time_inference";
-  }
   StepCache cache(on);
   PIPELAB_ASSIGN_OR_RETURN(const ModelPartition* partition, cache.PartitionOf(config, num_stages));
   return *partition;

@@ -13,20 +13,15 @@
 #include "absl/status/statusor.h"
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
-#include "pipelines/cost/cost_table.h"
-#include "pipelines/cost/model_partition.h"
-#include "pipelines/ir/program.h"
 #include "pipelines/runtime/training.h"
+#include "pipelines/step/step.h"
 
 namespace pipelab {
 
 struct TrainingPlan {
   TensorParallel split;
-  ModelGraph graph;  // with the width of the devices' activations
-  ModelPartition partition;
-  Program program;
-  CostTable costs;
-  std::vector<int64_t> slices;
+  ModelGraph graph;  // with the width of the devices' activations, and what the step adds to it
+  Step step;         // with a device of the program for every copy
   // Asynchronous schedules take several optimizer steps in a run of the program, each on the mean
   // loss of as many tokens. With replay (ir/flow.h) stages have numbers of their own; `updates`
   // is that of the stages with the most.

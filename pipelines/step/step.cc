@@ -278,6 +278,7 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
   Step step;
   step.config = c;
   step.partition = *parts.partition;
+  step.slices = parts.slices;
   step.members = parts.members;
   LoweringOptions lowering = std::move(parts.lowering);
   PIPELAB_ASSIGN_OR_RETURN(
@@ -342,8 +343,10 @@ absl::StatusOr<Step> BuildStep(StepCache* whole, const StepConfig& config) {
   if (c.recompute == Recompute::kBlocks) {
     PIPELAB_RETURN_IF_ERROR(CheckRebuilds(parts.schedule, c));
   }
-  PIPELAB_ASSIGN_OR_RETURN(parts.slices,
-                           ChooseSlices(model.model->graph, parts.schedule, {}, c.split()));
+  const OwnSchedule* own = whole->OwnOf(c.scheme);
+  PIPELAB_ASSIGN_OR_RETURN(
+      parts.slices, ChooseSlices(model.model->graph, parts.schedule,
+                                 own == nullptr ? std::vector<int64_t>() : own->slices, c.split()));
   PIPELAB_ASSIGN_OR_RETURN(const StepStages stages,
                            cache->StagesOf(c, parts.schedule.num_stages(), parts.slices));
   parts.partition = stages.partition;
@@ -361,6 +364,8 @@ absl::StatusOr<Step> BuildStep(StepCache* whole, const StepConfig& config) {
   parts.lowering = LoweringOf(c);
   if (parts.lowering.shards > 0) parts.lowering.shards = Folded(model, c.shards);
   parts.lowering.ties = *stages.ties;
+  if (own != nullptr && own->chained) parts.lowering.stages = parts.partition->stages.WithChain();
+  parts.lowering.norm_values = model.norm_values;
   if ((c.execution & kStepChecks) != 0) {
     parts.lowering.norm_values = 1;
     parts.lowering.norm_rounds = 2;

@@ -11,7 +11,8 @@
 // device for all t and two for all d (Program::devices_per_member), or four where sets of d share
 // and there is no pipeline.
 //
-// Plans and trainings bring their own partition and schedule and begin at AssembleStep.
+// Plans bring their own partition and schedule and begin at AssembleStep. Trainings build the step
+// of their configuration with a device for every copy (StepModel::fold_data).
 #ifndef PIPELAB_PIPELINES_STEP_STEP_H_
 #define PIPELAB_PIPELINES_STEP_STEP_H_
 
@@ -40,10 +41,11 @@ struct Step {
   absl::optional<ModelGraph> own_graph;
   Program program;
   CostTable costs;
-  int members = 1;      // devices of the program for each pipeline device
-  Flops model_flops;    // products of forward and backward, recomputation not counted
-  Bytes device_memory;  // of a device of the cluster; 0: no cluster
-  Nanoseconds set_up;   // before the program, on all devices (DeviceSpec::step_set_up)
+  std::vector<int64_t> slices;  // tokens of each slice; empty: whole samples
+  int members = 1;              // devices of the program for each pipeline device
+  Flops model_flops;            // products of forward and backward, recomputation not counted
+  Bytes device_memory;          // of a device of the cluster; 0: no cluster
+  Nanoseconds set_up;           // before the program, on all devices (DeviceSpec::step_set_up)
 };
 
 // A rank of the pipeline device; all D * T of them are alike.
@@ -75,7 +77,7 @@ absl::StatusOr<Step> BuildStep(const StepModel& model, const StepConfig& config)
 // The same; many configurations of one model share the cache.
 absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config);
 
-// A step of parts at hand: a plan's, a training's. Pointers are not kept.
+// A step of parts at hand, such as a plan's. Pointers are not kept.
 struct StepParts {
   const StepModel* model = nullptr;
   const ModelPartition* partition = nullptr;
@@ -86,7 +88,7 @@ struct StepParts {
   // Of the program's smallest micro-batches, over their group: C times their samples.
   int64_t micro_batch_size = 1;
   std::vector<int64_t> slices;  // tokens of each slice; empty: whole samples
-  LoweringOptions lowering;     // LoweringOf(config), and what only a training asks for
+  LoweringOptions lowering;     // LoweringOf(config), and what no configuration says
   // Of one copy, where they are known (StepCache).
   const CostTable* costs = nullptr;
 };

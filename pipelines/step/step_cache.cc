@@ -478,7 +478,7 @@ absl::StatusOr<absl::optional<Nanoseconds>> StepCache::LongestOrder(const StepCo
 
 absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool timed,
                                                       const Limits* limits) {
-  if (const auto own = own_.find(c.scheme); own != own_.end()) return &own->second;
+  if (const OwnSchedule* own = OwnOf(c.scheme); own != nullptr) return &own->schedule;
   const std::string key = ScheduleKey(c, timed);
   auto found = schedules_.find(key);
   if (found == schedules_.end()) {

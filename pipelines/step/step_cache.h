@@ -48,6 +48,15 @@ struct StepStages {
   const GroupedModel* with_heads = nullptr;
 };
 
+// A schedule of one copy that the caller made, and what no configuration says.
+struct OwnSchedule {
+  Schedule schedule;
+  std::vector<int64_t> slices = {};  // tokens of each slice; empty: as ChooseSlices has them
+  // Each stage also waits for the one before it, whether it takes something from it or not, as
+  // sequential pipelines have it.
+  bool chained = false;
+};
+
 class StepCache {
  public:
   // Keeps a copy; what the model points to must outlive the cache.
@@ -115,9 +124,14 @@ class StepCache {
   // No order that a scheme makes for its passes' times takes longer, with messages that nothing
   // delays; none where that is not known.
   absl::StatusOr<absl::optional<Nanoseconds>> LongestOrder(const StepConfig& config);
-  // A schedule of one's own, for configurations whose scheme is `name`.
-  void AddSchedule(const std::string& name, Schedule schedule) { own_[name] = std::move(schedule); }
-  bool HasSchedule(const std::string& name) const { return own_.count(name) > 0; }
+  // For configurations whose scheme is `name`.
+  void AddSchedule(const std::string& name, OwnSchedule own) { own_[name] = std::move(own); }
+  // Null: the scheme is the catalogue's, or a file.
+  const OwnSchedule* OwnOf(const std::string& name) const {
+    const auto found = own_.find(name);
+    return found == own_.end() ? nullptr : &found->second;
+  }
+  bool HasSchedule(const std::string& name) const { return OwnOf(name) != nullptr; }
   // Of a step of `samples`: products of forward and, in training, backward.
   Flops ModelFlops(int64_t samples, bool forward_only = false);
 
@@ -199,7 +213,7 @@ class StepCache {
   std::map<std::string, Made> schedules_;
   // ScheduleWithin: [device] free memory that has turned out to be too little, the last.
   std::map<std::string, std::vector<Bytes>> too_little_;
-  std::map<std::string, Schedule> own_;
+  std::map<std::string, OwnSchedule> own_;
   int64_t cached_actions_ = 0, asked_ = 0;
   std::map<std::string, Nanoseconds> longest_;       // LongestOrder, by timed schedule
   std::map<std::pair<int64_t, bool>, Flops> flops_;  // by samples, forward only

@@ -52,7 +52,8 @@
 //   local_heads     of stages that learn locally: linear (default) or convolution
 //   cut             where stages may begin and what is balanced: blocks (default), layers,
 //                   flops_variance or memory (stage_cut.h)
-//   layout          groups or layers of each stage instead: "3+2+2+3"
+//   layout          groups or layers of each stage instead: "3+2+2+3", "0-2+6/3-5"; options of the
+//                   command line have ',' and ';' in the place of '+' and '/'
 //   group, replicas, slices, update, concatenation
 //                   what only some schemes have (SchemeParams)
 //   slice_exchange  of token slices of equal lengths: the devices of the pipeline spread the

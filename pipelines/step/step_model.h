@@ -3,6 +3,8 @@
 #ifndef PIPELAB_PIPELINES_STEP_STEP_MODEL_H_
 #define PIPELAB_PIPELINES_STEP_STEP_MODEL_H_
 
+#include <cstdint>
+
 #include "absl/types/optional.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
@@ -17,6 +19,7 @@ struct StepModel {
   NumberType type = NumberType::kFp16;
   int optimizer_tensors = 2;             // that the optimizer keeps of each parameter: Adam's
   double step_flops_per_parameter = 13;  // of the optimizer, where there is no cluster: Adam's
+  int64_t norm_values = 0;  // LoweringOptions::norm_values: of an optimizer that asks for the norm
   // Two devices of the program stand for all data-parallel copies. False: one for each copy, with
   // the same result in D / 2 times the work; what runs has them all.
   bool fold_data = true;

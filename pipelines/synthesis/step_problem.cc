@@ -49,7 +49,7 @@ Schedule AnyOrder(const StepConfig& c, const std::vector<int>& device_of_stage,
 
 absl::StatusOr<Step> StepOf(StepCache* cache, StepConfig config, const Schedule& schedule,
                             const std::vector<double>& speeds) {
-  cache->AddSchedule(kName, schedule);
+  cache->AddSchedule(kName, {schedule});
   config.scheme = kName;
   config.virtual_stages = 0;
   PIPELAB_ASSIGN_OR_RETURN(Step step, BuildStep(cache, config));

@@ -26,6 +26,7 @@
 #include "models/layers/serial_trainer.h"
 #include "models/layers/test_layers.h"
 #include "models/zoo/branch_stages.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/runtime/training.h"
 #include "tests/pytorch/loss_table.h"
 #include "tests/pytorch/networks.h"
@@ -118,19 +119,20 @@ void CheckPipeline(const std::string& name, const std::string& scheme, int devic
   ASSERT_NE(n, networks.end());
   const RandomData data(TestFieldsOf(n->graph));
   TrainingOptions options;
-  options.scheme = scheme;
-  options.sizes.devices = devices;
-  options.sizes.micro_batches = n->num_micro_batches;
-  options.micro_batch_size = n->micro_batch_size;
+  options.config.scheme = scheme;
+  options.config.pipeline = devices;
+  options.config.micro_batches = n->num_micro_batches;
+  options.config.micro_batch_size = n->micro_batch_size;
   options.seed = kComparedSeed;
   options.optimizer = n->optimizer;
   if (n->optimizer.clip_norm == 0) {  // the norm, and no clipping
     options.optimizer.clip_norm = std::numeric_limits<double>::infinity();
   }
   if (stages_of_branch > 0) {
-    PIPELAB_ASSERT_OK_AND_ASSIGN(options.stage_of_layer, BranchStages(n->graph, stages_of_branch));
-    options.sizes.devices =
-        *std::max_element(options.stage_of_layer.begin(), options.stage_of_layer.end()) + 1;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> stage_of_layer,
+                                 BranchStages(n->graph, stages_of_branch));
+    options.config.layout = StagesText(stage_of_layer);
+    options.config.pipeline = *std::max_element(stage_of_layer.begin(), stage_of_layer.end()) + 1;
   }
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(n->graph, data, options));
   const LossTable table = Table();

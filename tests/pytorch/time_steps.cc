@@ -93,10 +93,10 @@ absl::Status TimeSteps() {
   const DrawnData data(RandomData(TestFieldsOf(n.graph)), batches,
                        n.micro_batch_size * n.num_micro_batches);
   TrainingOptions options;
-  options.scheme = "1f1b";
-  options.sizes.devices = 1;
-  options.sizes.micro_batches = n.num_micro_batches;
-  options.micro_batch_size = n.micro_batch_size;
+  options.config.scheme = "1f1b";
+  options.config.pipeline = 1;
+  options.config.micro_batches = n.num_micro_batches;
+  options.config.micro_batch_size = n.micro_batch_size;
   options.seed = kComparedSeed;
   options.optimizer = n.optimizer;
   options.trace = false;
