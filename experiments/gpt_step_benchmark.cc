@@ -41,7 +41,8 @@ void BM_GptStep(benchmark::State& state, const Shape& shape) {
     auto step = (*training)->Step();
     CHECK(step.ok()) << step.status();
     state.PauseTiming();
-    for (const Span& span : step->trace.devices[0].spans) {
+    for (const ExecutedInstruction& span :
+         SpansOf((*training)->program(), step->trace, /*device=*/0)) {
       library += static_cast<double>(span.library_ns);
       if (span.op == OpCode::kCompute) compute += static_cast<double>(span.end_ns - span.begin_ns);
     }

@@ -204,12 +204,13 @@ TEST_F(GraphModel, ParallelStagesHoldLessThanTheChain) {
   EXPECT_LT(peak["graph"], peak["1f1b"]);
 }
 
-// Processor time of each stage's passes: medians over these traces.
-void TakeMeasuredTimes(const std::vector<const Trace*>& traces, CostTable* costs) {
+// Processor time of each stage's passes: medians over these traces, each with its program.
+void TakeMeasuredTimes(const std::vector<std::pair<const Program*, const Trace*>>& traces,
+                       CostTable* costs) {
   std::map<std::pair<int, ActionKind>, std::vector<int64_t>> times;
-  for (const Trace* trace : traces) {
-    for (const DeviceTrace& device : trace->devices) {
-      for (const Span& span : device.spans) {
+  for (const auto& [program, trace] : traces) {
+    for (size_t d = 0; d < trace->devices.size(); ++d) {
+      for (const ExecutedInstruction& span : SpansOf(*program, *trace, d)) {
         if (span.op != OpCode::kCompute) continue;
         times[{span.action.stage, span.action.kind}].push_back(span.cpu_ns);
       }
@@ -258,9 +259,10 @@ TEST_F(GraphModel, GraphBeatsTheSequentialPipelineOnFourDevices) {
   EXPECT_EQ(bit_equal_, 2);
   EXPECT_LT(peak[false] * 3, peak[true] * 2);  // 2 micro-batches in flight, and 4
   // With one measured time for each stage's pass in both, so that only the order differs.
-  std::vector<const Trace*> all;
+  std::vector<std::pair<const Program*, const Trace*>> all;
   for (const auto& [sequential, of_run] : traces) {
-    for (const Trace& trace : of_run) all.push_back(&trace);
+    const Program& program = training[sequential]->program();
+    for (const Trace& trace : of_run) all.emplace_back(&program, &trace);
   }
   std::map<bool, Nanoseconds> step;
   for (const bool sequential : {false, true}) {

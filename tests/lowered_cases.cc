@@ -152,7 +152,7 @@ std::vector<PricesOf> PricesFor(const Program& program) {
 absl::Status AddTrace(const Program& program, const CostTable& costs, bool levels,
                       CaseTexts* texts) {
   PIPELAB_ASSIGN_OR_RETURN(const Trace trace, Simulate(program, costs));
-  texts->spans += SpansText(trace);
+  texts->spans += SpansText(program, trace);
   texts->memory += PeaksText(trace);
   if (levels) texts->memory += LevelsText(program, costs, trace);
   texts->traffic += TrafficText(trace);

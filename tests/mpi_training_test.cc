@@ -41,20 +41,26 @@ class MpiTrainingTest : public testing::Test {
  protected:
   MpiTrainingTest() : batches_(SmallText()), graph_(SmallGpt(/*tied=*/false)) {}
 
-  std::vector<TrainingStep> Train(const TrainingOptions& options) {
+  struct Trained {
+    Program program;
     std::vector<TrainingStep> steps;
+  };
+  Trained Train(const TrainingOptions& options) {
+    Trained trained;
     auto training = PipelineTraining::Create(graph_, *batches_, options);
     EXPECT_THAT(training, IsOk());
     for (int i = 0; training.ok() && i < kMpiSteps; ++i) {
       auto step = (*training)->Step();
       EXPECT_THAT(step, IsOk());
       if (!step.ok()) break;
-      steps.push_back(*std::move(step));
+      trained.steps.push_back(*std::move(step));
     }
-    return steps;
+    if (training.ok()) trained.program = (*training)->program();
+    return trained;
   }
 
-  void ExpectSame(const Trace& one, const Trace& spread) {
+  void ExpectSame(const Program& program, const Trace& one, const Program& spread_program,
+                  const Trace& spread) {
     ASSERT_EQ(one.devices.size(), spread.devices.size());
     for (size_t d = 0; d < one.devices.size(); ++d) {
       SCOPED_TRACE(absl::StrCat("rank ", d));
@@ -66,20 +72,19 @@ class MpiTrainingTest : public testing::Test {
       EXPECT_EQ(a.collective_bytes, b.collective_bytes);
       EXPECT_EQ(a.tensor_bytes, b.tensor_bytes);
       // The spread run may have fills between the instructions of the other.
+      const DeviceSpans spans = SpansOf(program, one, d);
       size_t next = 0;
-      int32_t fills = 0;
-      for (const Span& span : b.spans) {
+      for (const ExecutedInstruction& span : SpansOf(spread_program, spread, d)) {
         ASSERT_LE(span.begin_ns, span.end_ns);
         ASSERT_GE(span.begin_ns, 0);
         ASSERT_LE(span.end_ns, spread.makespan.value());
-        if (fill_works_ != nullptr && span.op == OpCode::kFill) {
-          ++fills;
-          continue;
-        }
-        ASSERT_LT(next, a.spans.size());
-        ASSERT_EQ(a.spans[next++].instruction, span.instruction - fills);
+        if (fill_works_ != nullptr && span.op == OpCode::kFill) continue;
+        ASSERT_LT(next, spans.size());
+        const ExecutedInstruction same = spans[next++];
+        ASSERT_EQ(same.op, span.op);
+        ASSERT_EQ(same.action, span.action);
       }
-      EXPECT_EQ(next, a.spans.size());
+      EXPECT_EQ(next, spans.size());
     }
   }
 
@@ -87,24 +92,25 @@ class MpiTrainingTest : public testing::Test {
   void ExpectEqual(TrainingOptions options) {
     SCOPED_TRACE(Describe(options));
     options.wait_limit = absl::Seconds(60);
-    std::vector<TrainingStep> alone;
+    Trained alone;
     if (Group().rank() == 0) alone = Train(options);
     options.transport = &TestTransport();
     options.fill_works = fill_works_;
     options.fill.learn_steps = 1;
     options.fill.slack = Nanoseconds(0);
-    const std::vector<TrainingStep> spread = Train(options);
+    const Trained spread = Train(options);
     std::string losses;
-    for (const TrainingStep& step : spread) absl::StrAppendFormat(&losses, "%a ", step.loss);
+    for (const TrainingStep& step : spread.steps) absl::StrAppendFormat(&losses, "%a ", step.loss);
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto all, Group().ToAll(losses, kLong));
     for (const std::string& other : all) EXPECT_EQ(other, losses) << "every process has the losses";
     if (Group().rank() != 0) return;
-    ASSERT_EQ(alone.size(), static_cast<size_t>(kMpiSteps));
-    ASSERT_EQ(spread.size(), static_cast<size_t>(kMpiSteps));
+    ASSERT_EQ(alone.steps.size(), static_cast<size_t>(kMpiSteps));
+    ASSERT_EQ(spread.steps.size(), static_cast<size_t>(kMpiSteps));
     for (int i = 0; i < kMpiSteps; ++i) {
-      EXPECT_EQ(alone[i].loss, spread[i].loss) << "step " << i;
-      EXPECT_EQ(alone[i].gradient_norm, spread[i].gradient_norm) << "step " << i;
-      ExpectSame(alone[i].trace, spread[i].trace);
+      const TrainingStep &a = alone.steps[i], &b = spread.steps[i];
+      EXPECT_EQ(a.loss, b.loss) << "step " << i;
+      EXPECT_EQ(a.gradient_norm, b.gradient_norm) << "step " << i;
+      ExpectSame(alone.program, a.trace, spread.program, b.trace);
     }
   }
 

@@ -143,7 +143,7 @@ class Meanings {
   std::string norm_;
 };
 
-void AppendSpan(const Span& span, std::string* out) {
+void AppendSpan(const ExecutedInstruction& span, std::string* out) {
   out->push_back(' ');
   out->append(OpCodeName(span.op));
   AppendAction(span.action, out);
@@ -169,13 +169,15 @@ std::string ListsText(const Program& program) {
   return text;
 }
 
-std::string SpansText(const Trace& trace) {
+std::string SpansText(const Program& program, const Trace& trace) {
   std::string text = absl::StrCat("makespan ", trace.makespan.value(), "\n");
   for (size_t d = 0; d < trace.devices.size(); ++d) {
     absl::StrAppend(&text, "device ", d, "\n");
-    for (const Span& span : trace.devices[d].spans) AppendSpan(span, &text);
+    for (const ExecutedInstruction& span : SpansOf(program, trace, d)) AppendSpan(span, &text);
     if (!trace.devices[d].host_copies.empty()) absl::StrAppend(&text, "host link ", d, "\n");
-    for (const Span& span : trace.devices[d].host_copies) AppendSpan(span, &text);
+    for (const ExecutedInstruction& copy : HostCopiesOf(program, trace, d)) {
+      AppendSpan(copy, &text);
+    }
   }
   return text;
 }

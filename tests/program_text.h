@@ -4,7 +4,7 @@
 //
 //   std::string lists = ListsText(program);      // device 0
 //                                                //  send F 0 3 0 0 0 value 0 3 0 0 1 0 1 1
-//   std::string spans = SpansText(trace);        //  compute F 0 3 0 0 120 180 60
+//   std::string spans = SpansText(program, trace);  //  compute F 0 3 0 0 120 180 60
 //
 // An instruction has its operation, its action (kind, stage, micro-batch, slice, version), its
 // replica, and what it means. That is the message itself (edge, micro-batch, slice, from, to, rows;
@@ -23,7 +23,7 @@ namespace pipelab {
 
 std::string ListsText(const Program& program);
 // Begin, end and own time of each instruction and host copy, and the makespan.
-std::string SpansText(const Trace& trace);
+std::string SpansText(const Program& program, const Trace& trace);
 // Of each device, the peaks of activations, state and host.
 std::string PeaksText(const Trace& trace);
 // And activations and state whenever they change.

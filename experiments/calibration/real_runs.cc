@@ -14,11 +14,11 @@ double UpperMedian(std::vector<double> values) {
   return *middle;
 }
 
-double CoreShare(absl::Span<const Trace> steps) {
+double CoreShare(const Program& program, absl::Span<const Trace> steps) {
   double cpu = 0, wall = 0;
   for (const Trace& step : steps) {
-    for (const DeviceTrace& device : step.devices) {
-      for (const Span& s : device.spans) {
+    for (size_t d = 0; d < step.devices.size(); ++d) {
+      for (const ExecutedInstruction& s : SpansOf(program, step, d)) {
         if (s.op != OpCode::kCompute) continue;
         cpu += static_cast<double>(s.cpu_ns);
         wall += static_cast<double>(s.end_ns - s.begin_ns);

@@ -2,7 +2,8 @@
 // had a core of its own, without which times say nothing of a pipeline.
 //
 //   const double ms = MillisecondsOf([&] { step = training->Step(); });
-//   if (!HadOwnCores(CoreShare(traces))) NotMade(&claim, NoOwnCores(CoreShare(traces)));
+//   const double share = CoreShare(program, traces);
+//   if (!HadOwnCores(share)) NotMade(&claim, NoOwnCores(share));
 #ifndef PIPELAB_EXPERIMENTS_CALIBRATION_REAL_RUNS_H_
 #define PIPELAB_EXPERIMENTS_CALIBRATION_REAL_RUNS_H_
 
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
 
 namespace pipelab {
@@ -27,7 +29,7 @@ double MillisecondsOf(Function function) {
 double UpperMedian(std::vector<double> values);
 
 // Processor time of the devices' compute, over its wall time.
-double CoreShare(absl::Span<const Trace> steps);
+double CoreShare(const Program& program, absl::Span<const Trace> steps);
 bool HadOwnCores(double core_share);
 std::string NoOwnCores(double core_share);  // why a claim is not made
 

@@ -150,7 +150,8 @@ absl::Status CompareCommand(const Words& words) {
     absl::StrAppend(&text, TableOf(all), "\n", FastestText(all));
     for (const Compared& c : all) {
       absl::StrAppend(&text, "\n", c.prediction.step.config.ToString(), "\n",
-                      TimelineText(c.prediction.trace, absl::GetFlag(FLAGS_columns)));
+                      TimelineText(c.prediction.step.program, c.prediction.trace,
+                                   absl::GetFlag(FLAGS_columns)));
     }
     PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", text));
   }

@@ -60,9 +60,10 @@ std::string InFlightText(const RunFigures& figures) {
 }
 
 // Only the lines of the timeline: the legend is in the page's head.
-std::string Picture(const Trace& trace) {
+std::string Picture(const SimulatedRun& run) {
   std::string text;
-  for (absl::string_view line : absl::StrSplit(TimelineText(trace, 120), '\n')) {
+  for (absl::string_view line :
+       absl::StrSplit(TimelineText(run.program(), run.trace(), 120), '\n')) {
     if (absl::StartsWith(line, "device ")) absl::StrAppend(&text, line, "\n");
   }
   return text;
@@ -140,7 +141,7 @@ absl::StatusOr<std::string> GraphPictures(const Scheme& scheme) {
                              RunSimulated(std::move(schedule), SimulatedTimes()));
     absl::StrAppend(&text,
                     "\nTwo branches of two stages and a join, `--devices=5 --micro_batches=8\n",
-                    "--edges=0-1,1-4,2-3,3-4", what, "`:\n\n```\n", Picture(run.trace()), "```\n\n",
+                    "--edges=0-1,1-4,2-3,3-4", what, "`:\n\n```\n", Picture(run), "```\n\n",
                     FiguresText(FiguresOf(run)), "\n");
   }
   return text;
@@ -185,7 +186,7 @@ absl::StatusOr<std::string> Section(const Scheme& scheme,
                                     std::map<std::string, absl::string_view>& pictures) {
   std::string text = absl::StrCat("\n## ", scheme.name, "\n\n", scheme.paper, ".\n");
   PIPELAB_ASSIGN_OR_RETURN(const SimulatedRun drawn, RunAt(scheme, kPicture));
-  const std::string picture = Picture(drawn.trace());
+  const std::string picture = Picture(drawn);
   const auto [earlier, is_new] = pictures.emplace(picture, scheme.name);
   if (is_new) {
     absl::StrAppend(&text, "\n```\n", picture, "```\n");

@@ -189,7 +189,7 @@ absl::Status Explain(const std::string& text) {
   for (const auto& [name, share] : PartsOf(c, b)) {
     absl::StrAppendFormat(&out, "%-58s %6.1f %%\n", name, ToPercent(share));
   }
-  absl::StrAppend(&out, "\n", TimelineText(p.trace, /*columns=*/100));
+  absl::StrAppend(&out, "\n", TimelineText(p.step.program, p.trace, /*columns=*/100));
   PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", out));
   return CheckMemory(p);
 }

@@ -116,7 +116,7 @@ absl::Status ShowCommand(const Words& words) {
                           ? absl::StrFormat(" (a unit of time is drawn as %g ms)",
                                             static_cast<double>(run.nanoseconds_per_unit) / 1e6)
                           : "",
-                      TimelineText(run.trace(), columns, StdoutHasColours())));
+                      TimelineText(run.program(), run.trace(), columns, StdoutHasColours())));
 }
 
 }  // namespace pipelab

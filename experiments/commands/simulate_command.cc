@@ -89,7 +89,7 @@ absl::StatusOr<absl::optional<Arrivals>> ArrivalsFromFlags(const SimulatedRun& r
   }
   const std::vector<Nanoseconds> releases = EvenArrivals(count, Nanoseconds(std::llround(ns)));
   if (when_full == WhenFull::kDropOldest) {
-    absl::optional<StreamRules> rules = SteadyRules(run.trace());
+    absl::optional<StreamRules> rules = SteadyRules(run.program(), run.trace());
     if (!rules.has_value()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--when_full=drop_oldest: the last half of the ", count,
@@ -103,7 +103,7 @@ absl::StatusOr<absl::optional<Arrivals>> ArrivalsFromFlags(const SimulatedRun& r
   CostTable costs = run.costs();
   costs.releases = releases;
   PIPELAB_ASSIGN_OR_RETURN(const Trace trace, Simulate(run.program(), costs));
-  arrivals.figures = FiguresOfReleases(trace, costs.releases);
+  arrivals.figures = FiguresOfReleases(run.program(), trace, costs.releases);
   return arrivals;
 }
 
@@ -178,7 +178,7 @@ std::string HostText(const SimulatedRun& run) {
   for (const DeviceTrace& d : run.trace().devices) {
     most = std::max(most, d.peak_host);
     int64_t busy = 0;
-    for (const Span& copy : d.host_copies) busy += copy.end_ns - copy.begin_ns;
+    for (const HostCopy& copy : d.host_copies) busy += copy.end_ns - copy.begin_ns;
     copying = std::max(copying, busy);
   }
   if (most == Bytes(0)) return "";

@@ -45,7 +45,7 @@ absl::Status Print(const Schedule& schedule) {
   CostTable costs = CostTable::Unit(program.schedule);
   costs.hop_latency = Nanoseconds(100000);
   PIPELAB_ASSIGN_OR_RETURN(const Trace trace, Simulate(program, costs));
-  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis figures, Analyze(trace));
+  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis figures, Analyze(program, trace));
   std::printf("%s: step %s, bubble %.1f %%, %d messages\n", schedule.name.c_str(),
               ToString(trace.makespan).c_str(), 100 * figures.overall.bubble,
               static_cast<int>(figures.overall.messages_sent));

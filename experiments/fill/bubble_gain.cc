@@ -103,7 +103,7 @@ absl::StatusOr<MainRun> RunOf(const Program& program, const CostTable& costs, co
   run.step = trace.makespan;
   run.memory = step.device_memory;
   run.largest_device = LargestDevice(trace);
-  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis analysis, Analyze(trace));
+  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis analysis, Analyze(program, trace));
   run.bubble = analysis.overall.bubble;
   PIPELAB_ASSIGN_OR_RETURN(std::vector<DeviceGaps> gaps,
                            FindGaps(program, costs, trace, step.device_memory));

@@ -204,7 +204,7 @@ absl::StatusOr<RealFilling> RunRealFilling(const RealFillingOptions& options) {
         std::equal(alone.predictions.begin(), alone.predictions.begin() + static_cast<int64_t>(n),
                    r->predictions.begin());
   }
-  real.core_share = CoreShare(traces);
+  real.core_share = CoreShare(plain->program(), traces);
   PIPELAB_ASSIGN_OR_RETURN(real.gap_errors, GapErrors(*plain, traces));
   return real;
 }

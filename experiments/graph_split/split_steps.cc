@@ -25,12 +25,12 @@ double Median(std::vector<double> values) {
 
 // Of one step, from the sample to the end, in ms: of the slowest member. Sums of gradients make
 // members end together.
-double LoadAndCompute(const Trace& trace) {
+double LoadAndCompute(const Program& program, const Trace& trace) {
   int64_t longest = 0;
-  for (const DeviceTrace& device : trace.devices) {
-    for (const Span& span : device.spans) {
+  for (size_t d = 0; d < trace.devices.size(); ++d) {
+    for (const ExecutedInstruction& span : SpansOf(program, trace, d)) {
       if (span.op != OpCode::kCompute || span.action.stage != PreparationStage::kSample) continue;
-      longest = std::max(longest, device.spans.back().end_ns - span.end_ns);
+      longest = std::max(longest, trace.devices[d].spans.back().end_ns - span.end_ns);
     }
   }
   return static_cast<double>(longest) * 1e-6;
@@ -75,8 +75,8 @@ absl::StatusOr<StepTimes> MeasureWidth(const GraphData& data, const VertexOwners
       data_rows += sampler.Sample(step, targets).blocks[0].num_sources();
     }
     if (step == 0) continue;  // warms up
-    result.split.push_back(LoadAndCompute(by_split.trace));
-    result.data.push_back(LoadAndCompute(of_data.trace));
+    result.split.push_back(LoadAndCompute(split->program(), by_split.trace));
+    result.data.push_back(LoadAndCompute(by_data->program(), of_data.trace));
   }
   result.exchanged_mib = static_cast<double>(exchanged.value()) / (1 << 20) / (size.steps + 1);
   result.rows = static_cast<double>(data_rows) / static_cast<double>(split_rows);

@@ -68,11 +68,13 @@ PreparationSizes SizesOf(const Timed& timed) {
 }
 
 absl::StatusOr<double> SimulatedEpoch(const Timed& timed, absl::Span<const BatchSeconds> in_line) {
+  if (timed.run.first_come) {
+    PIPELAB_ASSIGN_OR_RETURN(const FirstComeRun run, SimulateFirstCome(SizesOf(timed), in_line));
+    return ToSeconds(run.trace.makespan);
+  }
   const Program& program = timed.training->program();
   PIPELAB_ASSIGN_OR_RETURN(const Trace trace,
-                           timed.run.first_come
-                               ? SimulateFirstCome(SizesOf(timed), in_line)
-                               : Simulate(program, PreparationCosts(program.schedule, in_line)));
+                           Simulate(program, PreparationCosts(program.schedule, in_line)));
   return ToSeconds(trace.makespan);
 }
 
@@ -124,9 +126,10 @@ absl::Status SimulateOrders(const Timed& two_workers, std::vector<BatchSeconds> 
   const Program& program = two_workers.training->program();
   PIPELAB_ASSIGN_OR_RETURN(const Trace in_order,
                            Simulate(program, PreparationCosts(program.schedule, seconds)));
-  PIPELAB_ASSIGN_OR_RETURN(const Trace first, SimulateFirstCome(SizesOf(two_workers), seconds));
+  PIPELAB_ASSIGN_OR_RETURN(const FirstComeRun first,
+                           SimulateFirstCome(SizesOf(two_workers), seconds));
   all->in_order = ToSeconds(in_order.makespan);
-  all->first_come = ToSeconds(first.makespan);
+  all->first_come = ToSeconds(first.trace.makespan);
   return absl::OkStatus();
 }
 

@@ -86,7 +86,7 @@ class Simulator {
     PIPELAB_ASSIGN_OR_RETURN(const PassPlan plan, PlanPasses(requests, serving, times));
     PIPELAB_ASSIGN_OR_RETURN(const Program program, Lower(PassSchedule(plan), {}));
     PIPELAB_ASSIGN_OR_RETURN(const Trace trace, Simulate(program, costs.Table(plan)));
-    PIPELAB_ASSIGN_OR_RETURN(row.figures, FiguresOf(plan, trace));
+    PIPELAB_ASSIGN_OR_RETURN(row.figures, FiguresOf(plan, program, trace));
     for (int s = 0; s < row.devices; ++s) {
       row.caches = std::max(row.caches, costs.CacheBytes(s, serving));
       row.weights = std::max(row.weights, costs.WeightBytes(s));

@@ -78,7 +78,7 @@ absl::StatusOr<std::vector<Pace>> PricedPaces(const ClusterSpec& cluster) {
     PIPELAB_ASSIGN_OR_RETURN(const Trace trace, Simulate(program, costs));
     pace.step = trace.makespan;
     pace.stale = Lateness(program.schedule);
-    PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis analysis, Analyze(trace));
+    PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis analysis, Analyze(program, trace));
     const Breakdown& wall = analysis.overall.wall;
     pace.idle = 1 - (wall.compute + wall.optimizer) / trace.makespan / kMethodDevices;
   }

@@ -55,13 +55,14 @@ absl::StatusOr<RealPipeline> RunScheme(const std::string& scheme, const ModelGra
       (alone ? real.one_ms : real.two_ms).push_back(ms);
       if (alone) continue;
       std::vector<double> latencies;
-      for (Nanoseconds l : SampleLatencies(step->trace)) latencies.push_back(ToMs(l));
+      for (Nanoseconds l : SampleLatencies(two->program(), step->trace))
+        latencies.push_back(ToMs(l));
       real.latency_ms.push_back(UpperMedian(std::move(latencies)));
       traces.push_back(std::move(step->trace));
     }
     real.same_losses = real.same_losses && losses[0] == losses[1];
   }
-  real.core_share = CoreShare(traces);
+  real.core_share = CoreShare(two->program(), traces);
   return real;
 }
 

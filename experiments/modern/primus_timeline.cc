@@ -71,13 +71,10 @@ Trace TraceOf(const PrimusRun& run, const Program& program, int step) {
   trace.origin = TraceOrigin::kMeasured;
   for (const std::vector<Instruction>& list : program.instructions) {
     DeviceTrace& device = trace.devices.emplace_back();
-    for (size_t i = 0; i < list.size(); ++i) {
+    for (const Instruction& i : list) {
       Span span;
-      span.instruction = static_cast<int32_t>(i);
-      span.op = list[i].op;
-      span.action = list[i].action;
-      if (span.op == OpCode::kCompute) {
-        const PrimusPass& pass = PassOf(run, step, span.action);
+      if (i.op == OpCode::kCompute) {
+        const PrimusPass& pass = PassOf(run, step, i.action);
         span.begin_ns = FromMs(pass.start).value();
         span.end_ns = FromMs(pass.end).value();
         span.cpu_ns = span.end_ns - span.begin_ns;
@@ -89,11 +86,11 @@ Trace TraceOf(const PrimusRun& run, const Program& program, int step) {
 }
 
 // The mean over passes of how far their begins are off.
-double StartError(const Trace& simulated, const Trace& measured) {
+double StartError(const Program& program, const Trace& simulated, const Trace& measured) {
   double sum = 0;
   int64_t passes = 0;
   for (size_t d = 0; d < simulated.devices.size(); ++d) {
-    const std::vector<Span>& ours = simulated.devices[d].spans;
+    const DeviceSpans ours = SpansOf(program, simulated, d);
     for (size_t i = 0; i < ours.size(); ++i) {
       if (ours[i].op != OpCode::kCompute) continue;
       const int64_t off = ours[i].begin_ns - measured.devices[d].spans[i].begin_ns;
@@ -191,8 +188,8 @@ absl::StatusOr<PrimusTimeline> ReplayPrimus(const PrimusRun& run) {
     PIPELAB_ASSIGN_OR_RETURN(const Trace replayed, Replay(program, {measured}));
     own.measured += run.Milliseconds(step) * share;
     own.simulated += ToMilliseconds(replayed.makespan) * share;
-    own.start_error += StartError(replayed, measured) * share;
-    medians.start_error += StartError(of_medians, measured) * share;
+    own.start_error += StartError(program, replayed, measured) * share;
+    medians.start_error += StartError(program, of_medians, measured) * share;
   }
   medians.measured = own.measured;
   medians.simulated = ToMilliseconds(of_medians.makespan);

@@ -81,7 +81,7 @@ std::string PlanSimulator::Timeline(const Plan& plan) const {
       step.samples_per_second(), Gib(step));
   absl::StrAppend(&text, PartsNote(run->pipeline));
   if (run->pipeline.schedule.num_devices() <= kMostDrawnDevices) {
-    absl::StrAppend(&text, TimelineText(step.trace, kTimelineColumns));
+    absl::StrAppend(&text, TimelineText(step.step.program, step.trace, kTimelineColumns));
   }
   return text;
 }

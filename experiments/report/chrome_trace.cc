@@ -53,7 +53,7 @@ int StreamOf(OpCode op) {
              : kCommunicationStream;
 }
 
-std::string SpanName(const Program& program, const Span& s) {
+std::string SpanName(const Program& program, const Instruction& s) {
   switch (s.op) {
     case OpCode::kCompute:
     case OpCode::kStep:
@@ -96,7 +96,7 @@ std::string SpanName(const Program& program, const Span& s) {
   return "unknown";
 }
 
-std::string Slice(const Program& program, int device, const Span& s) {
+std::string Slice(const Program& program, int device, const ExecutedInstruction& s) {
   std::string args;
   if (s.op == OpCode::kCompute || s.op == OpCode::kStep) {
     args =
@@ -147,7 +147,8 @@ void AddMemory(const Program& program, const CostTable& costs, const Trace& trac
 
 absl::StatusOr<std::string> ChromeTrace(absl::string_view scheme, const Program& program,
                                         const Trace& trace, const CostTable* costs) {
-  PIPELAB_ASSIGN_OR_RETURN(TraceAnalysis analysis, Analyze(trace));  // refuses spans that overlap
+  // Refuses spans that overlap.
+  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis analysis, Analyze(program, trace));
   PIPELAB_ASSIGN_OR_RETURN(std::vector<MessageTiming> messages, MatchMessages(program, trace));
   Events events(
       absl::StrCat("{\"displayTimeUnit\":\"ms\",\n\"otherData\":{\"scheme\":", Quoted(scheme),
@@ -157,15 +158,16 @@ absl::StatusOr<std::string> ChromeTrace(absl::string_view scheme, const Program&
     events.Add(Metadata(d, kComputeStream, "process_name", absl::StrCat("device ", d)));
     events.Add(Metadata(d, kComputeStream, "thread_name", "compute"));
     events.Add(Metadata(d, kCommunicationStream, "thread_name", "communication"));
-    for (const Span& s : trace.devices[d].spans) {
+    const DeviceSpans spans = SpansOf(program, trace, d);
+    for (const ExecutedInstruction& s : spans) {
       // A copy is where it runs, and not where it is asked for.
       if (!IsHostCopy(s.op)) events.Add(Slice(program, d, s));
     }
-    if (const std::vector<Span>& copies = trace.devices[d].host_copies; !copies.empty()) {
+    if (const auto copies = HostCopiesOf(program, trace, d); !copies.empty()) {
       events.Add(Metadata(d, kHostStream, "thread_name", "host copies"));
-      for (const Span& s : copies) events.Add(Slice(program, d, s));
+      for (const ExecutedInstruction& s : copies) events.Add(Slice(program, d, s));
     }
-    for (const InFlightPoint& p : InFlight(trace.devices[d])) {
+    for (const InFlightPoint& p : InFlight(spans)) {
       events.Add("{\"ph\":\"C\",\"pid\":", d, ",\"tid\":0,\"ts\":", Micros(p.time_ns),
                  ",\"name\":\"in flight\",\"args\":{\"forwards\":", p.count, "}}");
     }

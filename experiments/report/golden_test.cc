@@ -33,7 +33,7 @@ TEST(GoldenTest, TimelineSvg) {
 }
 
 TEST(GoldenTest, TimelineText) {
-  ExpectGolden(Golden("timeline.txt"), TimelineText(Small().trace, 80));
+  ExpectGolden(Golden("timeline.txt"), TimelineText(Small().program, Small().trace, 80));
 }
 
 TEST(GoldenTest, ChromeTrace) {

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // What the page should say of a box.
-std::string Described(size_t device, const Span& s) {
+std::string Described(size_t device, const ExecutedInstruction& s) {
   const std::map<ActionKind, std::string> names = {{ActionKind::kForward, "forward"},
                                                    {ActionKind::kBackward, "backward"}};
   const auto ms = [](int64_t ns) { return FixedNumber(static_cast<double>(ns) / 1e6, 3); };
@@ -28,9 +28,9 @@ std::string Described(size_t device, const Span& s) {
                       " to ", ms(s.end_ns), " ms (", ms(s.end_ns - s.begin_ns), ")");
 }
 
-std::vector<Span> Computes(const DeviceTrace& device) {
-  std::vector<Span> spans;
-  for (const Span& s : device.spans) {
+std::vector<ExecutedInstruction> Computes(const SampleRun& run, size_t device) {
+  std::vector<ExecutedInstruction> spans;
+  for (const ExecutedInstruction& s : SpansOf(run.program, run.trace, device)) {
     if (s.op == OpCode::kCompute) spans.push_back(s);
   }
   return spans;
@@ -64,7 +64,7 @@ class TimelineTest : public PageTest {
 
 TEST_F(TimelineTest, NamesWhatThePointerIsOn) {
   for (size_t d = 0; d < run_.trace.devices.size(); ++d) {
-    const std::vector<Span> spans = Computes(run_.trace.devices[d]);
+    const std::vector<ExecutedInstruction> spans = Computes(run_, d);
     for (size_t i = 0; i < spans.size(); i += 3) {
       Point(d, spans[i]);
       EXPECT_EQ(Says(), Described(d, spans[i]));
@@ -99,7 +99,7 @@ TEST_F(TimelineTest, ZoomsPansAndComesBack) {
   Click(button + "[3]");  // later
   NextFrame();
   EXPECT_NEAR(Window().first, end / 4 + end / 8, 1);
-  const Span seen = Computes(run_.trace.devices[2])[10];
+  const ExecutedInstruction seen = Computes(run_, 2)[10];
   Point(2, seen);
   EXPECT_EQ(Says(), Described(2, seen));
   // The drawing holds what the window does, and no more.
@@ -149,7 +149,7 @@ TEST_F(TimelineTest, TheScriptDrawsWhatTheFileHas) {
 
 TEST_F(TimelineTest, GoesFromActionToActionByKey) {
   Get("timelines[0].drawing.focus()");
-  const std::vector<Span> first = Computes(run_.trace.devices[0]);
+  const std::vector<ExecutedInstruction> first = Computes(run_, 0);
   ASSERT_THAT(browser_->Key("ArrowRight"), IsOk());
   EXPECT_EQ(Says(), Described(0, first[0]));
   ASSERT_THAT(browser_->Key("ArrowRight"), IsOk());

@@ -83,7 +83,7 @@ void Report::AddTable(Table table) {
 
 void Report::AddTimeline(absl::string_view scheme, const Program& program, const Trace& trace,
                          const CostTable* costs) {
-  const auto analysis = Analyze(trace);
+  const auto analysis = Analyze(program, trace);
   if (!analysis.ok()) return Fail(analysis.status());
   Timeline t;
   t.scheme = std::string(scheme);

@@ -269,7 +269,7 @@ TEST(ReportTest, MistakesAreKept) {
               HasSubstr("two timelines 'x_simulated'"));
   EXPECT_THAT(mistake([&](Report& r) {
                 r.AddTimeline("x", run.program, run.trace);
-                r.AddTimeline("x", other.program, AsMeasured(other.trace));
+                r.AddTimeline("x", other.program, AsMeasured(other));
               }),
               HasSubstr("two schedules for 'schedule_x.csv'"));
   EXPECT_THAT(mistake([](Report& r) { r.AddLossCurves("Training LOSS", "y", {}); }),

@@ -21,7 +21,7 @@ Table SchemeTable(const SampleRun& gpipe, const SampleRun& one) {
   t.AddColumn({"published_time", "step time in the paper", "", "ms", Origin::kPublished, 1});
   t.AddColumn({"bubble", "bubble", "", "%", Origin::kSimulated, 1});
   const auto bubble = [](const SampleRun& r) {
-    return Simulated(ToPercent(Analyze(r.trace)->overall.bubble));
+    return Simulated(ToPercent(Analyze(r.program, r.trace)->overall.bubble));
   };
   t.AddRow({Label("gpipe"), Label("4 x 1"), Measured(1.2345678), Computed("bit-equal"),
             Measured(41.26), Published(40.0, "read"), bubble(gpipe)});
@@ -81,17 +81,20 @@ SampleRun SimulateIdeal(const std::string& scheme, int devices, int micro_batche
   return Simulated(std::move(program), costs);
 }
 
-Trace AsMeasured(const Trace& simulated) {
-  Trace t = simulated;
+Trace AsMeasured(const SampleRun& simulated) {
+  Trace t = simulated.trace;
   t.origin = TraceOrigin::kMeasured;
-  for (DeviceTrace& d : t.devices) {
-    for (Span& s : d.spans) {
+  for (size_t d = 0; d < t.devices.size(); ++d) {
+    DeviceTrace& device = t.devices[d];
+    for (size_t n = 0; n < device.spans.size(); ++n) {
+      Span& s = device.spans[n];
+      const OpCode op = simulated.program.instructions[d][n].op;
       const int64_t duration = s.end_ns - s.begin_ns;
-      const bool works = s.op != OpCode::kWait;
+      const bool works = op != OpCode::kWait;
       // Every span ends 1 % early: the rest is dispatch.
       s.end_ns -= duration / 100;
       s.cpu_ns = works ? duration * 9 / 10 : 0;
-      s.library_ns = s.op == OpCode::kCompute ? duration * 3 / 4 : 0;
+      device.library_ns.push_back(op == OpCode::kCompute ? duration * 3 / 4 : 0);
     }
   }
   return t;
@@ -132,7 +135,7 @@ Report SampleReport() {
   const CostTable bytes = SampleBytes(gpipe.program);
   report.AddTimeline("gpipe", gpipe.program, gpipe.trace, &bytes);
   report.AddTimeline("1F1B <&>", one.program, one.trace);
-  report.AddTimeline("1F1B <&>", one.program, AsMeasured(one.trace));
+  report.AddTimeline("1F1B <&>", one.program, AsMeasured(one));
   Series serial, a, b;
   serial.name = "serial";
   for (int i = 0; i < 50; ++i) serial.values.push_back(2.5 + 4 / (1 + 0.2 * i));

@@ -27,7 +27,7 @@ SampleRun SimulateIdeal(const std::string& scheme, int devices, int micro_batche
 
 // The same spans as a run on too few cores might have shown: dispatch gaps, processor and library
 // times.
-Trace AsMeasured(const Trace& simulated);
+Trace AsMeasured(const SampleRun& simulated);
 
 // Fixed, so that files are equal on every machine.
 Environment SampleEnvironment();

@@ -30,7 +30,7 @@ constexpr Kind kKinds[] = {
 };
 constexpr Colour kReduceColour{0x99, 0x99, 0x99};
 
-bool IsStep(const Span& s) {
+bool IsStep(const Instruction& s) {
   return s.op == OpCode::kStep || (s.op == OpCode::kCompute && s.action.kind == ActionKind::kStep);
 }
 
@@ -45,7 +45,7 @@ absl::Status CheckDrawn(int64_t actions, int64_t most) {
 absl::StatusOr<TimelineDrawing> TimelineDrawing::Make(const Program& program, const Trace& trace,
                                                       double width, int64_t ns_per_unit,
                                                       int most_boxes) {
-  PIPELAB_ASSIGN_OR_RETURN(TraceAnalysis analysis, Analyze(trace));
+  PIPELAB_ASSIGN_OR_RETURN(TraceAnalysis analysis, Analyze(program, trace));
   PIPELAB_RETURN_IF_ERROR(CheckDrawn(analysis.overall.actions, most_boxes));
   PIPELAB_ASSIGN_OR_RETURN(std::vector<MessageTiming> messages, MatchMessages(program, trace));
   return TimelineDrawing(program, trace, std::move(analysis), std::move(messages), width,
@@ -95,8 +95,8 @@ void TimelineDrawing::FindShades() {
 
 double TimelineDrawing::WidthForNumbers() const {
   std::vector<int64_t> durations;
-  for (const DeviceTrace& d : trace_.devices) {
-    for (const Span& s : d.spans) {
+  for (size_t d = 0; d < trace_.devices.size(); ++d) {
+    for (const ExecutedInstruction& s : SpansOfDevice(d)) {
       if (s.op == OpCode::kCompute && s.end_ns > s.begin_ns)
         durations.push_back(s.end_ns - s.begin_ns);
     }
@@ -110,17 +110,16 @@ double TimelineDrawing::WidthForNumbers() const {
   return width > 2 * kWidest ? kUnnumbered : std::clamp(width, kNarrowest, kWidest);
 }
 
-Colour TimelineDrawing::ColourOf(size_t device, const Span& s) const {
-  const Instruction& i = program_.instructions[device][s.instruction];
+Colour TimelineDrawing::ColourOf(size_t device, const Instruction& i) const {
   Colour base = kReduceColour;
   for (const Kind& k : kKinds) {
-    if (k.kind == s.action.kind) base = k.colour;
+    if (k.kind == i.action.kind) base = k.colour;
   }
   const int shade = shade_[device].at({i.replica, i.action.stage});
   return most_shades_ == 1 ? base : Lighten(base, 0.6 * shade / (most_shades_ - 1));
 }
 
-TimelineDrawing::Look TimelineDrawing::LookOf(size_t device, const Span& s) const {
+TimelineDrawing::Look TimelineDrawing::LookOf(size_t device, const Instruction& s) const {
   Look look;
   if (s.op == OpCode::kWait || s.op == OpCode::kHostWait) {
     look.shape = Shape::kLine;
@@ -147,7 +146,7 @@ TimelineDrawing::Look TimelineDrawing::LookOf(size_t device, const Span& s) cons
   return look;
 }
 
-std::string TimelineDrawing::NumberOf(const Span& s) const {
+std::string TimelineDrawing::NumberOf(const Instruction& s) const {
   std::string number = absl::StrCat(s.action.micro_batch);
   if (program_.schedule.num_slices > 1) absl::StrAppend(&number, ".", s.action.slice);
   return number;
@@ -186,7 +185,7 @@ void TimelineDrawing::DrawAxis(Svg& svg) const {
   }
 }
 
-double TimelineDrawing::FontOf(const Span& s) const {
+double TimelineDrawing::FontOf(const ExecutedInstruction& s) const {
   const double width = X(s.end_ns) - X(s.begin_ns);
   for (const double font : {kFont, kSmallFont}) {
     if (TextWidth(NumberOf(s), font) + 1 <= width) return font;
@@ -194,7 +193,8 @@ double TimelineDrawing::FontOf(const Span& s) const {
   return 0;
 }
 
-void TimelineDrawing::DrawNumber(size_t device, const Span& s, const Look& look, Svg& svg) const {
+void TimelineDrawing::DrawNumber(size_t device, const ExecutedInstruction& s, const Look& look,
+                                 Svg& svg) const {
   const double x = X(s.begin_ns), width = X(s.end_ns) - x;
   const std::string number = NumberOf(s);
   const double font = FontOf(s);
@@ -231,8 +231,8 @@ void TimelineDrawing::DrawLegend(Svg& svg) const {
   };
   bool waits = false, numbers = false, reduces = false, steps = false, fills = false;
   bool kinds[8] = {};
-  for (const DeviceTrace& d : trace_.devices) {
-    for (const Span& s : d.spans) {
+  for (size_t d = 0; d < trace_.devices.size(); ++d) {
+    for (const ExecutedInstruction& s : SpansOfDevice(d)) {
       const bool waiting = s.op == OpCode::kWait || s.op == OpCode::kHostWait;
       waits |= waiting && X(s.end_ns) - X(s.begin_ns) >= 1;
       reduces |= IsCollective(s.op) && s.end_ns > s.begin_ns;

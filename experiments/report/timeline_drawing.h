@@ -45,6 +45,7 @@ class TimelineDrawing {
   const TimeUnit& unit() const { return unit_; }
   const Trace& trace() const { return trace_; }
   const Program& program() const { return program_; }
+  DeviceSpans SpansOfDevice(size_t device) const { return SpansOf(program_, trace_, device); }
 
   // What a span is drawn as: nothing, a line, or a box so far inside its row.
   enum class Shape { kNothing, kLine, kBox };
@@ -56,14 +57,14 @@ class TimelineDrawing {
     bool numbered = false;  // has its micro-batch written on it, in `ink`
     std::string ink = {};
   };
-  Look LookOf(size_t device, const Span& span) const;
+  Look LookOf(size_t device, const Instruction& span) const;
   // "3", or "3.1" where a micro-batch comes in slices.
-  std::string NumberOf(const Span& span) const;
+  std::string NumberOf(const Instruction& span) const;
 
   // Title, description, the devices' names and their idle rows.
   Svg Begin(absl::string_view id, absl::string_view scheme) const;
   void DrawAxis(Svg& svg) const;
-  void DrawNumber(size_t device, const Span& span, const Look& look, Svg& svg) const;
+  void DrawNumber(size_t device, const ExecutedInstruction& span, const Look& look, Svg& svg) const;
   // From a send to the end of the wait; empty above kMostMessageLines.
   const std::vector<MessageTiming>& drawn_messages() const { return drawn_messages_; }
   void DrawMessages(Svg& svg) const;
@@ -72,12 +73,13 @@ class TimelineDrawing {
  private:
   TimelineDrawing(const Program& program, const Trace& trace, TraceAnalysis analysis,
                   std::vector<MessageTiming> messages, double width, int64_t ns_per_unit);
-  double FontOf(const Span& span) const;  // of its number; 0: the box is too narrow for one
+  double FontOf(
+      const ExecutedInstruction& span) const;  // of its number; 0: the box is too narrow for one
   void FindExtent();
   void FindShades();
   double WidthForNumbers() const;
   double Bottom() const { return Y(trace_.devices.size()) - kGap; }
-  Colour ColourOf(size_t device, const Span& span) const;
+  Colour ColourOf(size_t device, const Instruction& span) const;
 
   const Program& program_;
   const Trace& trace_;

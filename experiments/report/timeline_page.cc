@@ -34,7 +34,7 @@ std::string ClassOf(const Look& look, double width) {
 void DrawDevicePaths(const TimelineDrawing& drawing, size_t device, Svg& svg) {
   std::map<std::pair<std::string, std::string>, std::string> paths;  // fill, class
   const double row = TimelineDrawing::kRow;
-  for (const Span& s : drawing.trace().devices[device].spans) {
+  for (const ExecutedInstruction& s : drawing.SpansOfDevice(device)) {
     const Look look = drawing.LookOf(device, s);
     const double x = drawing.X(s.begin_ns), width = drawing.X(s.end_ns) - x;
     if (look.shape == Shape::kNothing || (look.shape == Shape::kLine && width < 1)) continue;
@@ -55,13 +55,13 @@ void DrawDevicePaths(const TimelineDrawing& drawing, size_t device, Svg& svg) {
     if (css == "pl-b") absl::StrAppend(&attributes, " stroke-width=\"0.7\"");
     svg.Path(path, attributes);
   }
-  for (const Span& s : drawing.trace().devices[device].spans) {
+  for (const ExecutedInstruction& s : drawing.SpansOfDevice(device)) {
     const Look look = drawing.LookOf(device, s);
     if (look.numbered) drawing.DrawNumber(device, s, look, svg);
   }
 }
 
-const char* PassName(const Span& s) {
+const char* PassName(const Instruction& s) {
   if (s.op == OpCode::kHostWait) return "waiting for the host";
   if (s.op != OpCode::kCompute) return s.op == OpCode::kWait ? "waiting" : OpCodeName(s.op);
   switch (s.action.kind) {
@@ -118,12 +118,11 @@ class Data {
     return std::llround(static_cast<double>(ns - drawing_.begin()) / drawing_.unit().ns * ticks_);
   }
 
-  int KindOf(size_t device, const Span& s, const Look& look) {
+  int KindOf(const ExecutedInstruction& s, const Look& look) {
     const bool of_stage = s.op == OpCode::kCompute;
     const int replicas = drawing_.program().schedule.placement.num_replicas();
-    const Instruction& i = drawing_.program().instructions[device][s.instruction];
     const auto key = std::make_tuple(std::string(PassName(s)), of_stage ? s.action.stage : -1,
-                                     of_stage && replicas > 1 ? i.replica : -1,
+                                     of_stage && replicas > 1 ? s.replica : -1,
                                      of_stage ? s.action.version : 0, look.fill);
     const auto [at, is_new] = kind_numbers_.try_emplace(key, static_cast<int>(kinds_.size()));
     if (is_new) {
@@ -139,11 +138,10 @@ class Data {
     Look look;
     int kind = -1;
   };
-  Seen& SeenAs(size_t device, const Span& s,
+  Seen& SeenAs(size_t device, const ExecutedInstruction& s,
                std::map<std::tuple<OpCode, ActionKind, int, int, int>, Seen>* seen) {
-    const Instruction& i = drawing_.program().instructions[device][s.instruction];
     const auto [at, is_new] = seen->try_emplace(
-        {s.op, s.action.kind, s.action.stage, i.replica, s.action.version}, Seen());
+        {s.op, s.action.kind, s.action.stage, s.replica, s.action.version}, Seen());
     if (is_new) at->second.look = drawing_.LookOf(device, s);
     return at->second;
   }
@@ -153,11 +151,11 @@ class Data {
     const int slices = drawing_.program().schedule.num_slices;
     int64_t last = 0;
     const char* comma = "";
-    for (const Span& s : drawing_.trace().devices[device].spans) {
+    for (const ExecutedInstruction& s : drawing_.SpansOfDevice(device)) {
       if (s.end_ns <= s.begin_ns) continue;
       Seen& as = SeenAs(device, s, &seen);
       if (as.look.shape == Shape::kNothing) continue;
-      if (as.kind < 0) as.kind = KindOf(device, s, as.look);
+      if (as.kind < 0) as.kind = KindOf(s, as.look);
       const int64_t begin = TicksAt(s.begin_ns), end = TicksAt(s.end_ns);
       const int number = as.look.numbered ? s.action.micro_batch * slices + s.action.slice : -1;
       absl::StrAppend(text, comma, as.kind, ",", number, ",", begin - last, ",");

@@ -12,7 +12,7 @@
 namespace pipelab {
 namespace {
 
-std::string HoverText(const TimelineDrawing& drawing, size_t device, const Span& s) {
+std::string HoverText(const TimelineDrawing& drawing, size_t device, const ExecutedInstruction& s) {
   const auto time = [&](int64_t ns) {
     return FixedNumber(static_cast<double>(ns - drawing.begin()) / drawing.unit().ns, 3);
   };
@@ -25,7 +25,7 @@ std::string HoverText(const TimelineDrawing& drawing, size_t device, const Span&
 
 void DrawDeviceBoxes(const TimelineDrawing& drawing, size_t device, Svg& svg) {
   const double y = drawing.Y(device), row = TimelineDrawing::kRow;
-  for (const Span& s : drawing.trace().devices[device].spans) {
+  for (const ExecutedInstruction& s : drawing.SpansOfDevice(device)) {
     const TimelineDrawing::Look look = drawing.LookOf(device, s);
     const double x = drawing.X(s.begin_ns), width = drawing.X(s.end_ns) - x;
     if (look.shape == TimelineDrawing::Shape::kLine && width >= 1) {

@@ -30,8 +30,12 @@ int Count(absl::string_view text, absl::string_view what) {
   return n;
 }
 
+std::string Text(const SampleRun& run, int columns) {
+  return TimelineText(run.program, run.trace, columns);
+}
+
 TEST(TimelineTextTest, IsThePictureOf1f1b) {
-  EXPECT_EQ(TimelineText(SimulateIdeal("1f1b", 3, 4).trace, 60),
+  EXPECT_EQ(Text(SimulateIdeal("1f1b", 3, 4), 60),
             "device 0 |abc....AAdBB.CC.DD|\n"
             "device 1 |.ab..AAcBBdCC.DD..|\n"
             "device 2 |..aAAbBBcCCdDD....|\n"
@@ -39,7 +43,7 @@ TEST(TimelineTextTest, IsThePictureOf1f1b) {
 }
 
 TEST(TimelineTextTest, LegendHasWhatIsSeen) {
-  const std::string text = TimelineText(SimulateSample("gpipe", 2, 3, true).trace, 200);
+  const std::string text = Text(SimulateSample("gpipe", 2, 3, true), 200);
   EXPECT_THAT(text, HasSubstr("~: recompute"));
   EXPECT_THAT(text, HasSubstr("=: optimizer"));
   EXPECT_THAT(text, Not(HasSubstr("reduction")));
@@ -48,28 +52,28 @@ TEST(TimelineTextTest, LegendHasWhatIsSeen) {
 TEST(TimelineTextTest, FitsTheColumnsAndWrapsLetters) {
   const SampleRun run = SimulateSample("gpipe", 2, 30);
   for (int columns : {1, 7, 40, 300}) {
-    const std::vector<std::string> lines = absl::StrSplit(TimelineText(run.trace, columns), '\n');
+    const std::vector<std::string> lines = absl::StrSplit(Text(run, columns), '\n');
     EXPECT_LE(lines[0].size(), std::string("device 0 ||").size() + columns);
     EXPECT_EQ(lines[0].size(), lines[1].size());
   }
   // Micro-batch 26 is an a again.
-  EXPECT_THAT(TimelineText(run.trace, 300), HasSubstr("xyzabcd"));
-  EXPECT_EQ(TimelineText(Trace(), 80), "no spans to show\n");
+  EXPECT_THAT(Text(run, 300), HasSubstr("xyzabcd"));
+  EXPECT_EQ(Text(SampleRun(), 80), "no spans to show\n");
 }
 
 TEST(TimelineTextTest, SaysForwardOrBackwardWhereActionsAreShorterThanACharacter) {
-  EXPECT_EQ(TimelineText(SimulateIdeal("gpipe", 2, 30).trace, 8),
+  EXPECT_EQ(Text(SimulateIdeal("gpipe", 2, 30), 8),
             "device 0 |FFFBBBBB|\n"
             "device 1 |FFFBBBBB|\n"
             "F: forward; B: backward; a character is 11.6 ms and shows its middle\n");
   EXPECT_THAT(
-      TimelineText(SimulateIdeal("interleaved", 2, 30).trace, 8),
+      Text(SimulateIdeal("interleaved", 2, 30), 8),
       HasSubstr("1 2 3: forward of a device's first, second, third stage; A B C: backward"));
 }
 
 TEST(TimelineTextTest, ColoursChangeNoCharacter) {
-  const Trace trace = SimulateIdeal("1f1b", 2, 2).trace;
-  const std::string text = TimelineText(trace, 60, /*colours=*/true);
+  const SampleRun run = SimulateIdeal("1f1b", 2, 2);
+  const std::string text = TimelineText(run.program, run.trace, 60, /*colours=*/true);
   EXPECT_THAT(text, HasSubstr("\033[34mab\033[0m"));
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -79,7 +83,7 @@ TEST(TimelineTextTest, ColoursChangeNoCharacter) {
       plain += text[i];
     }
   }
-  EXPECT_EQ(plain, TimelineText(trace, 60));
+  EXPECT_EQ(plain, Text(run, 60));
 }
 
 TEST(TimelineSvgTest, SchedulesWithoutAClockAreInUnits) {
@@ -104,7 +108,7 @@ TEST(ChromeTraceTest, SlicesNeverOverlapInAThread) {
   for (const char* scheme : {"gpipe", "1f1b", "interleaved", "chimera", "breadth_first", "po_h"}) {
     const SampleRun run = SimulateSample(scheme, 4, 8);
     PIPELAB_ASSERT_OK_AND_ASSIGN(std::string text,
-                                 ChromeTrace(scheme, run.program, AsMeasured(run.trace)));
+                                 ChromeTrace(scheme, run.program, AsMeasured(run)));
     PIPELAB_ASSERT_OK_AND_ASSIGN(nlohmann::json j, ParseJson(text, "trace"));
     std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> slices;
     int flows_out = 0, flows_in = 0, counters = 0, host_lanes = 0;

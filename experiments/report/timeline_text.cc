@@ -22,7 +22,7 @@ struct Writing {
   std::vector<std::map<int, int>> stage_of_device;  // [device]: number among its stages, from 0
 };
 
-char Letter(const Span& s, size_t device, const Writing& writing) {
+char Letter(const Instruction& s, size_t device, const Writing& writing) {
   if (IsCollective(s.op)) return '#';
   if (s.op == OpCode::kStep) return '=';
   if (s.op == OpCode::kFill) return '*';
@@ -54,12 +54,12 @@ char Letter(const Span& s, size_t device, const Writing& writing) {
   return '?';
 }
 
-Writing WritingOf(const Trace& trace, bool by_stage) {
+Writing WritingOf(const Program& program, const Trace& trace, bool by_stage) {
   Writing writing;
   writing.by_stage = by_stage;
-  for (const DeviceTrace& d : trace.devices) {
+  for (size_t d = 0; d < trace.devices.size(); ++d) {
     std::map<int, int> stages;
-    for (const Span& s : d.spans) {
+    for (const ExecutedInstruction& s : SpansOf(program, trace, d)) {
       if (s.op == OpCode::kCompute) stages[s.action.stage] = 0;
     }
     int number = 0;
@@ -71,10 +71,10 @@ Writing WritingOf(const Trace& trace, bool by_stage) {
 }
 
 // A device's characters: each shows what happens in its middle.
-std::string Line(const Trace& trace, size_t device, const Writing& writing, int64_t begin,
+std::string Line(const DeviceSpans& spans, size_t device, const Writing& writing, int64_t begin,
                  int64_t unit, int64_t count) {
   std::string line(static_cast<size_t>(count), '.');
-  for (const Span& s : trace.devices[device].spans) {
+  for (const ExecutedInstruction& s : spans) {
     const char letter = Letter(s, device, writing);
     for (int64_t i = std::max<int64_t>(0, (s.begin_ns - begin - unit / 2 + unit - 1) / unit);
          letter != '.' && i < count && begin + i * unit + unit / 2 < s.end_ns; ++i) {
@@ -131,12 +131,12 @@ std::string Legend(const std::set<char>& seen, std::string text, bool by_stage, 
 
 }  // namespace
 
-std::string TimelineText(const Trace& trace, int columns, bool colours) {
+std::string TimelineText(const Program& program, const Trace& trace, int columns, bool colours) {
   int64_t begin = std::numeric_limits<int64_t>::max(), end = std::numeric_limits<int64_t>::min();
   int64_t shortest = std::numeric_limits<int64_t>::max(), longest = 0;
   int micro_batches = 0;
-  for (const DeviceTrace& d : trace.devices) {
-    for (const Span& s : d.spans) {
+  for (size_t d = 0; d < trace.devices.size(); ++d) {
+    for (const ExecutedInstruction& s : SpansOf(program, trace, d)) {
       begin = std::min(begin, s.begin_ns);
       end = std::max(end, s.end_ns);
       if (s.op != OpCode::kCompute || s.end_ns <= s.begin_ns) continue;
@@ -150,13 +150,13 @@ std::string TimelineText(const Trace& trace, int columns, bool colours) {
   const int64_t unit =
       std::max<int64_t>(std::min(shortest, end - begin), (end - begin + columns - 1) / columns);
   const int64_t count = (end - begin + unit - 1) / unit;
-  const Writing writing = WritingOf(trace, /*by_stage=*/unit > longest && longest > 0);
+  const Writing writing = WritingOf(program, trace, /*by_stage=*/unit > longest && longest > 0);
 
   std::string text;
   std::set<char> seen;
   const size_t digits = absl::StrCat(trace.devices.size() - 1).size();
   for (size_t d = 0; d < trace.devices.size(); ++d) {
-    const std::string line = Line(trace, d, writing, begin, unit, count);
+    const std::string line = Line(SpansOf(program, trace, d), d, writing, begin, unit, count);
     seen.insert(line.begin(), line.end());
     const std::string number = absl::StrCat(d);
     absl::StrAppend(&text, "device ", std::string(digits - number.size(), ' '), number, " |",

@@ -1,6 +1,6 @@
 // A trace as text, for terminals: a line a device, a character a unit of time.
 //
-//   std::cout << TimelineText(trace, 100);
+//   std::cout << TimelineText(program, trace, 100);
 //
 //   device 0 |abcd......AABBCCDD|
 //   device 1 |.abcd..AABBCCDD...|
@@ -15,12 +15,14 @@
 
 #include <string>
 
+#include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
 
 namespace pipelab {
 
 // `columns`: most characters of time in a line. `colours`: with ANSI sequences, for a terminal.
-std::string TimelineText(const Trace& trace, int columns, bool colours = false);
+std::string TimelineText(const Program& program, const Trace& trace, int columns,
+                         bool colours = false);
 
 }  // namespace pipelab
 

@@ -32,8 +32,8 @@ absl::StatusOr<Trace> SimulateBalanced(const Step& step) {
 absl::StatusOr<Overheads> OverheadsOf(const StepPrediction& point) {
   PIPELAB_ASSIGN_OR_RETURN(const Trace balanced, SimulateBalanced(point.step));
   int64_t compute = 0, recompute = 0, update = 0;
-  for (const DeviceTrace& device : point.trace.devices) {
-    for (const Span& span : device.spans) {
+  for (size_t d = 0; d < point.trace.devices.size(); ++d) {
+    for (const ExecutedInstruction& span : SpansOf(point.step.program, point.trace, d)) {
       const int64_t time = span.end_ns - span.begin_ns;
       if (span.op == OpCode::kStep) {
         update += time;

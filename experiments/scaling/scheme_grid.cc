@@ -14,7 +14,8 @@ namespace pipelab {
 namespace {
 
 absl::StatusOr<SchemeCell> ResultOf(const FittedPoint& fitted) {
-  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis analysis, Analyze(fitted.point.trace));
+  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis analysis,
+                           Analyze(fitted.point.step.program, fitted.point.trace));
   SchemeCell cell;
   cell.samples_per_second = fitted.point.samples_per_second();
   cell.recompute = fitted.chosen.config.recompute == Recompute::kFull;

@@ -1,7 +1,6 @@
 #include "experiments/simulate/simulated_run.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "glog/logging.h"
@@ -13,7 +12,7 @@
 namespace pipelab {
 namespace {
 
-bool IsWork(const Span& s) { return s.op == OpCode::kCompute || s.op == OpCode::kStep; }
+bool IsWork(const Instruction& i) { return i.op == OpCode::kCompute || i.op == OpCode::kStep; }
 
 }  // namespace
 
@@ -37,40 +36,30 @@ RunFigures FiguresOf(const SimulatedRun& run) {
   const auto units = [&](int64_t ns) {
     return static_cast<double>(ns) / static_cast<double>(run.nanoseconds_per_unit);
   };
-  int64_t begin = std::numeric_limits<int64_t>::max(), end = std::numeric_limits<int64_t>::min();
-  for (const DeviceTrace& d : run.trace().devices) {
-    for (const Span& s : d.spans) {
-      if (!IsWork(s) && !IsCollective(s.op)) continue;
-      begin = std::min(begin, s.begin_ns);
-      end = std::max(end, s.end_ns);
-    }
+  const Trace& trace = run.trace();
+  const absl::StatusOr<TraceAnalysis> analysis = Analyze(run.program(), trace);
+  CHECK(analysis.ok()) << analysis.status();  // the simulator's traces are valid
+  TimeExtent step;
+  for (size_t d = 0; d < trace.devices.size(); ++d) {
+    step += ExtentOf(SpansOf(run.program(), trace, d),
+                     [](const Instruction& i) { return IsWork(i) || IsCollective(i.op); });
   }
-  const int64_t makespan = std::max<int64_t>(0, end - begin);
   RunFigures figures;
-  figures.makespan = units(makespan);
-  for (const DeviceTrace& d : run.trace().devices) {
-    int64_t busy = 0, first = -1, last = 0;
-    for (const Span& s : d.spans) {
-      if (!IsWork(s)) continue;
-      busy += s.end_ns - s.begin_ns;
-      if (first < 0) first = s.begin_ns;
-      last = s.end_ns;
-    }
+  figures.makespan = units(step.length());
+  figures.bubble = analysis->overall.bubble;
+  for (size_t d = 0; d < trace.devices.size(); ++d) {
+    const Breakdown& wall = analysis->devices[d].wall;
+    const int64_t busy = (wall.compute + wall.optimizer).value();
     DeviceFigures& device = figures.devices.emplace_back();
     device.busy = units(busy);
-    device.idle = units(makespan - busy);
-    device.span = first < 0 ? 0 : units(last - first);
-    for (const InFlightPoint& p : InFlight(d)) {
-      device.peak_in_flight = std::max(device.peak_in_flight, p.count);
-    }
+    device.idle = units(step.length() - busy);
+    device.span = units(ExtentOf(SpansOf(run.program(), trace, d), IsWork).length());
+    device.peak_in_flight = analysis->devices[d].peak_in_flight;
     if (run.has_bytes) {
-      device.peak_activation = d.peak_activation;
-      device.peak_state = d.peak_state;
+      device.peak_activation = trace.devices[d].peak_activation;
+      device.peak_state = trace.devices[d].peak_state;
     }
   }
-  const absl::StatusOr<TraceAnalysis> analysis = Analyze(run.trace());
-  CHECK(analysis.ok()) << analysis.status();  // the simulator's traces are valid
-  figures.bubble = analysis->overall.bubble;
   return figures;
 }
 

@@ -54,7 +54,7 @@ absl::StatusOr<StreamPoint> PointOf(StepCache* cache, TickKind kind, int devices
   PIPELAB_ASSIGN_OR_RETURN(const StepPrediction many,
                            PredictTick(cache, kind, devices, 2 * kSamples));
   p.tick = Nanoseconds((many.step_time - few.step_time).value() / kSamples);
-  std::vector<Nanoseconds> latencies = SampleLatencies(few.trace);
+  std::vector<Nanoseconds> latencies = SampleLatencies(few.step.program, few.trace);
   std::nth_element(latencies.begin(), latencies.begin() + kSamples / 2, latencies.end());
   p.latency = latencies[kSamples / 2];
   Nanoseconds longest, sum;

@@ -57,8 +57,8 @@ absl::StatusOr<ReplayedRun> ReplayPasses(const TrainedRun& run, Nanoseconds hop)
   PIPELAB_ASSIGN_OR_RETURN(
       const Trace trace, Simulate(run.training->program(), replayed.costs, TraceOrigin::kReplayed));
   int64_t begin = trace.makespan.value(), end = 0;
-  for (const DeviceTrace& device : trace.devices) {
-    for (const Span& span : device.spans) {
+  for (size_t d = 0; d < trace.devices.size(); ++d) {
+    for (const ExecutedInstruction& span : SpansOf(run.training->program(), trace, d)) {
       if (span.op != OpCode::kCompute) continue;
       begin = std::min(begin, span.begin_ns);
       end = std::max(end, span.end_ns);

@@ -81,9 +81,9 @@ void AddSerialRow(const ComparisonOptions& options, const ComparisonResult& resu
 }
 
 absl::Status AddSchemeRow(const SchemeResult& r, const Equality& equality, Table* t) {
-  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis simulated, Analyze(r.simulated));
-  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis replayed, Analyze(r.replayed));
-  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis measured, Analyze(r.traces.back()));
+  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis simulated, Analyze(r.program, r.simulated));
+  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis replayed, Analyze(r.program, r.replayed));
+  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis measured, Analyze(r.program, r.traces.back()));
   t->AddRow({Label(r.scheme), Label(SizesText(r)), Label(r.config.micro_batches),
              Measured(r.losses.back()), Computed(equality.text), StepTime(r.traces),
              Replayed(ToMs(r.replayed.makespan)), Simulated(ToPercent(simulated.overall.bubble)),

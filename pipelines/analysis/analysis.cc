@@ -39,79 +39,104 @@ Nanoseconds& Part(Breakdown& b, OpCode op, ActionKind kind) {
   return b.dispatch;  // not reached: CheckSpans refuses other codes
 }
 
-bool IsCompute(const Span& s) {
+bool IsCompute(const Instruction& s) {
   return s.op == OpCode::kCompute && s.action.kind != ActionKind::kStep;
 }
 
-absl::Status CheckSpans(const Trace& trace) {
-  for (size_t d = 0; d < trace.devices.size(); ++d) {
-    int64_t last_end = std::numeric_limits<int64_t>::min();
-    const std::vector<Span>& spans = trace.devices[d].spans;
-    for (size_t i = 0; i < spans.size(); ++i) {
-      const Span& s = spans[i];
-      const char* wrong = nullptr;
-      if (s.op > kLastOpCode) wrong = "has an unknown instruction code";
-      if (s.end_ns < s.begin_ns) wrong = "ends before it begins";
-      if (s.begin_ns < last_end) wrong = "begins before the one before it ends";
-      if (s.cpu_ns < 0 || s.library_ns < 0) wrong = "has a negative processor time";
-      if (wrong != nullptr) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "trace: device ", d, ", span ", i, " (", s.begin_ns, " to ", s.end_ns, " ns) ", wrong));
-      }
-      last_end = s.end_ns;
+absl::Status CheckSpans(size_t device, const DeviceSpans& spans) {
+  int64_t last_end = std::numeric_limits<int64_t>::min();
+  for (size_t i = 0; i < spans.size(); ++i) {
+    const ExecutedInstruction s = spans[i];
+    const char* wrong = nullptr;
+    if (s.op > kLastOpCode) wrong = "has an unknown instruction code";
+    if (s.end_ns < s.begin_ns) wrong = "ends before it begins";
+    if (s.begin_ns < last_end) wrong = "begins before the one before it ends";
+    if (s.cpu_ns < 0 || s.library_ns < 0) wrong = "has a negative processor time";
+    if (wrong != nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat("trace: device ", device, ", span ", i, " (",
+                                                     s.begin_ns, " to ", s.end_ns, " ns) ", wrong));
     }
+    last_end = s.end_ns;
   }
   return absl::OkStatus();
 }
 
-// First begin and last end over all devices of the spans that `include` takes; both 0 when there
-// are none.
-template <typename Include>
-void Extent(const Trace& trace, Include include, int64_t& begin, int64_t& end) {
-  begin = std::numeric_limits<int64_t>::max();
-  end = std::numeric_limits<int64_t>::min();
-  for (const DeviceTrace& device : trace.devices) {
-    for (const Span& s : device.spans) {
-      if (!include(s)) continue;
-      begin = std::min(begin, s.begin_ns);
-      end = std::max(end, s.end_ns);
+// Counts as InFlight says, one span of a device after the other.
+class InFlightCount {
+ public:
+  explicit InFlightCount(const DeviceSpans& spans) {
+    const auto is_other_pass = [](const Instruction& i) {
+      return IsCompute(i) && i.action.kind != ActionKind::kForward;
+    };
+    forward_only_ = ExtentOf(spans, is_other_pass).empty();
+  }
+
+  // Calls `point` with the time and the count of each change.
+  template <typename Point>
+  void Visit(const ExecutedInstruction& s, Point point) {
+    if (s.op == OpCode::kReload) point(s.begin_ns, ++count_);
+    if (s.op == OpCode::kHostWait && s.action.kind == ActionKind::kOffload) {
+      point(s.end_ns, --count_);
+    }
+    if (s.op != OpCode::kCompute) return;
+    // A forward holds its memory from its begin on; a backward until its end.
+    switch (s.action.kind) {
+      case ActionKind::kForward:
+        point(s.begin_ns, ++count_);
+        if (forward_only_) point(s.end_ns, --count_);
+        break;
+      case ActionKind::kBackward:
+      case ActionKind::kBackwardWeight:
+        point(s.end_ns, --count_);
+        break;
+      case ActionKind::kBackwardInput:
+      case ActionKind::kRecompute:
+      case ActionKind::kStep:
+      case ActionKind::kOffload:
+      case ActionKind::kReload:
+        break;
     }
   }
-  if (begin > end) begin = end = 0;
-}
 
-DeviceAnalysis AnalyzeDevice(const DeviceTrace& device, TraceOrigin origin, Nanoseconds step_time,
-                             Nanoseconds interval) {
+ private:
+  bool forward_only_ = false;
+  int count_ = 0;
+};
+
+// All but the bubble.
+DeviceAnalysis AnalyzeDevice(const DeviceTrace& device, const DeviceSpans& spans,
+                             TraceOrigin origin, Nanoseconds step_time) {
   DeviceAnalysis a;
   a.peak_activation = device.peak_activation;
   a.peak_state = device.peak_state;
   a.bytes_sent = device.bytes_sent;
   a.messages_sent = device.messages_sent;
   a.collective_bytes = device.collective_bytes;
-  if (device.spans.empty()) {
-    // Idle all through, as far as the trace tells.
-    a.wall.ends = step_time;
-    a.bubble = interval.value() > 0 ? 1 : 0;
-    return a;
-  }
+  a.wall.ends = step_time;
+  if (device.spans.empty()) return a;  // idle all through, as far as the trace tells
+  const bool measured = origin == TraceOrigin::kMeasured;
   Nanoseconds library;
+  InFlightCount in_flight(spans);
   int64_t last_end = device.spans.front().begin_ns;
-  for (const Span& s : device.spans) {
+  for (const ExecutedInstruction& s : spans) {
     Part(a.wall, s.op, s.action.kind) += Nanoseconds(s.end_ns - s.begin_ns);
-    const bool measured = origin == TraceOrigin::kMeasured;
-    Part(a.cpu, s.op, s.action.kind) += Nanoseconds(measured ? s.cpu_ns : s.end_ns - s.begin_ns);
+    if (measured) Part(a.cpu, s.op, s.action.kind) += Nanoseconds(s.cpu_ns);
     a.wall.dispatch += Nanoseconds(s.begin_ns - last_end);
     last_end = s.end_ns;
+    in_flight.Visit(s, [&](int64_t /*time_ns*/, int count) {
+      a.peak_in_flight = std::max(a.peak_in_flight, count);
+    });
     if (IsCompute(s)) {
       ++a.actions;
       library += Nanoseconds(s.library_ns);
     }
   }
-  a.wall.ends = step_time - Nanoseconds(last_end - device.spans.front().begin_ns);
-  if (interval.value() > 0) a.bubble = 1 - a.wall.compute / interval;
+  if (!measured) {
+    a.cpu = a.wall;
+    a.cpu.dispatch = a.cpu.ends = Nanoseconds(0);
+  }
+  a.wall.ends -= Nanoseconds(last_end - device.spans.front().begin_ns);
   if (a.wall.compute.value() > 0) a.library_share = library / a.wall.compute;
-  for (const InFlightPoint& p : InFlight(device))
-    a.peak_in_flight = std::max(a.peak_in_flight, p.count);
   return a;
 }
 
@@ -146,26 +171,31 @@ Breakdown& Breakdown::operator+=(const Breakdown& o) {
   return *this;
 }
 
-absl::StatusOr<TraceAnalysis> Analyze(const Trace& trace) {
-  PIPELAB_RETURN_IF_ERROR(CheckSpans(trace));
+absl::StatusOr<TraceAnalysis> Analyze(const Program& program, const Trace& trace) {
+  PIPELAB_RETURN_IF_ERROR(CheckBelongs(program, trace));
   TraceAnalysis a;
   a.origin = trace.origin;
   a.step_time = trace.makespan;
-  for (const DeviceTrace& d : trace.devices) a.has_spans |= !d.spans.empty();
-
-  int64_t first = 0, last = 0;
-  Extent(
-      trace, [](const Span&) { return true; }, first, last);
-  if (last - first > trace.makespan.value()) {
-    return absl::InvalidArgumentError(absl::StrCat("trace: spans take ", last - first,
+  TimeExtent all, compute_alone;
+  for (size_t d = 0; d < trace.devices.size(); ++d) {
+    const DeviceSpans spans = SpansOf(program, trace, d);
+    PIPELAB_RETURN_IF_ERROR(CheckSpans(d, spans));
+    a.has_spans |= !spans.empty();
+    all += ExtentOf(spans, [](const Instruction&) { return true; });
+    compute_alone += ExtentOf(spans, IsCompute);
+    a.devices.push_back(AnalyzeDevice(trace.devices[d], spans, a.origin, a.step_time));
+  }
+  if (all.length() > trace.makespan.value()) {
+    return absl::InvalidArgumentError(absl::StrCat("trace: spans take ", all.length(),
                                                    " ns, more than the makespan of ",
                                                    trace.makespan.value(), " ns"));
   }
-  Extent(trace, IsCompute, a.interval_begin_ns, a.interval_end_ns);
+  a.interval_begin_ns = compute_alone.empty() ? 0 : compute_alone.begin_ns;
+  a.interval_end_ns = compute_alone.empty() ? 0 : compute_alone.end_ns;
 
-  for (const DeviceTrace& d : trace.devices) {
-    a.devices.push_back(AnalyzeDevice(d, a.origin, a.step_time, a.interval()));
-    Add(a.devices.back(), a.overall);
+  for (DeviceAnalysis& device : a.devices) {
+    if (a.interval().value() > 0) device.bubble = 1 - device.wall.compute / a.interval();
+    Add(device, a.overall);
   }
   const double compute = static_cast<double>(a.overall.wall.compute.value());
   if (compute > 0) a.overall.library_share /= compute;
@@ -177,35 +207,11 @@ absl::StatusOr<TraceAnalysis> Analyze(const Trace& trace) {
   return a;
 }
 
-std::vector<InFlightPoint> InFlight(const DeviceTrace& device) {
+std::vector<InFlightPoint> InFlight(const DeviceSpans& spans) {
   std::vector<InFlightPoint> points;
-  const bool forward_only = std::none_of(
-      device.spans.begin(), device.spans.end(),
-      [](const Span& s) { return IsCompute(s) && s.action.kind != ActionKind::kForward; });
-  int count = 0;
-  for (const Span& s : device.spans) {
-    if (s.op == OpCode::kReload) points.push_back({s.begin_ns, ++count});
-    if (s.op == OpCode::kHostWait && s.action.kind == ActionKind::kOffload) {
-      points.push_back({s.end_ns, --count});
-    }
-    if (s.op != OpCode::kCompute) continue;
-    // A forward holds its memory from its begin on; a backward until its end.
-    switch (s.action.kind) {
-      case ActionKind::kForward:
-        points.push_back({s.begin_ns, ++count});
-        if (forward_only) points.push_back({s.end_ns, --count});
-        break;
-      case ActionKind::kBackward:
-      case ActionKind::kBackwardWeight:
-        points.push_back({s.end_ns, --count});
-        break;
-      case ActionKind::kBackwardInput:
-      case ActionKind::kRecompute:
-      case ActionKind::kStep:
-      case ActionKind::kOffload:
-      case ActionKind::kReload:
-        break;
-    }
+  InFlightCount in_flight(spans);
+  for (const ExecutedInstruction& s : spans) {
+    in_flight.Visit(s, [&](int64_t time_ns, int count) { points.push_back({time_ns, count}); });
   }
   return points;
 }

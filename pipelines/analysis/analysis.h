@@ -1,6 +1,6 @@
 // Every figure that is read off a trace, for simulated and measured ones alike.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(TraceAnalysis a, Analyze(trace));
+//   PIPELAB_ASSIGN_OR_RETURN(TraceAnalysis a, Analyze(program, trace));
 //   a.overall.bubble        // share of the interval in which devices did not compute, 0 to 1
 //   a.devices[2].wall.waiting
 //
@@ -14,14 +14,19 @@
 //    shows how much. Simulated and replayed traces have no other time: their cpu is their wall.
 //
 // Errors: InvalidArgument for a trace that cannot be one (spans overlap, end before they begin,
-// ...), with the device and the span. A trace without spans has only step time, memory, traffic.
+// ...), with the device and the span, or that is not the program's (CheckBelongs). A trace without
+// spans has only step time, memory, traffic.
 #ifndef PIPELAB_PIPELINES_ANALYSIS_ANALYSIS_H_
 #define PIPELAB_PIPELINES_ANALYSIS_ANALYSIS_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
 #include "tools/base/units.h"
 
@@ -66,7 +71,32 @@ struct TraceAnalysis {
   Nanoseconds interval() const { return Nanoseconds(interval_end_ns - interval_begin_ns); }
 };
 
-absl::StatusOr<TraceAnalysis> Analyze(const Trace& trace);
+absl::StatusOr<TraceAnalysis> Analyze(const Program& program, const Trace& trace);
+
+// From the first begin to the last end of some spans.
+struct TimeExtent {
+  int64_t begin_ns = std::numeric_limits<int64_t>::max();
+  int64_t end_ns = std::numeric_limits<int64_t>::min();
+
+  bool empty() const { return begin_ns > end_ns; }
+  int64_t length() const { return empty() ? 0 : end_ns - begin_ns; }
+  TimeExtent& operator+=(const TimeExtent& other) {
+    begin_ns = std::min(begin_ns, other.begin_ns);
+    end_ns = std::max(end_ns, other.end_ns);
+    return *this;
+  }
+};
+
+// Of the spans that `include` takes. They follow one another, so the first and the last of them
+// say it.
+template <typename Include>
+TimeExtent ExtentOf(const DeviceSpans& spans, Include include) {
+  size_t first = 0, last = spans.size();
+  while (first < last && !include(spans[first])) ++first;
+  if (first == last) return {};
+  while (!include(spans[last - 1])) --last;
+  return {spans[first].begin_ns, spans[last - 1].end_ns};
+}
 
 // A message as it was seen at both ends. Span indices are -1 where the trace has no such span.
 struct MessageTiming {
@@ -79,8 +109,8 @@ struct MessageTiming {
   int consumer = -1;  // span of to_device: the first compute after the wait
 };
 
-// Messages that were both sent and waited for, in the order of Program::messages. Fails when the
-// trace is not one of the program.
+// Messages that were both sent and waited for, in the order of Program::messages. Fails as
+// CheckBelongs does.
 absl::StatusOr<std::vector<MessageTiming>> MatchMessages(const Program& program,
                                                          const Trace& trace);
 
@@ -91,7 +121,7 @@ struct InFlightPoint {
   int64_t time_ns = 0;
   int count = 0;
 };
-std::vector<InFlightPoint> InFlight(const DeviceTrace& device);
+std::vector<InFlightPoint> InFlight(const DeviceSpans& spans);
 
 }  // namespace pipelab
 

@@ -26,10 +26,10 @@ struct Passage {
   int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
 };
 
-std::vector<Passage> PassagesOf(const Trace& trace) {
+std::vector<Passage> PassagesOf(const Program& program, const Trace& trace) {
   std::vector<Passage> passages;
-  for (const DeviceTrace& device : trace.devices) {
-    for (const Span& s : device.spans) {
+  for (size_t d = 0; d < trace.devices.size(); ++d) {
+    for (const ExecutedInstruction& s : SpansOf(program, trace, d)) {
       if (s.op != OpCode::kCompute || s.action.kind != ActionKind::kForward) continue;
       const auto m = static_cast<size_t>(s.action.micro_batch);
       if (m >= passages.size()) passages.resize(m + 1);
@@ -103,16 +103,16 @@ StreamFigures RunArrivals(const std::vector<Nanoseconds>& arrivals, const Stream
   return entrance.Finish();
 }
 
-std::vector<Nanoseconds> SampleLatencies(const Trace& trace) {
+std::vector<Nanoseconds> SampleLatencies(const Program& program, const Trace& trace) {
   std::vector<Nanoseconds> latencies;
-  for (const Passage& p : PassagesOf(trace)) {
+  for (const Passage& p : PassagesOf(program, trace)) {
     latencies.emplace_back(std::max<int64_t>(0, p.end - p.begin));
   }
   return latencies;
 }
 
-absl::optional<StreamRules> SteadyRules(const Trace& trace) {
-  std::vector<Passage> passages = PassagesOf(trace);
+absl::optional<StreamRules> SteadyRules(const Program& program, const Trace& trace) {
+  std::vector<Passage> passages = PassagesOf(program, trace);
   const size_t half = passages.size() / 2;
   if (half < 2) return absl::nullopt;
   passages.erase(passages.begin(), passages.end() - static_cast<std::ptrdiff_t>(half));
@@ -131,10 +131,11 @@ absl::optional<StreamRules> SteadyRules(const Trace& trace) {
   return rules;
 }
 
-StreamFigures FiguresOfReleases(const Trace& trace, const std::vector<Nanoseconds>& releases) {
+StreamFigures FiguresOfReleases(const Program& program, const Trace& trace,
+                                const std::vector<Nanoseconds>& releases) {
   StreamFigures figures;
   std::vector<Nanoseconds> latencies;
-  const std::vector<Passage> passages = PassagesOf(trace);
+  const std::vector<Passage> passages = PassagesOf(program, trace);
   for (size_t m = 0; m < passages.size(); ++m) {
     const Nanoseconds end(passages[m].end);
     figures.blocked += passages[m].begin > releases[m].value();

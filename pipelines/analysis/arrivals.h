@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
 #include "tools/base/units.h"
 
@@ -47,18 +48,19 @@ struct StreamFigures {
 // `arrivals` ascend.
 StreamFigures RunArrivals(const std::vector<Nanoseconds>& arrivals, const StreamRules& rules);
 
-// [micro-batch] Of any trace with times of one program: from where its first forward begins to
+// [micro-batch] Of any trace with times: from where its first forward begins to
 // where its last one ends. Where stages run at once, that is less than a tick a stage.
-std::vector<Nanoseconds> SampleLatencies(const Trace& trace);
+std::vector<Nanoseconds> SampleLatencies(const Program& program, const Trace& trace);
 
 // What RunArrivals needs of such a trace without releases, as it is in its second half: the time
 // between the begins of two samples, and the median latency. None with fewer than four samples, or
 // where these times differ by more than 1 % (or 1 ns).
-absl::optional<StreamRules> SteadyRules(const Trace& trace);
+absl::optional<StreamRules> SteadyRules(const Program& program, const Trace& trace);
 
 // Of the trace of a cost table with these releases, whatever the schedule: from a micro-batch's
 // release on. Micro-batches that begin later than that have waited at their source.
-StreamFigures FiguresOfReleases(const Trace& trace, const std::vector<Nanoseconds>& releases);
+StreamFigures FiguresOfReleases(const Program& program, const Trace& trace,
+                                const std::vector<Nanoseconds>& releases);
 
 // At 0, period, 2 period, ...
 std::vector<Nanoseconds> EvenArrivals(int64_t count, Nanoseconds period);

@@ -82,7 +82,7 @@ TEST(Arrivals, ReleasesAreTheBlockingStream) {
         SCOPED_TRACE(testing::Message() << scheme << " P=" << p << " every " << period);
         costs.releases = EvenArrivals(20, Nanoseconds(period));
         PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(program, costs));
-        const StreamFigures f = FiguresOfReleases(trace, costs.releases);
+        const StreamFigures f = FiguresOfReleases(program, trace, costs.releases);
         EXPECT_EQ(f.taken, 20);
         if (name == "1f1b") {  // its first forwards come without a backward between them
           EXPECT_TRUE(period < 30 * p || f.longest == Nanoseconds(10 * p));
@@ -110,7 +110,7 @@ TEST(Arrivals, RulesOfATrace) {
     Schedule s = MakeSchedule(scheme, {devices, micro_batches}).value();
     const Program program = Lower(std::move(s), {}).value();
     return SteadyRules(
-        Simulate(program, CostTable::Unit(program.schedule, Nanoseconds(10))).value());
+        program, Simulate(program, CostTable::Unit(program.schedule, Nanoseconds(10))).value());
   };
   for (const char* scheme : {"over_time", "over_time_inference", "local"}) {
     for (int p : {1, 2, 4}) {
@@ -147,31 +147,37 @@ TEST(Arrivals, LatenciesOfATrace) {
   const CostTable costs = CostTable::Unit(program.schedule);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(program, costs));
   const Nanoseconds forward = costs.stages[0].forward;
-  EXPECT_EQ(SampleLatencies(trace), std::vector<Nanoseconds>(6, Nanoseconds(4 * forward.value())));
+  EXPECT_EQ(SampleLatencies(program, trace),
+            std::vector<Nanoseconds>(6, Nanoseconds(4 * forward.value())));
 }
 
-Trace ForwardsOf(const std::vector<std::pair<int64_t, int64_t>>& times) {
+struct Forwards {
+  Program program;
   Trace trace;
-  trace.devices.emplace_back();
+};
+
+Forwards ForwardsOf(const std::vector<std::pair<int64_t, int64_t>>& times) {
+  Forwards f;
+  std::vector<Instruction>& list = f.program.instructions.emplace_back();
+  DeviceTrace& device = f.trace.devices.emplace_back();
   for (const auto& [begin, end] : times) {
-    Span& s = trace.devices[0].spans.emplace_back();
-    s.op = OpCode::kCompute;
-    s.action.micro_batch = static_cast<int32_t>(trace.devices[0].spans.size()) - 1;
-    s.begin_ns = begin;
-    s.end_ns = end;
+    Instruction& i = list.emplace_back();
+    i.action.micro_batch = static_cast<int32_t>(list.size()) - 1;
+    device.spans.push_back({begin, end});
   }
-  return trace;
+  return f;
 }
 
 // Rules are read from the second half of six micro-batches, which begin every 10 ns and take 5, 7
 // and 9.
 TEST(Arrivals, RulesAreOfTheMiddleLatency) {
-  const auto rules =
-      SteadyRules(ForwardsOf({{0, 1}, {3, 4}, {9, 10}, {20, 25}, {30, 37}, {40, 49}}));
+  const Forwards six = ForwardsOf({{0, 1}, {3, 4}, {9, 10}, {20, 25}, {30, 37}, {40, 49}});
+  const auto rules = SteadyRules(six.program, six.trace);
   ASSERT_TRUE(rules.has_value());
   EXPECT_EQ(rules->tick, Nanoseconds(10));
   EXPECT_EQ(rules->latency, Nanoseconds(7));
-  EXPECT_EQ(SampleLatencies(ForwardsOf({{0, 0}})), std::vector<Nanoseconds>(1, Nanoseconds(0)));
+  const Forwards one = ForwardsOf({{0, 0}});
+  EXPECT_EQ(SampleLatencies(one.program, one.trace), std::vector<Nanoseconds>(1, Nanoseconds(0)));
 }
 
 // The k-th of n in order, k being a share of n and rounded up.

@@ -30,7 +30,7 @@ absl::StatusOr<Outcome> Simulated(const std::string& scheme, int devices, int mi
   Outcome run;
   PIPELAB_ASSIGN_OR_RETURN(run.program, Lower(std::move(schedule), {}));
   PIPELAB_ASSIGN_OR_RETURN(run.trace, Simulate(run.program, CostTable::Unit(run.program.schedule)));
-  PIPELAB_ASSIGN_OR_RETURN(run.analysis, Analyze(run.trace));
+  PIPELAB_ASSIGN_OR_RETURN(run.analysis, Analyze(run.program, run.trace));
   return run;
 }
 
@@ -86,8 +86,8 @@ TEST(ClosedFormTest, Messages) {
     EXPECT_LE(send.end_ns, wait.end_ns);
     ASSERT_GE(m.producer, 0);
     ASSERT_GE(m.consumer, 0);
-    const Action& made = run.trace.devices[m.from_device].spans[m.producer].action;
-    const Action& used = run.trace.devices[m.to_device].spans[m.consumer].action;
+    const Action& made = run.program.instructions[m.from_device][m.producer].action;
+    const Action& used = run.program.instructions[m.to_device][m.consumer].action;
     EXPECT_EQ(made.micro_batch, used.micro_batch);
     EXPECT_EQ(std::abs(made.stage - used.stage), 1);
   }

@@ -7,26 +7,7 @@
 namespace pipelab {
 namespace {
 
-absl::Status CheckBelongs(const Program& program, const Trace& trace) {
-  if (program.instructions.size() != trace.devices.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("trace of ", trace.devices.size(),
-                                                   " devices for a program of ",
-                                                   program.instructions.size()));
-  }
-  for (size_t d = 0; d < trace.devices.size(); ++d) {
-    const std::vector<Instruction>& list = program.instructions[d];
-    for (const Span& s : trace.devices[d].spans) {
-      const bool known = s.instruction >= 0 && static_cast<size_t>(s.instruction) < list.size();
-      if (known && list[s.instruction].op == s.op && list[s.instruction].arg == s.arg) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "trace: device ", d, " ran instruction ", s.instruction,
-          known ? ", which is another one in the program" : ", which the program lacks"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckMessage(const Program& program, size_t device, const Span& s) {
+absl::Status CheckMessage(const Program& program, size_t device, const Instruction& s) {
   const bool sends = s.op == OpCode::kSend;
   if (s.arg >= 0 && static_cast<size_t>(s.arg) < program.messages.size()) {
     const Message& m = program.messages[s.arg];
@@ -44,11 +25,11 @@ absl::StatusOr<std::vector<MessageTiming>> MatchMessages(const Program& program,
   PIPELAB_RETURN_IF_ERROR(CheckBelongs(program, trace));
   std::vector<MessageTiming> timings(program.messages.size());
   for (size_t d = 0; d < trace.devices.size(); ++d) {
-    const std::vector<Span>& spans = trace.devices[d].spans;
+    const DeviceSpans spans = SpansOf(program, trace, d);
     int last_compute = -1;
     std::vector<int> waiting;  // messages waited for since the last compute
     for (int i = 0; i < static_cast<int>(spans.size()); ++i) {
-      const Span& s = spans[i];
+      const ExecutedInstruction s = spans[i];
       if (s.op == OpCode::kSend) {
         PIPELAB_RETURN_IF_ERROR(CheckMessage(program, d, s));
         timings[s.arg].send = i;

@@ -73,10 +73,10 @@ std::vector<FillPlan> PlansOf(const std::vector<FillProblem>& problems) {
 }
 
 // What others can tell: waits end later where a fill is in front of several.
-std::vector<std::string> Training(const Trace& trace) {
+std::vector<std::string> Training(const Program& program, const Trace& trace) {
   std::vector<std::string> spans;
   for (size_t d = 0; d < trace.devices.size(); ++d) {
-    for (const Span& s : trace.devices[d].spans) {
+    for (const ExecutedInstruction& s : SpansOf(program, trace, d)) {
       const bool waits = s.op == OpCode::kWait || s.op == OpCode::kReduceWait ||
                          s.op == OpCode::kGatherWait || s.op == OpCode::kNormWait;
       if (waits || s.op == OpCode::kReceive || s.op == OpCode::kFill) continue;
@@ -115,7 +115,7 @@ TEST(FillPass, SpansHaveTheirJob) {
   EXPECT_EQ(CheckProgram(planned), "");
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(planned, step.costs));
   std::vector<std::string> texts;
-  for (const Span& s : trace.devices[0].spans) {
+  for (const ExecutedInstruction& s : SpansOf(planned, trace, 0)) {
     if (s.op != OpCode::kFill) continue;
     const Fill& fill = planned.fills[s.arg];
     texts.push_back(absl::StrCat(problems[0].jobs[fill.job].name, " ", fill.first_piece, "+",
@@ -148,9 +148,10 @@ TEST(FillPass, APlanThatFitsCostsTheTrainingNothing) {
           EXPECT_EQ(CheckProgram(planned), "");
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(planned, step->costs));
           EXPECT_EQ(trace.makespan, step->trace.makespan);
-          EXPECT_EQ(Training(trace), Training(step->trace));
-          PIPELAB_ASSERT_OK_AND_ASSIGN(const TraceAnalysis before, Analyze(step->trace));
-          PIPELAB_ASSERT_OK_AND_ASSIGN(const TraceAnalysis after, Analyze(trace));
+          EXPECT_EQ(Training(planned, trace), Training(step->program, step->trace));
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const TraceAnalysis before,
+                                       Analyze(step->program, step->trace));
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const TraceAnalysis after, Analyze(planned, trace));
           EXPECT_EQ(before.overall.bubble, after.overall.bubble);
           EXPECT_EQ(after.overall.wall.Total(), before.overall.wall.Total());
           PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<DeviceGaps> gaps,

@@ -11,7 +11,7 @@
 namespace pipelab {
 namespace {
 
-bool IsPass(const Span& s) {
+bool IsPass(const Instruction& s) {
   return s.op == OpCode::kCompute && s.action.kind != ActionKind::kStep;
 }
 
@@ -25,25 +25,15 @@ bool IsIdle(OpCode op) {
 }
 
 absl::Status CheckTrace(const Program& program, const Trace& trace) {
-  if (trace.devices.size() != program.instructions.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("trace: ", trace.devices.size(),
-                                                   " devices, and the program has ",
-                                                   program.instructions.size()));
-  }
+  PIPELAB_RETURN_IF_ERROR(CheckBelongs(program, trace));
   for (size_t d = 0; d < trace.devices.size(); ++d) {
-    const std::vector<Instruction>& list = program.instructions[d];
     int64_t last_end = std::numeric_limits<int64_t>::min();
-    int32_t last = -1;
     for (const Span& s : trace.devices[d].spans) {
-      const bool known = s.instruction > last &&
-                         s.instruction < static_cast<int64_t>(list.size()) &&
-                         list[s.instruction].op == s.op;
-      if (!known || s.begin_ns < last_end || s.end_ns < s.begin_ns) {
+      if (s.begin_ns < last_end || s.end_ns < s.begin_ns || !trace.devices[d].order.empty()) {
         return absl::InvalidArgumentError(
-            absl::StrCat("trace: device ", d, ": the span of instruction ", s.instruction,
-                         " is not the program's, or not in the order of time"));
+            absl::StrCat("trace: device ", d, ": the span from ", s.begin_ns, " to ", s.end_ns,
+                         " ns is not in the order of time, or not in that of the program"));
       }
-      last = s.instruction;
       last_end = s.end_ns;
     }
   }
@@ -61,10 +51,10 @@ class GapFinder {
   GapFinder(const Program& program, int device, int64_t begin, int64_t end)
       : program_(program), device_(device), begin_(begin), end_(end) {}
 
-  DeviceGaps Find(const std::vector<Span>& spans) {
+  DeviceGaps Find(const DeviceSpans& spans) {
     int64_t last_end = begin_;
     for (size_t n = 0; n < spans.size(); ++n) {
-      const Span& s = spans[n];
+      const ExecutedInstruction s = spans[n];
       AddMoment(last_end, s.begin_ns, s.instruction);
       if (IsIdle(s.op)) {
         if (s.op == OpCode::kFill && (n == 0 || spans[n - 1].op != OpCode::kFill)) BeginFill(s);
@@ -86,13 +76,13 @@ class GapFinder {
 
  private:
   // Its gap is its own, with the moment before it.
-  void BeginFill(const Span& s) {
+  void BeginFill(const ExecutedInstruction& s) {
     fill_ = s.instruction;
     open_for_more_ = open_for_more_ && only_moments_;
   }
 
   // What the fill, or the wait itself, is in front of.
-  static OpCode NextWait(const std::vector<Span>& spans, size_t n) {
+  static OpCode NextWait(const DeviceSpans& spans, size_t n) {
     while (n + 1 < spans.size() && spans[n].op == OpCode::kFill) ++n;
     return spans[n].op;
   }
@@ -115,7 +105,7 @@ class GapFinder {
     gap.end_ns = end;
   }
 
-  void AddIdle(const Span& s, bool collective) {
+  void AddIdle(const ExecutedInstruction& s, bool collective) {
     if (s.end_ns <= s.begin_ns) return;
     std::vector<Gap>& gaps = found_.gaps;
     const bool joins = open_for_more_ &&
@@ -205,7 +195,7 @@ absl::StatusOr<std::vector<DeviceGaps>> FindGaps(const Program& program, const C
   for (size_t d = 0; d < trace.devices.size(); ++d) {
     const int device = static_cast<int>(d);
     found.push_back(GapFinder(program, device, begin, begin + trace.makespan.value())
-                        .Find(trace.devices[d].spans));
+                        .Find(SpansOf(program, trace, d)));
     const Bytes peak = PeakMemory(program, costs, device).parts.total();
     found.back().always_free = std::max(device_memory - peak, Bytes(0));
     SetFree(levels[d], device_memory, &found.back());

@@ -93,7 +93,7 @@ void ExpectAsPainted(const SimulatedRun& run, const std::vector<DeviceGaps>& gap
   const int64_t makespan = run.trace.makespan.value();
   for (size_t d = 0; d < gaps.size(); ++d) {
     std::vector<bool> idle(makespan, true), in_gap(makespan, false);
-    for (const Span& s : run.trace.devices[d].spans) {
+    for (const ExecutedInstruction& s : SpansOf(run.program, run.trace, d)) {
       const bool waits = s.op == OpCode::kWait || s.op == OpCode::kReduceWait ||
                          s.op == OpCode::kGatherWait || s.op == OpCode::kNormWait;
       for (int64_t t = s.begin_ns; t < s.end_ns; ++t) idle[t] = waits;
@@ -124,7 +124,7 @@ void ExpectAsPainted(const SimulatedRun& run, const std::vector<DeviceGaps>& gap
 // the bubble are the bubble, less what is neither a gap nor a pass.
 void ExpectTheBubble(const SimulatedRun& run, const std::vector<DeviceGaps>& gaps,
                      const std::string& what) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const TraceAnalysis analysis, Analyze(run.trace));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TraceAnalysis analysis, Analyze(run.program, run.trace));
   const auto within = [&](int64_t begin, int64_t end) {
     return std::max<int64_t>(
         0, std::min(end, analysis.interval_end_ns) - std::max(begin, analysis.interval_begin_ns));
@@ -136,7 +136,7 @@ void ExpectTheBubble(const SimulatedRun& run, const std::vector<DeviceGaps>& gap
     EXPECT_EQ(gaps[d].busy - wall.compute - wall.optimizer - wall.communication, Nanoseconds(0))
         << what;
     for (const Gap& gap : gaps[d].gaps) all_idle += within(gap.begin_ns, gap.end_ns);
-    for (const Span& s : run.trace.devices[d].spans) {
+    for (const ExecutedInstruction& s : SpansOf(run.program, run.trace, d)) {
       const bool steps =
           s.op == OpCode::kStep || (s.op == OpCode::kCompute && s.action.kind == ActionKind::kStep);
       if (steps || s.op == OpCode::kSend) all_other += within(s.begin_ns, s.end_ns);
@@ -213,10 +213,17 @@ TEST(FindGaps, RefusesATraceOfAnotherProgram) {
   EXPECT_THAT(FindGaps(run.program, run.costs, fewer, kMemory),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1 devices")));
   Trace other = run.trace;
-  other.devices[1].spans.back().instruction = 999;
+  other.devices[1].spans.pop_back();
   EXPECT_THAT(FindGaps(run.program, run.costs, other, kMemory),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("device 1: the span of instruction 999")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("device 1: the trace's")));
+  Trace back = run.trace;
+  back.devices[1].spans.back().end_ns = -1;
+  EXPECT_THAT(FindGaps(run.program, run.costs, back, kMemory),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the order of time")));
+  Trace overtaken = run.trace;
+  overtaken.devices[1].order.resize(run.program.instructions[1].size());
+  EXPECT_THAT(FindGaps(run.program, run.costs, overtaken, kMemory),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not in that of the")));
   Trace shorter = run.trace;
   shorter.makespan = Nanoseconds(50);
   EXPECT_THAT(FindGaps(run.program, run.costs, shorter, kMemory),

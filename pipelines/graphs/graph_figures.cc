@@ -11,7 +11,7 @@
 namespace pipelab {
 namespace {
 
-bool IsPass(const Span& span, int stage, ActionKind kind) {
+bool IsPass(const Instruction& span, int stage, ActionKind kind) {
   return span.op == OpCode::kCompute && span.action.stage == stage && span.action.kind == kind;
 }
 
@@ -19,8 +19,8 @@ bool IsPass(const Span& span, int stage, ActionKind kind) {
 
 std::vector<BatchSeconds> SecondsOf(const Program& program, const Trace& trace, bool by_the_clock) {
   std::vector<BatchSeconds> seconds(program.schedule.num_micro_batches);
-  for (const DeviceTrace& device : trace.devices) {
-    for (const Span& span : device.spans) {
+  for (size_t d = 0; d < trace.devices.size(); ++d) {
+    for (const ExecutedInstruction& span : SpansOf(program, trace, d)) {
       const double time =
           1e-9 * static_cast<double>(by_the_clock ? span.end_ns - span.begin_ns : span.cpu_ns);
       if (span.op == OpCode::kStep) {
@@ -58,8 +58,8 @@ CostTable PreparationCosts(const Schedule& schedule, absl::Span<const BatchSecon
   return costs;
 }
 
-absl::StatusOr<Trace> SimulateFirstCome(PreparationSizes sizes,
-                                        absl::Span<const BatchSeconds> seconds) {
+absl::StatusOr<FirstComeRun> SimulateFirstCome(PreparationSizes sizes,
+                                               absl::Span<const BatchSeconds> seconds) {
   constexpr int kMostRounds = 20;
   std::vector<int64_t> came(sizes.batches);
   sizes.taken.resize(sizes.batches);
@@ -67,10 +67,11 @@ absl::StatusOr<Trace> SimulateFirstCome(PreparationSizes sizes,
   for (int round = 0;; ++round) {
     PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, MakePreparation(sizes));
     const CostTable costs = PreparationCosts(schedule, seconds);
-    PIPELAB_ASSIGN_OR_RETURN(const Program program, Lower(std::move(schedule), {}));
-    PIPELAB_ASSIGN_OR_RETURN(Trace trace, Simulate(program, costs));
-    for (const DeviceTrace& device : trace.devices) {
-      for (const Span& span : device.spans) {
+    FirstComeRun run;
+    PIPELAB_ASSIGN_OR_RETURN(run.program, Lower(std::move(schedule), {}));
+    PIPELAB_ASSIGN_OR_RETURN(run.trace, Simulate(run.program, costs));
+    for (size_t d = 0; d < run.trace.devices.size(); ++d) {
+      for (const ExecutedInstruction& span : SpansOf(run.program, run.trace, d)) {
         if (IsPass(span, PreparationStage::kMove, ActionKind::kForward)) {
           came[span.action.micro_batch] = span.end_ns;
         }
@@ -78,7 +79,7 @@ absl::StatusOr<Trace> SimulateFirstCome(PreparationSizes sizes,
     }
     std::vector<int> order = sizes.taken;
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return came[a] < came[b]; });
-    if (order == sizes.taken || round == kMostRounds) return trace;
+    if (order == sizes.taken || round == kMostRounds) return run;
     sizes.taken = std::move(order);
   }
 }
@@ -88,9 +89,9 @@ PreparationFigures FiguresOf(const Program& program, const Trace& trace) {
   figures.epoch = ToSeconds(trace.makespan);
   int64_t begin = -1, end = 0, busy = 0, ready = 0;
   std::vector<int64_t> moved(program.schedule.num_micro_batches), taken(moved.size());
-  for (const DeviceTrace& device : trace.devices) {
+  for (size_t d = 0; d < trace.devices.size(); ++d) {
     const bool other_trainer = begin >= 0;  // copies do the same
-    for (const Span& span : device.spans) {
+    for (const ExecutedInstruction& span : SpansOf(program, trace, d)) {
       if (IsPass(span, PreparationStage::kMove, ActionKind::kForward)) {
         moved[span.action.micro_batch] = span.end_ns;
       }

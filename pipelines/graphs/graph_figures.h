@@ -31,8 +31,12 @@ CostTable PreparationCosts(const Schedule& schedule, absl::Span<const BatchSecon
 
 // Simulates that the trainer takes batches as they come: in order first, then in the order in which
 // they came, until that stays.
-absl::StatusOr<Trace> SimulateFirstCome(PreparationSizes sizes,
-                                        absl::Span<const BatchSeconds> seconds);
+struct FirstComeRun {
+  Program program;  // of that order
+  Trace trace;
+};
+absl::StatusOr<FirstComeRun> SimulateFirstCome(PreparationSizes sizes,
+                                               absl::Span<const BatchSeconds> seconds);
 
 // Of a trace's trainer: its share of the epoch that it waits, from its first batch on; and batches
 // that lie ready for it, on average over the epoch.

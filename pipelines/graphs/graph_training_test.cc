@@ -193,9 +193,9 @@ TEST(GraphTraining, AMeasuredEpochIsSimulated) {
 }
 
 // The trainer's batches in the order of its forwards.
-std::vector<int> TakenOf(const Trace& trace) {
+std::vector<int> TakenOf(const Program& program, const Trace& trace) {
   std::vector<int> taken;
-  for (const Span& span : trace.devices[0].spans) {
+  for (const ExecutedInstruction& span : SpansOf(program, trace, 0)) {
     const Action& a = span.action;
     if (span.op == OpCode::kCompute && a.stage == PreparationStage::kTrain &&
         a.kind == ActionKind::kForward) {
@@ -217,7 +217,7 @@ TEST(GraphTraining, FirstComeTakesEachBatchOnce) {
       // It is an epoch of the schedule of that order.
       PreparationSizes sizes = options.sizes;
       sizes.batches = static_cast<int>(serial.size());
-      sizes.taken = TakenOf(epoch.trace);
+      sizes.taken = TakenOf(training->program(), epoch.trace);
       EXPECT_THAT(MakePreparation(sizes), IsOk());
       if (workers == 1) {
         EXPECT_EQ(epoch.losses, serial);
@@ -286,7 +286,8 @@ TEST(FirstCome, ALateBatchIsOvertaken) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto executor,
                                Executor::Create(&program, std::move(setups), options));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, executor->RunStep());
-  const std::vector<int> taken = TakenOf(trace);
+  const std::vector<int> taken = TakenOf(program, trace);
+  EXPECT_FALSE(trace.devices[0].order.empty());
   EXPECT_EQ(taken.front(), 1);
   sizes.taken = taken;
   EXPECT_THAT(MakePreparation(sizes), IsOk());
@@ -307,9 +308,10 @@ TEST(FirstCome, Simulated) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program, Lower(std::move(schedule), {}));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace in_order, Simulate(program, costs));
   EXPECT_NEAR(ToSeconds(in_order.makespan), 18, 1e-6);
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace first_come, SimulateFirstCome(sizes, seconds));
-  EXPECT_NEAR(ToSeconds(first_come.makespan), 14, 1e-6);
-  EXPECT_EQ(TakenOf(first_come), (std::vector<int>{1, 3, 5, 7, 0, 2, 4, 6}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const FirstComeRun first_come, SimulateFirstCome(sizes, seconds));
+  EXPECT_NEAR(ToSeconds(first_come.trace.makespan), 14, 1e-6);
+  EXPECT_EQ(TakenOf(first_come.program, first_come.trace),
+            (std::vector<int>{1, 3, 5, 7, 0, 2, 4, 6}));
   sizes.taken = {2, 0, 1, 3, 4, 5, 6, 7};
   EXPECT_THAT(MakePreparation(sizes).status().message(), HasSubstr("those of a worker in order"));
 }

@@ -132,7 +132,7 @@ TEST_F(PlanPipelineTest, DevicesCostWhatTheirRowsCost) {
                                    ComputeStageCosts(graph_, pipeline.partition, samples, options));
       const int device = pipeline.schedule.placement.groups[0][1][0];
       int64_t busy = 0;
-      for (const Span& span : point.trace.devices[device].spans) {
+      for (const ExecutedInstruction& span : SpansOf(point.step.program, point.trace, device)) {
         if (span.op == OpCode::kCompute) busy += span.end_ns - span.begin_ns;
       }
       const StageCost& cost = own.stages[1];

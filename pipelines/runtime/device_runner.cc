@@ -77,7 +77,7 @@ absl::Status DeviceRunner::Run(DeviceStep* step) {
     recorder_.After(n, computes ? module->library_ns() - library : 0);
   }
   PIPELAB_RETURN_IF_ERROR(FinishSends());
-  if (trace_) step->trace.spans = recorder_.Take();
+  if (trace_) recorder_.Take(&step->trace);
   step->end_ns = WallNs();
   position_.store(static_cast<int64_t>(instructions_.size()), std::memory_order_relaxed);
   step->trace.peak_activation = arena_->peak_transient();
@@ -357,16 +357,15 @@ absl::Status DeviceRunner::MoveToHost(const Instruction& i, int32_t index) {
   return host_copier_.Begin(i.op == OpCode::kReload, kept);
 }
 
-std::vector<Span> DeviceRunner::HostCopies() const {
-  std::vector<Span> spans;
+std::vector<HostCopy> DeviceRunner::HostCopies() const {
+  std::vector<HostCopy> copies;
   for (size_t n = 0; n < instructions_.size(); ++n) {
     const Instruction& i = instructions_[n];
     if (i.op != OpCode::kOffload && i.op != OpCode::kReload) continue;
     const HostCopier::Times times = host_copier_.TimesOf(i.arg);
-    spans.push_back(
-        {static_cast<int32_t>(n), i.op, i.action, i.arg, times.begin_ns, times.end_ns, 0, 0});
+    copies.push_back({{times.begin_ns, times.end_ns, 0}, static_cast<int64_t>(n)});
   }
-  return spans;
+  return copies;
 }
 
 absl::Status DeviceRunner::RunCollective(OpCode op, int32_t index) {

@@ -81,7 +81,7 @@ class DeviceRunner {
   // kOffload, kReload and kHostWait.
   absl::Status MoveToHost(const Instruction& i, int32_t index);
   // Of the pass that is over.
-  std::vector<Span> HostCopies() const;
+  std::vector<HostCopy> HostCopies() const;
   absl::Status RunCollective(OpCode op, int32_t index);
   // With what comes after it.
   absl::Status Begin(const CollectivePlan& plan, CollectiveState* state);

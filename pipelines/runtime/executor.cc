@@ -210,12 +210,7 @@ class ThreadedExecutor : public Executor {
     step_begin_ns_ = begin;
     trace.makespan = Nanoseconds(end - begin);
     for (auto& device : devices_) {
-      for (auto* spans : {&device->step.trace.spans, &device->step.trace.host_copies}) {
-        for (Span& span : *spans) {
-          span.begin_ns -= begin;
-          span.end_ns -= begin;
-        }
-      }
+      device->step.trace.AddToTimes(-begin);
       trace.devices.push_back(std::move(device->step.trace));
     }
     return trace;

@@ -83,8 +83,8 @@ struct ExecutorOptions {
   // First come, first served: a device whose next message has not come goes on with what another
   // one brings (from a wait to the next wait or receive), of so many messages ahead. From each peer
   // it takes them in order. 0: in the list's order. So a step is that of another program, whose
-  // lists are in the order of the trace's spans; for lists without collectives, of which members
-  // must have one order.
+  // lists are in the order of the trace's spans (DeviceTrace::order); for lists without
+  // collectives, of which members must have one order.
   int first_come = 0;
 };
 

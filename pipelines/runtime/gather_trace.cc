@@ -12,9 +12,7 @@
 namespace pipelab {
 namespace {
 
-static_assert(std::is_trivially_copyable<Span>::value, "spans go as they lie in memory");
-
-// The bytes of all numbers of a DeviceTrace beside its spans.
+// The bytes of all numbers of a DeviceTrace beside its lists.
 void WriteTotals(const DeviceTrace& d, ByteWriter* out) {
   out->Int(d.peak_activation.value()).Int(d.peak_state.value()).Int(d.bytes_sent.value());
   out->Int(d.messages_sent).Int(d.collective_bytes.value()).Int(d.tensor_bytes.value());
@@ -32,22 +30,37 @@ void ReadTotals(ByteReader* in, DeviceTrace* d) {
   d->host_bytes = Bytes(in->Int());
 }
 
-void WriteSpans(const std::vector<Span>& spans, ByteWriter* out) {
-  out->Int(static_cast<int64_t>(spans.size()));
-  out->Raw(spans.data(), spans.size() * sizeof(Span));
+// Elements go as they lie in memory.
+template <typename T>
+void WriteList(const std::vector<T>& list, ByteWriter* out) {
+  static_assert(std::is_trivially_copyable<T>::value, "or it does not lie there as a whole");
+  out->Int(static_cast<int64_t>(list.size()));
+  out->Raw(list.data(), list.size() * sizeof(T));
 }
 
-// False where they are no spans.
-bool ReadSpans(ByteReader* in, std::vector<Span>* into) {
-  const int64_t spans = in->Int();
-  if (!in->ok() || spans < 0 || static_cast<uint64_t>(spans) > in->left() / sizeof(Span)) {
+// False where there is no list.
+template <typename T>
+bool ReadList(ByteReader* in, std::vector<T>* into) {
+  const int64_t size = in->Int();
+  if (!in->ok() || size < 0 || static_cast<uint64_t>(size) > in->left() / sizeof(T)) return false;
+  into->resize(static_cast<size_t>(size));
+  in->Raw(into->data(), into->size() * sizeof(T));
+  return true;
+}
+
+// False also where they are not those of one device.
+bool ReadTimes(ByteReader* in, DeviceTrace* d) {
+  if (!ReadList(in, &d->spans) || !ReadList(in, &d->order) || !ReadList(in, &d->library_ns) ||
+      !ReadList(in, &d->host_copies)) {
     return false;
   }
-  into->resize(static_cast<size_t>(spans));
-  in->Raw(into->data(), into->size() * sizeof(Span));
-  return std::all_of(into->begin(), into->end(), [](const Span& span) {
-    return span.op <= kLastOpCode && static_cast<int>(span.action.kind) < kNumActionKinds;
-  });
+  const size_t spans = d->spans.size();
+  const auto is_instruction = [&](int64_t n) { return n >= 0 && static_cast<size_t>(n) < spans; };
+  return (d->order.empty() || d->order.size() == spans) &&
+         (d->library_ns.empty() || d->library_ns.size() == spans) &&
+         std::all_of(d->order.begin(), d->order.end(), is_instruction) &&
+         std::all_of(d->host_copies.begin(), d->host_copies.end(),
+                     [&](const HostCopy& copy) { return is_instruction(copy.instruction); });
 }
 
 }  // namespace
@@ -59,8 +72,10 @@ std::string TraceToBytes(const Trace& trace) {
   out.Int(static_cast<int64_t>(trace.devices.size()));
   for (const DeviceTrace& d : trace.devices) {
     WriteTotals(d, &out);
-    WriteSpans(d.spans, &out);
-    WriteSpans(d.host_copies, &out);
+    WriteList(d.spans, &out);
+    WriteList(d.order, &out);
+    WriteList(d.library_ns, &out);
+    WriteList(d.host_copies, &out);
   }
   return bytes;
 }
@@ -78,7 +93,7 @@ absl::StatusOr<Trace> TraceFromBytes(absl::string_view bytes) {
   for (int64_t d = 0; d < devices; ++d) {
     DeviceTrace device;
     ReadTotals(&in, &device);
-    if (!ReadSpans(&in, &device.spans) || !ReadSpans(&in, &device.host_copies)) return bad();
+    if (!ReadTimes(&in, &device)) return bad();
     trace.devices.push_back(std::move(device));
   }
   if (!in.ok() || in.left() > 0) return bad();
@@ -106,12 +121,7 @@ absl::StatusOr<Trace> GatherTrace(ProcessGroup& group, Trace trace, int64_t begi
     const int64_t later = begins[p] - begin;
     whole.makespan = std::max(whole.makespan, parts[p].makespan + Nanoseconds(later));
     for (DeviceTrace& device : parts[p].devices) {
-      for (std::vector<Span>* spans : {&device.spans, &device.host_copies}) {
-        for (Span& span : *spans) {
-          span.begin_ns += later;
-          span.end_ns += later;
-        }
-      }
+      device.AddToTimes(later);
       whole.devices.push_back(std::move(device));
     }
   }

@@ -24,14 +24,11 @@ Trace MakeTrace(int first, int devices) {
   for (int d = first; d < first + devices; ++d) {
     DeviceTrace t;
     for (int i = 0; i < d + 1; ++i) {
-      Span span;
-      span.instruction = i;
-      span.op = OpCode::kCompute;
-      span.action = {ActionKind::kBackward, static_cast<int16_t>(d), static_cast<int16_t>(i)};
-      span.begin_ns = 100 * i + d;
-      span.end_ns = span.begin_ns + 50;
-      span.cpu_ns = 40 + i;
-      t.spans.push_back(span);
+      const int64_t begin = 100 * i + d;
+      t.spans.push_back({begin, begin + 50, 40 + i});
+      t.order.push_back(d - i);
+      t.library_ns.push_back(30 + i);
+      t.host_copies.push_back({{begin + 10, begin + 20, 5}, i});
     }
     t.peak_activation = Bytes(10 + d);
     t.peak_state = Bytes(20 + d);
@@ -51,12 +48,19 @@ void ExpectDevice(const DeviceTrace& got, const DeviceTrace& want, int64_t later
   EXPECT_EQ(got.messages_sent, want.messages_sent);
   EXPECT_EQ(got.collective_bytes, want.collective_bytes);
   EXPECT_EQ(got.tensor_bytes, want.tensor_bytes);
+  EXPECT_EQ(got.order, want.order);
+  EXPECT_EQ(got.library_ns, want.library_ns);
   ASSERT_EQ(got.spans.size(), want.spans.size());
+  ASSERT_EQ(got.host_copies.size(), want.host_copies.size());
+  const auto expect_times = [&](const Span& span, const Span& as) {
+    EXPECT_EQ(span.begin_ns, as.begin_ns + later);
+    EXPECT_EQ(span.end_ns, as.end_ns + later);
+    EXPECT_EQ(span.cpu_ns, as.cpu_ns);
+  };
   for (size_t i = 0; i < got.spans.size(); ++i) {
-    EXPECT_EQ(ToString(got.spans[i].action), ToString(want.spans[i].action));
-    EXPECT_EQ(got.spans[i].begin_ns, want.spans[i].begin_ns + later);
-    EXPECT_EQ(got.spans[i].end_ns, want.spans[i].end_ns + later);
-    EXPECT_EQ(got.spans[i].cpu_ns, want.spans[i].cpu_ns);
+    expect_times(got.spans[i], want.spans[i]);
+    expect_times(got.host_copies[i], want.host_copies[i]);
+    EXPECT_EQ(got.host_copies[i].instruction, want.host_copies[i].instruction);
   }
 }
 
@@ -70,6 +74,18 @@ TEST(GatherTrace, BytesAndBack) {
   for (int d = 0; d < 4; ++d) ExpectDevice(back.devices[d], trace.devices[d], 0);
   for (size_t n = 0; n < bytes.size(); n += 7) {
     EXPECT_THAT(TraceFromBytes(bytes.substr(0, n)).status().code(), absl::StatusCode::kDataLoss);
+  }
+}
+
+TEST(GatherTrace, RefusesListsThatAreNotOfOneDevice) {
+  Trace short_order = MakeTrace(3, 1), other = short_order, library = short_order,
+        copy = short_order;
+  short_order.devices[0].order.pop_back();
+  other.devices[0].order[1] = 4;
+  library.devices[0].library_ns.pop_back();
+  copy.devices[0].host_copies[2].instruction = -1;
+  for (const Trace& trace : {short_order, other, library, copy}) {
+    EXPECT_THAT(TraceFromBytes(TraceToBytes(trace)).status().code(), absl::StatusCode::kDataLoss);
   }
 }
 

@@ -3,7 +3,7 @@
 //   SpanRecorder recorder(instructions);
 //   recorder.Start();
 //   for (each instruction i) { recorder.Before(i); ...run it...; recorder.After(i, library_ns); }
-//   std::vector<Span> spans = recorder.Take();
+//   recorder.Take(&trace);
 //
 // Wall time is read once between two instructions. Processor time is a system call, so it is read
 // around what takes time: computes, steps and collectives. Sends and receives never block and count
@@ -28,42 +28,45 @@ class SpanRecorder {
       : instructions_(instructions) {}
 
   void Start() {
-    spans_.clear();
-    spans_.reserve(instructions_.size());
+    trace_ = DeviceTrace();
+    trace_.spans.reserve(instructions_.size());
+    trace_.order.reserve(instructions_.size());
+    trace_.library_ns.reserve(instructions_.size());
     messages_begin_ = 0;
     cpu_ = ThreadCpuNs();
     wall_ = WallNs();
   }
 
   void Before(size_t n) {
-    if (!Computes(instructions_[n].op) || messages_begin_ == spans_.size()) return;
+    if (!Computes(instructions_[n].op) || messages_begin_ == trace_.spans.size()) return;
     CloseMessages();
     // The reading of the clock belongs to nobody: the compute begins after it.
     wall_ = WallNs();
   }
 
   void After(size_t n, int64_t library_ns) {
-    const Instruction& i = instructions_[n];
     Span span;
-    span.instruction = static_cast<int32_t>(n);
-    span.op = i.op;
-    span.action = i.action;
-    span.arg = i.arg;
     span.begin_ns = wall_;
     span.end_ns = wall_ = WallNs();
-    span.library_ns = library_ns;
-    if (Computes(i.op)) {
+    if (Computes(instructions_[n].op)) {
       const int64_t cpu = ThreadCpuNs();
       span.cpu_ns = cpu - cpu_;
       cpu_ = cpu;
-      messages_begin_ = spans_.size() + 1;
+      messages_begin_ = trace_.spans.size() + 1;
     }
-    spans_.push_back(span);
+    trace_.spans.push_back(span);
+    trace_.order.push_back(static_cast<int32_t>(n));
+    trace_.library_ns.push_back(library_ns);
   }
 
-  std::vector<Span> Take() {
+  // Spans, and what is beside them in a trace.
+  void Take(DeviceTrace* trace) {
     CloseMessages();
-    return std::move(spans_);
+    trace->spans = std::move(trace_.spans);
+    trace->library_ns = std::move(trace_.library_ns);
+    if (!std::is_sorted(trace_.order.begin(), trace_.order.end())) {
+      trace->order = std::move(trace_.order);
+    }
   }
 
  private:
@@ -78,9 +81,9 @@ class SpanRecorder {
     int64_t rest = cpu - cpu_;
     cpu_ = cpu;
     Span* wait = nullptr;
-    for (size_t n = messages_begin_; n < spans_.size(); ++n) {
-      Span& span = spans_[n];
-      if (span.op == OpCode::kWait) {
+    for (size_t n = messages_begin_; n < trace_.spans.size(); ++n) {
+      Span& span = trace_.spans[n];
+      if (instructions_[trace_.order[n]].op == OpCode::kWait) {
         wait = &span;
         continue;
       }
@@ -88,11 +91,11 @@ class SpanRecorder {
       rest -= span.cpu_ns;
     }
     if (wait != nullptr) wait->cpu_ns = std::min(rest, wait->end_ns - wait->begin_ns);
-    messages_begin_ = spans_.size();
+    messages_begin_ = trace_.spans.size();
   }
 
   const std::vector<Instruction>& instructions_;
-  std::vector<Span> spans_;
+  DeviceTrace trace_;           // its spans, their instructions and library times
   size_t messages_begin_ = 0;   // first span without a processor time
   int64_t wall_ = 0, cpu_ = 0;  // last readings
 };

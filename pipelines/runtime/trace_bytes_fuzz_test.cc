@@ -17,11 +17,10 @@ std::string TraceBytes() {
   for (int d = 0; d < 3; ++d) {
     DeviceTrace device;
     for (int i = 0; i < 2 * d; ++i) {
-      Span span;
-      span.instruction = i;
-      span.op = OpCode::kStep;
-      span.action.kind = ActionKind::kStep;
-      device.spans.push_back(span);
+      device.spans.push_back({10 * i, 10 * i + 5, 3});
+      device.library_ns.push_back(2);
+      if (d == 2) device.order.push_back(i ^ 1);
+      device.host_copies.push_back({{10 * i, 10 * i + 7, 0}, i});
     }
     trace.devices.push_back(std::move(device));
   }

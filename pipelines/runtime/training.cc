@@ -141,7 +141,7 @@ class DeviceTraining final : public PipelineTraining {
     for (size_t i = 0; i < own->devices.size(); ++i) {
       const size_t rank = i + static_cast<size_t>(devices_->first_rank());
       trace.devices[rank / static_cast<size_t>(plan_.split.degree)].spans = own->devices[i].spans;
-      if (!trace_) own->devices[i].spans.clear();
+      if (!trace_) own->devices[i].DropTimes();
     }
     constexpr Bytes kAll(std::numeric_limits<int64_t>::max());
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<DeviceGaps> gaps,

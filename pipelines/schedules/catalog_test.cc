@@ -123,7 +123,7 @@ TEST(Catalog, RefusesBadSizesInTheUsersTerms) {
     return std::string(CheckMemory(params, Bytes(mib << 20)).message());
   };
   EXPECT_EQ(memory({1000, 100000}, 3 << 10),
-            "--devices=1000 --micro_batches=100000: 200000000 actions need about 74.5 GiB of "
+            "--devices=1000 --micro_batches=100000: 200000000 actions need about 48.4 GiB of "
             "memory, and 3 GiB are free; fewer micro-batches show the same pattern");
   EXPECT_EQ(memory({1000, 100000}, 80 << 10), "");
   EXPECT_EQ(memory({128, 1024, 4}, 0).substr(0, 58),

@@ -131,7 +131,7 @@ TEST(InterleavedMerged, PairsTakeLess) {
           ASSERT_EQ(std::count(pairs[d].begin(), pairs[d].end(), 1), steady)
               << p << " " << v << " " << m << " device " << d;
           int64_t busy = 0;
-          for (const Span& span : merged.devices[d].spans) {
+          for (const ExecutedInstruction& span : SpansOf(program, merged, d)) {
             if (span.op == OpCode::kCompute) busy += span.end_ns - span.begin_ns;
           }
           ASSERT_EQ(busy, 300 * v * m - 2 * 20 * steady);

@@ -77,9 +77,9 @@ TEST(PipeDream, ClosedForms) {
         for (int d = 0; d < p; ++d) ASSERT_EQ(f.peak[d], p - d);
         PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program, Lower(s, {}));
         PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(program, CostTable::Unit(s)));
-        for (const DeviceTrace& device : trace.devices) {
+        for (int d = 0; d < p; ++d) {
           int64_t begin = -1, end = 0, busy = 0, busy_at_end = 0;
-          for (const Span& span : device.spans) {
+          for (const ExecutedInstruction& span : SpansOf(program, trace, d)) {
             if (span.op != OpCode::kCompute) continue;
             if (begin < 0 && span.action.kind == ActionKind::kBackward) begin = span.begin_ns;
             if (begin < 0) continue;

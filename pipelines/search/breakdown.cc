@@ -11,16 +11,18 @@
 namespace pipelab {
 namespace {
 
-// Device-nanoseconds of a trace, by what they were.
+// Device-nanoseconds of a step, by what they were.
 struct Spent {
   double compute = 0, recompute = 0, step = 0;
 };
 
-// `rebuilds`: backwards do, which is part of their time in `costs`.
-Spent SpentIn(const Trace& trace, const CostTable& costs, bool rebuilds) {
+// Backwards that rebuild their forward's activations do it in their own time.
+Spent SpentIn(const StepPrediction& point) {
+  const CostTable& costs = point.step.costs;
+  const bool rebuilds = point.step.config.recompute == Recompute::kBlocks;
   Spent spent;
-  for (const DeviceTrace& device : trace.devices) {
-    for (const Span& span : device.spans) {
+  for (size_t d = 0; d < point.trace.devices.size(); ++d) {
+    for (const ExecutedInstruction& span : SpansOf(point.step.program, point.trace, d)) {
       const double time = static_cast<double>(span.end_ns - span.begin_ns);
       if (span.op == OpCode::kStep) spent.step += time;
       if (span.op != OpCode::kCompute) continue;
@@ -97,8 +99,7 @@ absl::StatusOr<StepBreakdown> BreakDown(const StepModel& model, const StepPredic
   PIPELAB_ASSIGN_OR_RETURN(const double tensor, TensorShareOf(*of_config, point.step.config));
   const double step = static_cast<double>(point.step_time.value());
   const double all = step * static_cast<double>(point.trace.devices.size());
-  const Spent spent =
-      SpentIn(point.trace, point.step.costs, point.step.config.recompute == Recompute::kBlocks);
+  const Spent spent = SpentIn(point);
   StepBreakdown b;
   b.tensor = tensor * (spent.compute + spent.recompute) / all;
   b.compute = (1 - tensor) * spent.compute / all;

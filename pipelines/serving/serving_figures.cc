@@ -14,14 +14,16 @@ namespace pipelab {
 namespace {
 
 // [pass] Its span at a device; InvalidArgument unless each pass has one.
-absl::StatusOr<std::vector<const Span*>> PassesAt(const DeviceTrace& device, size_t passes) {
-  std::vector<const Span*> spans(passes, nullptr);
-  for (const Span& s : device.spans) {
+absl::StatusOr<std::vector<Span>> PassesAt(const DeviceSpans& device, size_t passes) {
+  constexpr int64_t kLacking = -1;
+  std::vector<Span> spans(passes, Span{kLacking});
+  for (const ExecutedInstruction& s : device) {
     if (s.op != OpCode::kCompute) continue;
     const auto pass = static_cast<size_t>(s.action.micro_batch);
-    if (pass < passes) spans[pass] = &s;
+    if (pass < passes) spans[pass] = s;
   }
-  const auto lacking = std::find(spans.begin(), spans.end(), nullptr);
+  const auto lacking = std::find_if(spans.begin(), spans.end(),
+                                    [](const Span& s) { return s.begin_ns == kLacking; });
   if (lacking == spans.end()) return spans;
   return absl::InvalidArgumentError(
       absl::StrCat("the trace lacks pass ", lacking - spans.begin(), " of ", passes));
@@ -29,16 +31,19 @@ absl::StatusOr<std::vector<const Span*>> PassesAt(const DeviceTrace& device, siz
 
 }  // namespace
 
-absl::StatusOr<ServingFigures> FiguresOf(const PassPlan& plan, const Trace& trace) {
+absl::StatusOr<ServingFigures> FiguresOf(const PassPlan& plan, const Program& program,
+                                         const Trace& trace) {
   ServingFigures figures;
   if (plan.passes.empty()) return figures;
   if (static_cast<int>(trace.devices.size()) != plan.options.devices) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a trace of ", trace.devices.size(), " devices: the plan has ", plan.options.devices));
   }
+  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis analysis, Analyze(program, trace));
   const size_t passes = plan.passes.size();
-  PIPELAB_ASSIGN_OR_RETURN(const auto first, PassesAt(trace.devices.front(), passes));
-  PIPELAB_ASSIGN_OR_RETURN(const auto last, PassesAt(trace.devices.back(), passes));
+  PIPELAB_ASSIGN_OR_RETURN(const auto first, PassesAt(SpansOf(program, trace, 0), passes));
+  PIPELAB_ASSIGN_OR_RETURN(const auto last,
+                           PassesAt(SpansOf(program, trace, trace.devices.size() - 1), passes));
   std::vector<int64_t> token_ns(plan.requests.size(), -1);  // of the last token so far
   std::vector<Nanoseconds> first_token, between, latency, queueing;
   int64_t end = 0;
@@ -47,10 +52,10 @@ absl::StatusOr<ServingFigures> FiguresOf(const PassPlan& plan, const Trace& trac
     for (size_t r = 0; r < pass.runs.size(); ++r) {
       const int32_t request = pass.requests[r];
       const int64_t arrival = plan.requests[request].arrival.value();
-      if (pass.runs[r].first == 0) queueing.emplace_back(first[p]->begin_ns - arrival);
+      if (pass.runs[r].first == 0) queueing.emplace_back(first[p].begin_ns - arrival);
       if (!pass.runs[r].predicts) continue;
       int64_t& before = token_ns[request];
-      const int64_t now = last[p]->end_ns;
+      const int64_t now = last[p].end_ns;
       if (before < 0) {
         first_token.emplace_back(now - arrival);
       } else {
@@ -70,7 +75,6 @@ absl::StatusOr<ServingFigures> FiguresOf(const PassPlan& plan, const Trace& trac
   figures.between_tokens = SharesOf(std::move(between));
   figures.latency = SharesOf(std::move(latency));
   figures.queueing = SharesOf(std::move(queueing));
-  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis analysis, Analyze(trace));
   figures.device_use = 1 - analysis.overall.bubble;
   return figures;
 }

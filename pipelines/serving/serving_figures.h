@@ -1,7 +1,7 @@
 // What users see of a served list of requests, from a plan of passes and a trace of it, simulated
 // or executed alike.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(const ServingFigures f, FiguresOf(plan, trace));
+//   PIPELAB_ASSIGN_OR_RETURN(const ServingFigures f, FiguresOf(plan, program, trace));
 //   f.tokens_per_second;  f.first_token.p99;  f.device_use;
 //
 // A request's tokens are there when the last stage has ended the passes that predict them. Times
@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "pipelines/analysis/arrivals.h"
+#include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
 #include "pipelines/serving/pass_plan.h"
 
@@ -28,8 +29,10 @@ struct ServingFigures {
   double device_use = 0;         // 1 - bubble (analysis/analysis.h)
 };
 
-// InvalidArgument for a trace that is not one of the plan's passes.
-absl::StatusOr<ServingFigures> FiguresOf(const PassPlan& plan, const Trace& trace);
+// `program` is the plan's PassSchedule, lowered. InvalidArgument for a trace that is not one of the
+// plan's passes.
+absl::StatusOr<ServingFigures> FiguresOf(const PassPlan& plan, const Program& program,
+                                         const Trace& trace);
 
 }  // namespace pipelab
 

@@ -148,8 +148,8 @@ TEST(PassPlan, EveryTokenOnceAndTheSimulatorsTimes) {
       if (HasFatalFailure()) return;
       PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program, Lower(PassSchedule(plan), {}));
       PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(program, TableOf(plan, times)));
-      for (const DeviceTrace& device : trace.devices) {
-        for (const Span& span : device.spans) {
+      for (size_t d = 0; d < trace.devices.size(); ++d) {
+        for (const ExecutedInstruction& span : SpansOf(program, trace, d)) {
           if (span.op != OpCode::kCompute) continue;
           const Pass& pass = plan.passes[span.action.micro_batch];
           ASSERT_EQ(span.begin_ns, pass.begins[span.action.stage].value()) << seed;
@@ -291,7 +291,7 @@ TEST(ServingFigures, OfAPlanByHand) {
                                PlanPasses(requests, Sizes(2, 1, 1), ServingTimes::Unit()));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program, Lower(PassSchedule(plan), {}));
   PIPELAB_ASSERT_OK_AND_ASSIGN(Trace trace, Simulate(program, TableOf(plan, ServingTimes::Unit())));
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const ServingFigures f, FiguresOf(plan, trace));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ServingFigures f, FiguresOf(plan, program, trace));
   EXPECT_EQ(f.tokens, 4);
   EXPECT_NEAR(f.tokens_per_second, 4 / 7e-9, 1);
   EXPECT_EQ(f.first_token.median.value(), 2);
@@ -302,7 +302,7 @@ TEST(ServingFigures, OfAPlanByHand) {
   EXPECT_EQ(f.queueing.longest.value(), 5);
   EXPECT_NEAR(f.device_use, 8.0 / 14, 1e-9);
   trace.devices[0].spans.clear();
-  EXPECT_THAT(FiguresOf(plan, trace).status(),
+  EXPECT_THAT(FiguresOf(plan, program, trace).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("lacks pass 0 of")));
 }
 

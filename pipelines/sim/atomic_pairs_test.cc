@@ -28,8 +28,8 @@ std::string Times(const Program& program, const CostTable& costs) {
   const auto trace = Simulate(program, costs);
   if (!trace.ok()) return std::string(trace.status().message());
   std::string text;
-  for (const DeviceTrace& d : trace->devices) {
-    for (const Span& s : d.spans) {
+  for (size_t d = 0; d < trace->devices.size(); ++d) {
+    for (const ExecutedInstruction& s : SpansOf(program, *trace, d)) {
       if (s.op != OpCode::kCompute) continue;
       text += ToString(s.action) + "[" + std::to_string(s.begin_ns) + "," +
               std::to_string(s.end_ns) + "] ";

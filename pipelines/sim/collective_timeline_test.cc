@@ -64,9 +64,10 @@ TEST(CollectiveTimeline, SharesLinksWithMessages) {
   // Stage 1's B ends at 500. Its gradients (100 bytes) and its sum (1000 a device) halve the links
   // until 700; the sum has the other 900 bytes for itself. 0B ends at 900, stage 0's sum is next.
   EXPECT_EQ(LoweredMakespan(TwoWays(), eager, costs), 500 + 200 + 900 + 1000 + 20);
-  const Trace trace = Simulate(Lower(TwoWays(), eager).value(), costs).value();
-  for (const DeviceTrace& device : trace.devices) {
-    for (const Span& span : device.spans) {
+  const Program program = Lower(TwoWays(), eager).value();
+  const Trace trace = Simulate(program, costs).value();
+  for (size_t d = 0; d < trace.devices.size(); ++d) {
+    for (const ExecutedInstruction& span : SpansOf(program, trace, d)) {
       if (span.op == OpCode::kCompute && ToString(span.action)[1] == 'B') {
         EXPECT_EQ(span.begin_ns, span.action.stage == 1 ? 300 : 700);
       }
@@ -103,8 +104,9 @@ TEST(CollectiveTimeline, WorkIsDoneAtTheWait) {
     EXPECT_EQ(LoweredMakespan(TwoWays(), eager, costs), 600 + 50 + 50 + 20);
     EXPECT_EQ(LoweredMakespan(TwoWays(), at_end, costs), 600 + 50 + 50 + 20);
   }
-  const Trace trace = Simulate(Lower(TwoWays(), eager).value(), costs).value();
-  for (const Span& span : trace.devices[0].spans) {
+  const Program program = Lower(TwoWays(), eager).value();
+  const Trace trace = Simulate(program, costs).value();
+  for (const ExecutedInstruction& span : SpansOf(program, trace, 0)) {
     const int64_t expected = span.op == OpCode::kReduceWait ? 50 : 0;
     if (IsCollective(span.op)) {
       EXPECT_EQ(span.end_ns - span.begin_ns, expected);
@@ -129,10 +131,12 @@ TEST(CollectiveTimeline, TheNormIsARingOverAllDevices) {
   EXPECT_EQ(LoweredMakespan(s, options, costs), 600 + 2 * 5 + 50 + 2 * 5 + 2 * 50 + 10);
   const Program program = Lower(s, options).value();
   const Trace trace = Simulate(program, costs).value();
+  for (const std::vector<Instruction>& list : program.instructions) {
+    EXPECT_EQ(list.back().op, OpCode::kStep);
+  }
   for (const DeviceTrace& device : trace.devices) {
     EXPECT_EQ(device.collective_bytes, Bytes(100));  // 2 (d - 1) / d of it
     EXPECT_EQ(device.messages_sent, 1);
-    EXPECT_EQ(device.spans.back().op, OpCode::kStep);
     EXPECT_EQ(device.spans.back().begin_ns, 600 + 2 * 5 + 50 + 2 * 5 + 2 * 50);
   }
 }

@@ -83,7 +83,7 @@ std::vector<std::vector<MemoryPoint>> MemoryLevels(const Program& program, const
   std::vector<std::vector<MemoryPoint>> levels(trace.devices.size());
   for (size_t d = 0; d < trace.devices.size(); ++d) {
     MemoryWalk walk(program, costs, instruction_costs, static_cast<int>(d));
-    for (const Span& span : trace.devices[d].spans) {
+    for (const ExecutedInstruction& span : SpansOf(program, trace, d)) {
       walk.Run(span.instruction);
       Add(levels[d], span.begin_ns, walk.during());
       Add(levels[d], span.end_ns, walk.after());

@@ -45,7 +45,7 @@ struct MemoryPoint {
 };
 
 // [device] In the order of time; several at one time where the level rises and falls at once. The
-// trace is one of the program (analysis.h: MatchMessages tells), and the table fits it.
+// trace is one of the program (trace.h: CheckBelongs), and the table fits it.
 std::vector<std::vector<MemoryPoint>> MemoryLevels(const Program& program, const CostTable& costs,
                                                    const Trace& trace);
 

@@ -37,7 +37,7 @@ TEST(MessageCalls, TwoDevicesByHand) {
   // gradient and receives the second activation lasts until 474, since device 0 meets it there:
   // its second forward was over at 237.
   const Trace trace = Simulate(p, costs).value();
-  EXPECT_EQ(Timeline(trace),
+  EXPECT_EQ(Timeline(p, trace),
             "\n0F0[0,100] synchronise[100,137] 0F1[137,237] wait[237,467] synchronise[467,474] "
             "0B0[474,674] wait[674,804] synchronise[804,811] 0B1[811,1011] \n"
             "wait[0,130] synchronise[130,137] 1F0[137,237] 1B0[237,437] wait[437,467] "

@@ -54,9 +54,9 @@ CostTable UnevenCosts(const Schedule& s) {
 struct Ends {
   int64_t action = 0, gradient = 0;
 };
-Ends EndsOf(const DeviceTrace& device) {
+Ends EndsOf(const DeviceSpans& spans) {
   Ends ends;
-  for (const Span& span : device.spans) {
+  for (const ExecutedInstruction& span : spans) {
     if (span.op != OpCode::kCompute) continue;
     ends.action = span.end_ns;
     if (span.action.kind == ActionKind::kBackward ||
@@ -103,7 +103,7 @@ void Check(const Schedule& schedule, CostTable costs, int64_t latency, double ba
   for (int d = 0; d < n; ++d) {
     SCOPED_TRACE(absl::StrCat("device ", d));
     const OrderWalk::Device& least = walk.devices[d];
-    const Ends ends = EndsOf(trace.devices[d]);
+    const Ends ends = EndsOf(SpansOf(program, trace, d));
     EXPECT_LE(least.last_gradient.value(), ends.gradient);
     EXPECT_LE(least.end, trace.makespan);
     EXPECT_LE(peaks[d], trace.devices[d].peak_activation);

@@ -25,7 +25,7 @@ TEST(Replay, OfASimulationIsTheSimulation) {
     const Trace trace = Simulate(p, costs).value();
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace replayed, Replay(p, {trace}));
     EXPECT_EQ(replayed.origin, TraceOrigin::kReplayed);
-    EXPECT_EQ(Timeline(replayed), Timeline(trace));
+    EXPECT_EQ(Timeline(p, replayed), Timeline(p, trace));
   }
 }
 
@@ -35,14 +35,16 @@ TEST(Replay, TakesMediansAndNoWaits) {
   for (int64_t t : {100, 900, 300}) {
     // As measured on too few cores: everything is long on the clock; the processor time is t.
     Trace trace = Simulate(p, HandCosts(p.schedule)).value();
-    for (DeviceTrace& d : trace.devices) {
-      for (Span& s : d.spans) s.cpu_ns = s.op == OpCode::kCompute ? t : 2;
+    for (size_t d = 0; d < trace.devices.size(); ++d) {
+      for (size_t i = 0; i < trace.devices[d].spans.size(); ++i) {
+        trace.devices[d].spans[i].cpu_ns = p.instructions[d][i].op == OpCode::kCompute ? t : 2;
+      }
     }
     traces.push_back(trace);
   }
   PIPELAB_ASSERT_OK_AND_ASSIGN(Trace replayed, Replay(p, traces));
   // 300 a compute, 2 for each send, receive and step, 0 for a wait.
-  EXPECT_EQ(Timeline(replayed), R"(
+  EXPECT_EQ(Timeline(p, replayed), R"(
 0F0[0,300] send[300,302] receive[302,304] wait[304,904] 0B0[904,1204] step[1204,1206] 
 receive[0,2] wait[2,302] 1F0[302,602] 1B0[602,902] send[902,904] step[904,906] 
 )");
@@ -50,7 +52,7 @@ receive[0,2] wait[2,302] 1F0[302,602] 1B0[602,902] send[902,904] step[904,906]
   CostTable base;
   base.hop_latency = Nanoseconds(10);
   PIPELAB_ASSERT_OK_AND_ASSIGN(replayed, Replay(p, traces, base));
-  EXPECT_EQ(Timeline(replayed), R"(
+  EXPECT_EQ(Timeline(p, replayed), R"(
 0F0[0,300] send[300,302] receive[302,304] wait[304,924] 0B0[924,1224] step[1224,1226] 
 receive[0,2] wait[2,312] 1F0[312,612] 1B0[612,912] send[912,914] step[914,916] 
 )");
@@ -101,6 +103,12 @@ TEST(Replay, RefusesForeignTraces) {
   trace.devices[1].spans.clear();
   EXPECT_THAT(Replay(p, {trace}), StatusIs(absl::StatusCode::kInvalidArgument,
                                            HasSubstr("device 1: the trace's 0 spans")));
+  Trace overtaken = Simulate(p, HandCosts(p.schedule)).value();
+  for (size_t i = p.instructions[1].size(); i > 0; --i) {
+    overtaken.devices[1].order.push_back(static_cast<int32_t>(i - 1));
+  }
+  EXPECT_THAT(Replay(p, {overtaken}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("in their order")));
   trace.devices.clear();
   EXPECT_THAT(Replay(p, {trace}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 devices")));

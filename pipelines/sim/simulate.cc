@@ -197,8 +197,7 @@ class Simulation {
         device.exchange_begin = end;
       }
       if (totals_) continue;
-      trace.spans.push_back(
-          {static_cast<int32_t>(device.at), i.op, i.action, i.arg, begin, end, own, 0});
+      trace.spans.push_back({begin, end, own});
     }
   }
 
@@ -215,8 +214,8 @@ class Simulation {
     trace.peak_host = std::max(trace.peak_host, Bytes(device.host_level));
     trace.host_bytes += Bytes(bytes);
     if (totals_) return;
-    trace.host_copies.push_back({static_cast<int32_t>(device.at), i.op, i.action, i.arg, begin,
-                                 device.host_free, device.host_free - begin, 0});
+    trace.host_copies.push_back(
+        {{begin, device.host_free, device.host_free - begin}, static_cast<int64_t>(device.at)});
   }
   int64_t HostTime(int64_t bytes) const {
     const double rate = costs_.host_bandwidth.value();

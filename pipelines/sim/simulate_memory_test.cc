@@ -164,7 +164,7 @@ TEST(Simulate, ChargesWhatIsOffloaded) {
   EXPECT_EQ(d.peak_host, Bytes(200));
   EXPECT_EQ(d.host_bytes, Bytes(400));
   std::vector<std::pair<int64_t, int64_t>> copies;
-  for (const Span& c : d.host_copies) copies.emplace_back(c.begin_ns, c.end_ns);
+  for (const HostCopy& c : d.host_copies) copies.emplace_back(c.begin_ns, c.end_ns);
   EXPECT_EQ(copies,
             (std::vector<std::pair<int64_t, int64_t>>{{10, 40}, {40, 70}, {70, 100}, {120, 150}}));
   EXPECT_EQ(trace.makespan, Nanoseconds(170));

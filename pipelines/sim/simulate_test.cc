@@ -23,7 +23,7 @@ TEST(Simulate, TakesLatencyAndBandwidth) {
   costs.bandwidth = BytesPerSecond(50e9);  // 20 ns a message
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
   // 0F0 ends at 100 and arrives at 125. 1B0 runs 225 to 425 and is back at 450.
-  EXPECT_EQ(Timeline(trace), R"(
+  EXPECT_EQ(Timeline(p, trace), R"(
 0F0[0,100] 0F1[100,200] wait[200,450] 0B0[450,650] wait[650,750] 0B1[750,950] step[950,960] 
 wait[0,125] 1F0[125,225] 1B0[225,425] 1F1[425,525] 1B1[525,725] step[725,735] 
 )");
@@ -42,7 +42,7 @@ TEST(Simulate, MessagesOfAPairFollowOneAnother) {
   costs.hop_latency = Nanoseconds(7);
   costs.bandwidth = BytesPerSecond(5e9);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
-  EXPECT_EQ(Timeline(trace), R"(
+  EXPECT_EQ(Timeline(p, trace), R"(
 0F0[0,100] 0F1[100,200] 0F2[200,300] wait[300,1214] 0B0[1214,1414] 0B1[1414,1614] 0B2[1614,1814] step[1814,1824] 
 wait[0,307] 1F0[307,407] wait[407,507] 1F1[507,607] wait[607,707] 1F2[707,807] 1B0[807,1007] 1B1[1007,1207] 1B2[1207,1407] step[1407,1417] 
 )");
@@ -51,7 +51,7 @@ wait[0,307] 1F0[307,407] wait[407,507] 1F1[507,607] wait[607,707] 1F2[707,807] 1
 TEST(Simulate, SplitBackwardSendsBeforeTheWeightPart) {
   const Program p = LowerPlain(ChainOf(1, {"0F0 0I0 0W0", "1F0 1I0 1W0"}));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, HandCosts(p.schedule)));
-  EXPECT_EQ(Timeline(trace), R"(
+  EXPECT_EQ(Timeline(p, trace), R"(
 0F0[0,100] wait[100,320] 0I0[320,440] 0W0[440,520] step[520,530] 
 wait[0,100] 1F0[100,200] 1I0[200,320] 1W0[320,400] step[400,410] 
 )");
@@ -67,7 +67,7 @@ TEST(Simulate, GroupsShareTimeAndReduceTogether) {
   CostTable costs = HandCosts(p.schedule);
   costs.reduce = Nanoseconds(30);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
-  EXPECT_EQ(Timeline(trace), R"(
+  EXPECT_EQ(Timeline(p, trace), R"(
 0F0[0,50] wait[50,350] 0B0[350,450] reduce_wait[450,480] step[480,490] 
 0F0[0,50] wait[50,350] 0B0[350,450] reduce_wait[450,480] step[480,490] 
 wait[0,50] 1F0[50,150] 1B0[150,350] step[350,360] 
@@ -91,7 +91,7 @@ TEST(Simulate, GroupsSumStatisticsWithinPasses) {
   costs.stages[0].statistics.backward_input = {{Collective::kAllReduce, Bytes(10)},
                                                {Collective::kAllGather, Bytes(20)}};
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
-  EXPECT_EQ(Timeline(trace), R"(
+  EXPECT_EQ(Timeline(p, trace), R"(
 0F0[0,65] 0F0.1[65,130] 0B0.1[130,200] 0B0[200,270] step[270,280] 
 0F0[0,65] 0F0.1[65,130] 0B0.1[130,200] 0B0[200,270] step[270,280] 
 )");
@@ -117,7 +117,7 @@ TEST(Simulate, AReductionWaitsForItsLastMember) {
       {Nanoseconds(10), Nanoseconds(20), Nanoseconds(2), Nanoseconds(4), Nanoseconds(1)},
       {Nanoseconds(30), Nanoseconds(40), Nanoseconds(3), Nanoseconds(9), Nanoseconds(1)}};
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
-  EXPECT_EQ(Timeline(trace), R"(
+  EXPECT_EQ(Timeline(p, trace), R"(
 0F0[0,10] 0B0[10,30] reduce[30,32] reduce_wait[32,82] step[82,83] 
 0F1[0,30] 0B1[30,70] reduce[70,73] reduce_wait[73,82] step[82,83] 
 )");
@@ -133,7 +133,7 @@ TEST(Simulate, DividesMessagesAmongGroups) {
   costs.tensor_parallel = 2;
   costs.divided_messages = true;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
-  EXPECT_EQ(Timeline(trace), R"(
+  EXPECT_EQ(Timeline(p, trace), R"(
 0F0[0,100] 0F1[100,200] wait[200,420] 0B0[420,620] wait[620,720] 0B1[720,920] step[920,930] 
 wait[0,110] 1F0[110,210] 1B0[210,410] 1F1[410,510] 1B1[510,710] step[710,720] 
 )");
@@ -155,12 +155,12 @@ wait[0,110] 1F0[110,210] 1B0[210,410] 1F1[410,510] 1B1[510,710] step[710,720]
 TEST(Simulate, SlicesShareEquallyOrHaveTheirOwnCosts) {
   const Program p = LowerPlain(TwoSlices({"0F0 0F0.1 0B0.1 0B0", "1F0 1F0.1 1B0.1 1B0"}));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace equal, Simulate(p, HandCosts(p.schedule)));
-  EXPECT_EQ(Timeline(equal), R"(
+  EXPECT_EQ(Timeline(p, equal), R"(
 0F0[0,50] 0F0.1[50,100] wait[100,250] 0B0.1[250,350] 0B0[350,450] step[450,460] 
 wait[0,50] 1F0[50,100] 1F0.1[100,150] 1B0.1[150,250] 1B0[250,350] step[350,360] 
 )");
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace own, Simulate(p, SliceTable(p.schedule)));
-  EXPECT_EQ(Timeline(own), R"(
+  EXPECT_EQ(Timeline(p, own), R"(
 0F0[0,30] 0F0.1[30,100] wait[100,280] 0B0.1[280,390] 0B0[390,450] step[450,460] 
 wait[0,30] 1F0[30,60] wait[60,100] 1F0.1[100,170] 1B0.1[170,280] 1B0[280,340] step[340,350] 
 )");
@@ -175,7 +175,7 @@ TEST(Simulate, ForwardsWaitForTheirSamples) {
   CostTable costs = HandCosts(p.schedule);
   costs.releases = {Nanoseconds(30), Nanoseconds(170)};
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
-  EXPECT_EQ(Timeline(trace), R"(
+  EXPECT_EQ(Timeline(p, trace), R"(
 0F0[30,130] 0F1[170,270] wait[270,430] 0B0[430,630] wait[630,730] 0B1[730,930] step[930,940] 
 wait[0,130] 1F0[130,230] 1B0[230,430] 1F1[430,530] 1B1[530,730] step[730,740] 
 )");
@@ -200,7 +200,7 @@ TEST(Simulate, LargerMicroBatchesWaitForAllTheirSamples) {
   costs.releases = {Nanoseconds(10), Nanoseconds(20), Nanoseconds(30), Nanoseconds(400)};
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
   std::vector<int64_t> begins;
-  for (const Span& span : trace.devices[0].spans) {
+  for (const ExecutedInstruction& span : SpansOf(p, trace, 0)) {
     if (span.action.kind == ActionKind::kForward) begins.push_back(span.begin_ns);
   }
   EXPECT_EQ(begins, (std::vector<int64_t>{20, 400}));
@@ -210,7 +210,7 @@ TEST(Simulate, IsDeterministic) {
   const Program p = LowerPlain(RandomOrder(Shapes().back(), 5));
   const CostTable costs = HandCosts(p.schedule);
   const Trace a = Simulate(p, costs).value(), b = Simulate(p, costs).value();
-  EXPECT_EQ(Timeline(a), Timeline(b));
+  EXPECT_EQ(Timeline(p, a), Timeline(p, b));
   EXPECT_GT(a.makespan, Nanoseconds(0));
 }
 
@@ -221,9 +221,6 @@ TEST(Simulate, SpansFollowTheList) {
     const std::vector<Span>& spans = trace.devices[d].spans;
     ASSERT_EQ(spans.size(), p.instructions[d].size());
     for (size_t i = 0; i < spans.size(); ++i) {
-      EXPECT_EQ(spans[i].instruction, static_cast<int32_t>(i));
-      EXPECT_EQ(spans[i].op, p.instructions[d][i].op);
-      EXPECT_EQ(spans[i].arg, p.instructions[d][i].arg);
       EXPECT_EQ(spans[i].begin_ns, i == 0 ? 0 : spans[i - 1].end_ns);
     }
   }

@@ -91,7 +91,7 @@ absl::StatusOr<StepPrediction> Predict(Step step) {
   std::vector<Bytes> memory;
   PIPELAB_ASSIGN_OR_RETURN(StepPrediction p,
                            Simulated(std::move(step), absl::nullopt, /*totals=*/false, &memory));
-  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis analysis, Analyze(p.trace));
+  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis analysis, Analyze(p.step.program, p.trace));
   p.bubble = analysis.overall.bubble;
   p.devices = DevicesOf(analysis, p.trace, memory, p.step.members);
   return p;

@@ -78,9 +78,9 @@ struct SpanRow {
 py::bytes SpanRows(const Run& run) {
   const double unit = static_cast<double>(run.run().nanoseconds_per_unit);
   std::vector<SpanRow> rows;
-  const std::vector<DeviceTrace>& devices = run.run().trace().devices;
-  for (size_t d = 0; d < devices.size(); ++d) {
-    for (const Span& s : devices[d].spans) {
+  const Trace& trace = run.run().trace();
+  for (size_t d = 0; d < trace.devices.size(); ++d) {
+    for (const ExecutedInstruction& s : SpansOf(run.run().program(), trace, d)) {
       SpanRow row = {static_cast<double>(s.begin_ns) / unit,
                      static_cast<double>(s.end_ns) / unit,
                      static_cast<int32_t>(d),
@@ -133,8 +133,9 @@ void BindRun(py::module_* module) {
       .def("svg", &TimelineOf)
       .def("memory_svg", &MemoryOf)
       .def("chrome_trace", &TraceOf)
-      .def("text",
-           [](const Run& run, int columns) { return TimelineText(run.run().trace(), columns); });
+      .def("text", [](const Run& run, int columns) {
+        return TimelineText(run.run().program(), run.run().trace(), columns);
+      });
   module->def("simulate", [](const Words& words, const std::vector<std::string>& options) {
     absl::StatusOr<Run> run;
     {

@@ -17,10 +17,10 @@ namespace pipelab {
 inline Program LowerPlain(Schedule s) { return Lower(std::move(s), {}).value(); }
 
 // A line a device: what takes time, as "0F0[0,100]"; waits as "wait[...]".
-inline std::string Timeline(const Trace& trace) {
+inline std::string Timeline(const Program& program, const Trace& trace) {
   std::string text = "\n";
-  for (const DeviceTrace& device : trace.devices) {
-    for (const Span& s : device.spans) {
+  for (size_t d = 0; d < trace.devices.size(); ++d) {
+    for (const ExecutedInstruction& s : SpansOf(program, trace, d)) {
       if (s.end_ns == s.begin_ns) continue;
       const std::string name = s.op == OpCode::kCompute ? ToString(s.action) : OpCodeName(s.op);
       absl::StrAppend(&text, name, "[", s.begin_ns, ",", s.end_ns, "] ");

@@ -9,17 +9,18 @@
 #include "glog/logging.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
+#include "pipelines/ir/trace.h"
 #include "pipelines/sim/simulate.h"
 
 namespace pipelab {
 namespace {
 
-Trace SimulateOrDie(const Schedule& schedule, const CostTable& costs) {
-  const absl::StatusOr<Program> program = Lower(schedule, {});
+std::pair<Program, Trace> SimulateOrDie(const Schedule& schedule, const CostTable& costs) {
+  absl::StatusOr<Program> program = Lower(schedule, {});
   CHECK(program.ok()) << program.status();
   absl::StatusOr<Trace> trace = Simulate(*program, costs);
   CHECK(trace.ok()) << trace.status();
-  return *std::move(trace);
+  return {*std::move(program), *std::move(trace)};
 }
 
 bool HasSplitBackwards(const Schedule& schedule) {
@@ -61,11 +62,11 @@ std::string Timeline(const Schedule& schedule) {
   if (!HasSplitBackwards(schedule)) {
     for (StageCost& stage : costs.stages) stage.backward_weight = Nanoseconds(0);
   }
-  const Trace trace = SimulateOrDie(schedule, costs);
+  const auto [program, trace] = SimulateOrDie(schedule, costs);
   std::string picture = "\n";
-  for (const DeviceTrace& device : trace.devices) {
+  for (size_t d = 0; d < trace.devices.size(); ++d) {
     std::string line(2 * trace.makespan.value(), ' ');
-    for (const Span& span : device.spans) {
+    for (const ExecutedInstruction& span : SpansOf(program, trace, d)) {
       if (span.op != OpCode::kCompute) continue;
       for (int64_t slot = span.begin_ns; slot < span.end_ns; ++slot) {
         line[2 * slot] = Mark(span.action.kind);
@@ -80,12 +81,12 @@ std::string Timeline(const Schedule& schedule) {
 
 UnitFigures Figures(const Schedule& schedule) {
   const Nanoseconds unit(schedule.num_slices);  // a slice takes 1
-  const Trace trace = SimulateOrDie(schedule, CostTable::Unit(schedule, unit));
+  const auto [program, trace] = SimulateOrDie(schedule, CostTable::Unit(schedule, unit));
   UnitFigures figures;
   figures.makespan = trace.makespan.value();
   for (size_t d = 0; d < trace.devices.size(); ++d) {
     int64_t busy = 0, begin = trace.makespan.value(), end = 0;
-    for (const Span& span : trace.devices[d].spans) {
+    for (const ExecutedInstruction& span : SpansOf(program, trace, d)) {
       if (span.op != OpCode::kCompute) continue;
       busy += span.end_ns - span.begin_ns;
       begin = std::min(begin, span.begin_ns);
