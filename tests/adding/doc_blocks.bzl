@@ -6,21 +6,25 @@ A block begins with ```LANGUAGE PATH; PATH is the file that it is, or that it is
 _DOC = "//:docs/adding.md"
 
 def _block(path):
-    """awk that prints the block whose info string ends in PATH."""
-    return "awk -v want='%s' '/^```/ { if (on) exit; info = $$0; sub(/^```[a-z]* /, \"\", info); on = (info == want); next } on' $(location %s)" % (path, _DOC)
+    """awk that prints the blocks whose info string ends in PATH, one after the other."""
+    return "awk -v want='%s' '/^```/ { info = $$0; sub(/^```[a-z]* /, \"\", info); on = (info == want); next } on' $(location %s)" % (path, _DOC)
 
-def doc_file(name, path):
-    """NAME: the file that the page has as PATH.
+def doc_files(name, files, folder = ""):
+    """FILES: those that the page has in FOLDER.
 
     Args:
-      name: of the file that is made.
-      path: as in the page.
+      name: of the rule that makes them.
+      files: without their folder.
+      folder: as in the page, with a slash at its end.
     """
     native.genrule(
-        name = name.replace(".", "_"),
+        name = name,
         srcs = [_DOC],
-        outs = [name],
-        cmd = _block(path) + " > $@ && test -s $@",
+        outs = files,
+        cmd = "\n".join([
+            "%s > $(location %s) && test -s $(location %s)" % (_block(folder + file), file, file)
+            for file in files
+        ]),
     )
 
 def with_doc_line(name, src, line_of, after, declarations_of = None):
