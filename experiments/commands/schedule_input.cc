@@ -102,8 +102,7 @@ absl::StatusOr<ScheduleInput> FromWord(const std::string& word) {
   input.source = word;
   PIPELAB_ASSIGN_OR_RETURN(input.config, ConfigFromWord(word));
   if (input.config.has_schedule_file()) {
-    PIPELAB_ASSIGN_OR_RETURN(input.config, WithSizesOfFile(input.config));
-    PIPELAB_ASSIGN_OR_RETURN(Schedule one, ReadScheduleFile(input.config));
+    PIPELAB_ASSIGN_OR_RETURN(Schedule one, ReadScheduleFile(&input.config));
     input.schedule = WithCopies(std::move(one), input.config.copies());
     input.kind = InputKind::kText;
     return input;

@@ -25,7 +25,8 @@ absl::StatusOr<int> StagesOf(const StepConfig& config) {
   if (!config.has_schedule_file()) {
     return NumStages(config.scheme, SchemeSizes(config), "scheme");
   }
-  PIPELAB_ASSIGN_OR_RETURN(const Schedule schedule, ReadScheduleFile(config));
+  StepConfig sized = config;
+  PIPELAB_ASSIGN_OR_RETURN(const Schedule schedule, ReadScheduleFile(&sized));
   return schedule.num_stages();
 }
 

@@ -34,7 +34,8 @@ absl::Status Differs(const StepConfig& c, absl::string_view key, int64_t given, 
                                                  " has ", own, "; leave ", key, " out"));
 }
 
-absl::StatusOr<StepConfig> WithSizes(StepConfig c, const Schedule& s) {
+absl::Status TakeSizes(const Schedule& s, StepConfig* config) {
+  StepConfig& c = *config;
   if (c.pipeline != 1 && c.pipeline != s.num_devices()) {
     return Differs(c, "P", c.pipeline, s.num_devices());
   }
@@ -48,7 +49,7 @@ absl::StatusOr<StepConfig> WithSizes(StepConfig c, const Schedule& s) {
   c.pipeline = s.num_devices();
   c.micro_batches = s.num_micro_batches;
   c.virtual_stages = virtual_stages;
-  return c;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -60,17 +61,11 @@ absl::StatusOr<Schedule> ParseScheduleFile(absl::string_view ending, absl::strin
   return ParseSchedule(text);
 }
 
-absl::StatusOr<Schedule> ReadScheduleFile(const StepConfig& config) {
-  PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, Read(config.scheme));
-  PIPELAB_RETURN_IF_ERROR(WithSizes(config, schedule).status());
-  if (config.recompute == Recompute::kFull) InsertRecompute(&schedule);
+absl::StatusOr<Schedule> ReadScheduleFile(StepConfig* config) {
+  PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, Read(config->scheme));
+  PIPELAB_RETURN_IF_ERROR(TakeSizes(schedule, config));
+  if (config->recompute == Recompute::kFull) InsertRecompute(&schedule);
   return schedule;
-}
-
-absl::StatusOr<StepConfig> WithSizesOfFile(StepConfig config) {
-  if (!config.has_schedule_file()) return config;
-  PIPELAB_ASSIGN_OR_RETURN(const Schedule schedule, Read(config.scheme));
-  return WithSizes(std::move(config), schedule);
 }
 
 Schedule WithCopies(Schedule schedule, int copies) {

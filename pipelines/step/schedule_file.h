@@ -1,7 +1,7 @@
 // The user's own schedule instead of a scheme's name: "mine.csv" (PyTorch's form), "mine.json" or
 // "mine.txt" (ir/text.h).
 //
-//   PIPELAB_ASSIGN_OR_RETURN(Schedule s, ReadScheduleFile(config));    // config.scheme is the file
+//   PIPELAB_ASSIGN_OR_RETURN(Schedule s, ReadScheduleFile(&config));   // config.scheme is the file
 //
 // P, V and M come from the file; if the configuration gives them, they must agree. With recompute,
 // backwards of the file rebuild their activations first.
@@ -22,11 +22,9 @@ absl::StatusOr<Schedule> ParseScheduleFile(absl::string_view ending, absl::strin
                                            absl::string_view name, CsvSkipped* skipped);
 
 // FailedPrecondition naming the file, the place and the reason for what is wrong in it;
-// InvalidArgument where the configuration says otherwise.
-absl::StatusOr<Schedule> ReadScheduleFile(const StepConfig& config);
-
-// The configuration with the P, V and M of its schedule file; unchanged without one.
-absl::StatusOr<StepConfig> WithSizesOfFile(StepConfig config);
+// InvalidArgument where the configuration says otherwise. The configuration gets the file's P, V
+// and M.
+absl::StatusOr<Schedule> ReadScheduleFile(StepConfig* config);
 
 // The schedule with each device replaced by so many that share its micro-batches by rows.
 Schedule WithCopies(Schedule schedule, int copies);

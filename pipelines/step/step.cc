@@ -25,7 +25,6 @@
 #include "pipelines/step/expert_exchange.h"
 #include "pipelines/step/local_stages.h"
 #include "pipelines/step/recompute_gaps.h"
-#include "pipelines/step/schedule_file.h"
 #include "pipelines/step/stage_cut.h"
 #include "tools/base/status_macros.h"
 
@@ -326,8 +325,7 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
 
 absl::StatusOr<Step> BuildStep(StepCache* whole, const StepConfig& config) {
   const StepModel& model = whole->model();
-  PIPELAB_ASSIGN_OR_RETURN(const StepConfig c,
-                           whole->HasSchedule(config.scheme) ? config : WithSizesOfFile(config));
+  PIPELAB_ASSIGN_OR_RETURN(const StepConfig c, whole->SizedConfig(config));
   PIPELAB_ASSIGN_OR_RETURN(StepCache * cache, whole->CacheOf(c));
   PIPELAB_RETURN_IF_ERROR(CheckDevices(model, c));
   PIPELAB_RETURN_IF_ERROR(CheckExecution(c));

@@ -100,6 +100,8 @@ class StepCache {
   // `slices`: tokens of each slice of a sample; empty: whole samples.
   absl::StatusOr<StepStages> StagesOf(const StepConfig& config, int stages,
                                       const std::vector<int64_t>& slices = {});
+  // The configuration with the sizes of its schedule's file, if it has one.
+  absl::StatusOr<StepConfig> SizedConfig(const StepConfig& config);
   // The schedule of one copy, with stages in a chain: a device for each of config.pipeline. Of a
   // file, the file's. Holds until the next call. Errors are MakeSchedule's, and the file's.
   absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config);
@@ -168,6 +170,8 @@ class StepCache {
   absl::StatusOr<const Cut*> CutOf(const StepConfig& config, int stages);
   absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config, bool timed,
                                              const Limits* limits = nullptr);
+  absl::StatusOr<SchemeParams> TimedSizes(const StepConfig& config, const Limits* limits);
+  Made* Keep(const std::string& key, Schedule schedule);
   absl::StatusOr<PassTimes> PassTimesOf(const StepConfig& config);
   void DropOldSchedules();
 
