@@ -15,7 +15,8 @@ TEST(FlashAttention2, RatesOfTheTable) {
   EXPECT_DOUBLE_EQ(*FlashAttention2Rate("A100-80GB", 96, 2048), (140 + 155) / 2.0);
   EXPECT_DOUBLE_EQ(*FlashAttention2Rate("H100", 256, 65536), 328);
   EXPECT_DOUBLE_EQ(*FlashAttention2Rate("H100", 32, 128), 141);
-  EXPECT_FALSE(FlashAttention2Rate("B200", 128, 4096).has_value());
+  EXPECT_DOUBLE_EQ(*FlashAttention2Rate("GB200-186GB", 128, 8192), 332.97);
+  EXPECT_FALSE(FlashAttention2Rate("MI300X", 128, 4096).has_value());
 }
 
 TEST(FlashAttention2, IsTheMachinesLargestShare) {
@@ -30,7 +31,7 @@ TEST(FlashAttention2, IsTheMachinesLargestShare) {
   const double size = 1e9, largest = 1e15;
   EXPECT_NEAR(curve(cluster).At(size) / curve(cluster).At(largest),
               curve(before).At(size) / curve(before).At(largest), 1e-9);
-  TakeFlashAttention2("B200", 128, 4096, &cluster);
+  TakeFlashAttention2("MI300X", 128, 4096, &cluster);
   EXPECT_NEAR(curve(cluster).points.back().share, 294.0 / 989, 1e-9);
 }
 

@@ -15,8 +15,11 @@
 // 015d346d81):
 //   NCCL_ALGO=Ring   all-reduces are rings here
 //   fills            PyTorch fills what is allocated (LaunchedKernels::filled_outputs)
-//   attention        its gradient is a deterministic one. On GB200s cuDNN has none with dropout, so
-//                    FlashAttention-2 runs there. Nobody prints the rates, so these are not priced
+//   attention        cuDNN's on Hopper alone; FlashAttention-2 on older and newer GPUs (Transformer
+//                    Engine's get_attention_backend, commit 002a3e573f), at its printed rate.
+//                    Its gradient is a deterministic one, whose rates nobody prints for these GPUs:
+//                    not priced. FlashAttention-3's is 1.2 to 1.6 times slower on an H100
+//                    (Dao-AILab/flash-attention, pull request 1893)
 #ifndef PIPELAB_EXPERIMENTS_MODERN_GOLDEN_ROWS_H_
 #define PIPELAB_EXPERIMENTS_MODERN_GOLDEN_ROWS_H_
 

@@ -34,6 +34,12 @@ TEST(GoldenRows, AllReducesAreRingsAndOutputsAreFilled) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<RowStep> steps, PredictGolden({rows[3], row}));
   EXPECT_GT(steps[0].seconds, 1.03 * steps[1].seconds);
   EXPECT_EQ(steps[0].gib, steps[1].gib);
+  // On Blackwell attention is another kernel's.
+  row = rows[5];
+  ASSERT_EQ(row.name, "gpt3_7b_tp4_pp1_memory_speed dgx_gb200");
+  row.options.erase(row.options.find(option), option.size());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<RowStep> newer, PredictGolden({rows[5], row}));
+  EXPECT_GT(newer[0].seconds, 1.2 * newer[1].seconds);
 }
 
 TEST(GoldenRows, ErrorsNameTheLineAndTheColumn) {
