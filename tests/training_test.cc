@@ -3,10 +3,14 @@
 #include "pipelines/runtime/training.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/layers/optimizer.h"
@@ -15,6 +19,7 @@
 #include "pipelines/sim/simulate.h"
 #include "pipelines/step/step.h"
 #include "pipelines/step/step_config.h"
+#include "pipelines/step/step_fields.h"
 #include "tests/small_gpt.h"
 #include "tests/small_training.h"
 #include "tools/base/status_matchers.h"
@@ -108,6 +113,80 @@ TEST_F(Training, HasThePriceOfTheFoldedStep) {
       EXPECT_EQ(most.bytes_sent, folded.devices[p].sent) << p;
     }
   }
+}
+
+// [key] A configuration that sets it; empty: it says nothing of what runs, or needs what this
+// network has not (tensor_parallel_test.cc and expert_parallel_test.cc have that).
+const std::map<absl::string_view, const char*>& ConfigurationsByKey() {
+  static const auto* const by_key = new std::map<absl::string_view, const char*>{
+      {"P", "1f1b:P=3"},
+      {"T", ""},
+      {"D", "1f1b:P=2,D=2"},
+      {"V", "interleaved:P=2,V=3"},
+      {"b", "1f1b:P=2,b=2"},
+      {"M", "1f1b:P=2,M=6"},
+      {"C", "1f1b:P=2,C=2"},
+      {"context_exchange", "1f1b:P=2,C=2,context_exchange=ring"},
+      {"E", ""},
+      {"whole_experts", ""},
+      {"dispatch", ""},
+      {"exchanges", ""},
+      {"sharding", "1f1b:P=2,D=2,sharding=gradients"},
+      {"shards", "1f1b:P=1,D=4,sharding=gradients,shards=2"},
+      {"state", "1f1b:P=2,state=2+4"},
+      {"recompute", "gpipe:P=2,recompute=full"},
+      {"modules", ""},
+      {"rebuilt", "1f1b:P=2,recompute=blocks,rebuilt=1"},
+      {"rebuilt_every", "1f1b:P=2,recompute=blocks,rebuilt_every=2"},
+      {"rebuilt_together", "1f1b:P=2,recompute=blocks,rebuilt_together=2"},
+      {"early_recompute", "1f1b:P=2,recompute=full,early_recompute=1"},
+      {"published", "zb1p:P=2,published"},
+      {"split_head", "zb_h1:P=2,split_head"},
+      {"sequence", ""},
+      {"batch_norm", "1f1b:P=2,D=2,batch_norm=own"},
+      {"local_heads", "local:P=2,local_heads=linear"},
+      {"cut", "1f1b:P=2,cut=memory"},
+      {"layout", "1f1b:P=2,layout=6+10"},
+      {"group", "interleaved:P=2,group=4"},
+      {"replicas", "chimera:P=4,M=8,replicas=4"},
+      {"slices", "terapipe:P=2,slices=3"},
+      {"slice_exchange", ""},
+      {"vocabulary_barriers", "vocab_1f1b:P=2,vocabulary_barriers=1"},
+      {"vocabulary_exchange", ""},
+      {"update", "local:P=2,update=2"},
+      {"concatenation", "chimera:P=2,M=8,concatenation=forward_doubling"},
+      {"gathers_each", "1f1b:P=2,D=2,sharding=fully,gathers_each"},
+      {"no_pipeline_overlap", "1f1b:P=2,no_pipeline_overlap"},
+      {"steady_overlap", "1f1b:P=2,steady_overlap"},
+      {"no_data_overlap", "1f1b:P=2,D=2,sharding=fully,no_data_overlap"},
+      {"tensor_overlap", ""},
+      {"whole_messages", "1f1b:P=2,whole_messages"},
+      {"ranks", "1f1b:P=2,D=2,ranks=tp-pp-dp"},
+      {"execution", "1f1b:P=2,execution=megatron2022"},
+      {"model", ""},
+      {"cluster", ""},
+      {"dtype", ""}};
+  return *by_key;
+}
+
+TEST_F(Training, EveryKeyRunsAsPredicted) {
+  int runs = 0;
+  for (const StepField& field : StepFields()) {
+    const auto found = ConfigurationsByKey().find(field.key);
+    ASSERT_TRUE(found != ConfigurationsByKey().end()) << field.key << " has no configuration here";
+    if (*found->second == 0) continue;
+    TrainingOptions options = SmallTraining("", 1, 1);
+    const std::string text =
+        absl::StrCat(found->second, absl::StrContains(found->second, "M=") ? "" : ",M=4",
+                     absl::StrContains(found->second, "cut=") ? "" : ",cut=layers");
+    SCOPED_TRACE(text);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(options.config, ParseStepConfig("config", text));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,
+                                 PipelineTraining::Create(untied_, *batches_, options));
+    EXPECT_EQ(LossesAsPredicted(training.get(), 2).size(), 2u);
+    ++runs;
+  }
+  EXPECT_GT(runs, 30);
 }
 
 TEST_F(Training, BadRequestsNameTheOption) {

@@ -11,6 +11,7 @@
 #include "pipelines/ir/validate.h"
 #include "pipelines/ir/versions.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/step/execution.h"
 #include "pipelines/step/step.h"
 #include "pipelines/step/step_cache.h"
 #include "tools/base/status_macros.h"
@@ -32,7 +33,8 @@ absl::Status TakeSchedule(const TrainingOptions& options, StepConfig* config, St
     config->scheme = kOwnScheme;
     config->pipeline = own.schedule.num_devices();
     config->micro_batches = own.schedule.num_micro_batches;
-  } else if (HasOption(config->scheme, kStageGraph) && !config->layout.empty()) {
+  } else if (HasOption(config->scheme, kStageGraph) && !config->layout.empty() &&
+             !config->divides_vocabulary()) {
     SchemeParams sizes = SchemeSizes(*config);
     PIPELAB_ASSIGN_OR_RETURN(const ModelPartition* stages,
                              cache->PartitionOf(*config, /*stages=*/0));
@@ -104,6 +106,9 @@ absl::StatusOr<Step> BuildTrainedStep(const ModelGraph& graph, const TrainingOpt
   on.step_flops_per_parameter = StepFlopsPerParameter(options.optimizer);
   if (options.optimizer.needs_norm()) on.norm_values = NumParameterValues(graph);
   StepConfig config = options.config;
+  // These have a price and no run: devices keep 4 bytes of each number, and no host waits.
+  config.state = StateNumbers();
+  config.execution &= kGroupedCalls | kAllForwardsFirst;
   StepCache cache(on);
   PIPELAB_RETURN_IF_ERROR(TakeSchedule(options, &config, &cache));
   if (config.sharing() > 1 && ShardsGradients(config.sharding)) {  // CheckSplitHead asks for it
