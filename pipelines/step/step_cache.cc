@@ -16,13 +16,9 @@
 #include "pipelines/cost/chain_partition.h"
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/schedules/catalog.h"
-#include "pipelines/schedules/guided_order.h"
 #include "pipelines/step/megatron_graph.h"
 #include "pipelines/step/megatron_layout.h"
-#include "pipelines/step/order_memory.h"
-#include "pipelines/step/schedule_file.h"
 #include "pipelines/step/stage_cut.h"
-#include "pipelines/step/step.h"
 #include "pipelines/step/vocabulary_parts.h"
 #include "tools/base/status_macros.h"
 

@@ -18,56 +18,14 @@
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/step/execution.h"
 #include "pipelines/step/model_on_cluster.h"
-#include "pipelines/step/stage_cut.h"
 #include "pipelines/step/step_cache.h"
+#include "tests/support/grouped_step.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
 namespace {
 
 using testing::HasSubstr;
-
-GroupedModel GroupedGpt() {
-  GptConfig c;
-  c.layers = 16;
-  c.hidden = 1024;
-  c.heads = 16;
-  c.tokens = 512;
-  c.vocabulary = 8192;
-  GroupedModel m;
-  m.graph = BuildGpt(c).value();
-  for (size_t i = 0; i < m.graph.layers.size(); ++i) {
-    m.group_of_layer.push_back(static_cast<int>(i + 1) / 2);
-  }
-  return m;
-}
-
-class GroupedStepTest : public testing::Test {
- protected:
-  GroupedStepTest() {
-    grid_.model = &model_;
-    grid_.cluster = &cluster_;
-  }
-
-  StepPrediction Evaluate(const StepConfig& c) const {
-    auto point = PredictStep(grid_, c);
-    EXPECT_THAT(point, IsOk());
-    return *std::move(point);
-  }
-
-  const GroupedModel model_ = GroupedGpt();
-  const ClusterSpec cluster_ = LoadCluster("--cluster", "dgx1-v100").value();
-  StepModel grid_;
-};
-
-StepConfig Config(const std::string& scheme, int pipeline, int data, int micro_batches) {
-  StepConfig c;
-  c.scheme = scheme;
-  c.pipeline = pipeline;
-  c.data = data;
-  c.micro_batches = micro_batches;
-  return c;
-}
 
 TEST_F(GroupedStepTest, LayoutsOfMegatronAreThoseOfLayers) {
   StepConfig c = Config("interleaved", 2, 2, 4);
@@ -259,79 +217,6 @@ TEST_F(GroupedStepTest, RefusesWhatCannotBe) {
   EXPECT_THAT(message(Config("nothing", 2, 1, 2)), HasSubstr("nothing"));
 }
 
-// Devices with parts of the same samples sum gradients and shard like copies: the same state, sums
-// and places as of as many copies. Messages have their tokens alone.
-TEST_F(GroupedStepTest, ContextParallelDevicesShardAsCopiesDo) {
-  StepModel all = grid_;
-  all.fold_data = false;
-  for (const Sharding sharding :
-       {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
-    StepConfig c = Config("1f1b", 4, 2, 8), copies = Config("1f1b", 4, 4, 8);
-    c.context = 2;
-    c.sharding = copies.sharding = sharding;
-    SCOPED_TRACE(c.ToString());
-    EXPECT_EQ(c.devices(), copies.devices());
-    const StepPrediction parts = Evaluate(c), whole = Evaluate(copies);
-    ASSERT_EQ(parts.devices.size(), whole.devices.size());
-    for (size_t d = 0; d < parts.devices.size(); ++d) {
-      EXPECT_EQ(parts.devices[d].peak_state, whole.devices[d].peak_state);
-      EXPECT_EQ(parts.devices[d].collective, whole.devices[d].collective);
-      EXPECT_EQ(parts.devices[d].sent * 2, whole.devices[d].sent);
-      EXPECT_LT(parts.devices[d].peak_activation, whole.devices[d].peak_activation);
-      EXPECT_GT(parts.devices[d].tensor, Bytes(0));
-    }
-    PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction every, PredictStep(all, c));
-    EXPECT_EQ(parts.step_time, every.step_time);
-    EXPECT_EQ(parts.largest_device, every.largest_device);
-  }
-}
-
-// A step of one stage by hand, with a third device for the sums: passes with their gathers, and the
-// optimizer. Keys and values go over the links that the place of the ranks gives them.
-TEST_F(GroupedStepTest, ContextParallelPassesGatherKeysAndValues) {
-  StepConfig c = Config("gpipe", 1, 1, 1);
-  c.context = 2;
-  const auto passes = [&](const StepPrediction& p) {
-    const StageCost& s = p.step.costs.stages[0];
-    return s.forward + s.backward_input + s.backward_weight + s.step;
-  };
-  const StepPrediction p = Evaluate(c);
-  EXPECT_GT(p.step_time, passes(p));  // the sum of the gradients
-  // 16 layers of q, k, v with 1024 columns each, 512 tokens, 4 bytes a number in cost tables; one
-  // gather forward, a gather and a scatter backward.
-  const int64_t keys = int64_t{512} * 2 * 1024 * BytesOf(grid_.type);
-  EXPECT_EQ(p.devices[0].tensor, Bytes(16 * 3 * keys / 2));
-  const auto group = [&](int tensor, int context) {
-    StepConfig of = c;
-    of.tensor = tensor;
-    of.context = context;
-    return TensorGroupOf(grid_, of);
-  };
-  const TensorGroup near = group(2, 4);
-  EXPECT_EQ(near.context_hop.bandwidth, RingStep(cluster_, {4, 2}).bandwidth);
-  const TensorGroup far = group(8, 2);  // nodes of 8
-  EXPECT_LT(far.context_hop.bandwidth.value(), near.context_hop.bandwidth.value());
-}
-
-TEST_F(GroupedStepTest, ContextParallelRefusals) {
-  const auto message = [&](StepConfig c, int context, int tensor = 1) {
-    c.context = context;
-    c.tensor = tensor;
-    return std::string(PredictStep(grid_, c).status().message());
-  };
-  const StepConfig c = Config("1f1b", 2, 1, 2);
-  EXPECT_THAT(message(c, 0), HasSubstr("C=0: must be at least 1"));
-  EXPECT_THAT(message(c, 3),
-              HasSubstr("C=3: twice it must divide the 512 tokens of layer \"embedding\", for a "
-                        "causal mask; the nearest that does is 2"));
-  EXPECT_THAT(message(Config("1f1b", 32, 8, 32), 8),
-              HasSubstr("P=32 x T=1 x C=8 x D=8 is 2048 devices"));
-  StepConfig rows = c;
-  rows.sequence_parallel = true;
-  EXPECT_THAT(message(rows, 64, 16), HasSubstr("C=64: the 8 tokens of layer \"embedding\" that a "
-                                               "device has must divide among"));
-}
-
 // Each replica's pipeline on devices of its own: two members still stand for all, and where nothing
 // crosses a node the order of ranks is no matter of time.
 TEST_F(GroupedStepTest, TwoCopiesStandForAllInEitherOrderOfRanks) {
@@ -424,80 +309,6 @@ TEST(MegatronV1, OneV100) {
   const auto smaller = PredictStep(step, c);
   ASSERT_THAT(smaller, IsOk());
   EXPECT_NEAR(ToSeconds(smaller->step_time) / 1.288, 1.25, 0.04);
-}
-
-// Each rebuilt block gives memory for time; as many as a stage has are all.
-TEST_F(GroupedStepTest, SomeBlocksOfAStageAreRebuilt) {
-  StepConfig c = Config("1f1b", 2, 1, 1);
-  c.micro_batches = 4;
-  const auto plain = PredictStep(grid_, c);
-  ASSERT_THAT(plain, IsOk());
-  Nanoseconds time = plain->step_time;
-  Bytes memory = plain->largest_device;
-  c.recompute = Recompute::kBlocks;
-  const auto all = PredictStep(grid_, c);
-  ASSERT_THAT(all, IsOk());
-  const int blocks = 16 / c.pipeline;
-  for (c.rebuilt_blocks = 1; c.rebuilt_blocks <= blocks; ++c.rebuilt_blocks) {
-    const auto some = PredictStep(grid_, c);
-    ASSERT_THAT(some, IsOk()) << c.rebuilt_blocks;
-    EXPECT_GT(some->step_time, time) << c.rebuilt_blocks;
-    EXPECT_LT(some->largest_device, memory) << c.rebuilt_blocks;
-    time = some->step_time;
-    memory = some->largest_device;
-  }
-  EXPECT_EQ(time, all->step_time);
-  EXPECT_EQ(memory, all->largest_device);
-  c.recompute = Recompute::kFull;
-  EXPECT_THAT(PredictStep(grid_, c).status().message(),
-              HasSubstr("requires recompute=blocks, not recompute=full"));
-}
-
-// Every second block of a device: so it matters which stages it has, also to what is priced before.
-TEST_F(GroupedStepTest, BlocksOfADeviceCountOverItsStages) {
-  StepConfig deep = Config("1f1b", 4, 1, 1), wide = Config("interleaved", 2, 1, 1);
-  wide.virtual_stages = 2;
-  StepCache both(grid_);
-  for (StepConfig* c : {&deep, &wide}) {
-    c->micro_batches = 4;
-    c->recompute = Recompute::kBlocks;
-    c->rebuilt_every = 3;
-    const auto alone = PredictStep(grid_, *c), after = PredictStep(&both, *c);
-    ASSERT_THAT(alone, IsOk());
-    ASSERT_THAT(after, IsOk());
-    EXPECT_EQ(after->step_time, alone->step_time);
-    EXPECT_EQ(after->largest_device, alone->largest_device);
-  }
-}
-
-// Where devices of chimera wait in the middle of a step they rebuild stages for later backwards.
-// The step is shorter, by the times of its own passes, for at most so many activations more.
-TEST_F(GroupedStepTest, RecomputesInGaps) {
-  StepConfig c = Config("chimera", 4, 2, 8);
-  c.recompute = Recompute::kFull;
-  const StepPrediction plain = Evaluate(c);
-  c.early_recompute = 1;
-  const StepPrediction one = Evaluate(c);
-  c.early_recompute = 4;
-  const StepPrediction more = Evaluate(c);
-  EXPECT_LT(one.step_time, plain.step_time);
-  EXPECT_LE(more.step_time, one.step_time);
-  Bytes kept;
-  for (const StageCost& stage : plain.step.costs.stages) kept = std::max(kept, stage.memory.kept);
-  for (int d = 0; d < 4; ++d) {
-    EXPECT_LE(one.devices[d].peak_activation, plain.devices[d].peak_activation + kept) << d;
-    EXPECT_LE(more.devices[d].peak_activation, plain.devices[d].peak_activation + kept * 4) << d;
-  }
-  EXPECT_EQ(ParseStepConfig("config", c.ToString()).value(), c);
-  const auto refused = [&](const std::string& why) {
-    EXPECT_THAT(PredictStep(grid_, c).status().message(), HasSubstr(why));
-  };
-  c.recompute = Recompute::kBlocks;
-  refused("early_recompute=4: requires recompute=full, not recompute=blocks");
-  c.recompute = Recompute::kFull;
-  c.scheme = "weipipe";
-  c.data = 1;
-  refused("early_recompute=4: weipipe rebuilds a stage when its weights come by; leave it out");
 }
 
 // SlimPipe's context exchange: with long samples equal slices are unequal passes, whose devices
