@@ -22,7 +22,6 @@
 namespace pipelab {
 namespace {
 
-using testing::AllOf;
 
 std::vector<Grid> GridsOf(int devices) {
   std::vector<Grid> grids;

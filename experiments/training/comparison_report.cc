@@ -221,8 +221,7 @@ absl::Status AddToReport(const ComparisonOptions& options, absl::string_view dat
   report->AddLossCurves(options.curves_title, absl::StrCat("loss [", options.loss_unit, "]"),
                         {{"serial", result.serial_losses}});
   report->AddLossCurves(absl::StrCat(options.curves_title, ", difference from serial"),
-                        absl::StrCat("difference [1e-6 ", options.loss_unit, "]"),
-                        std::move(differences));
+                        absl::StrCat("difference [1e-6 ", options.loss_unit, "]"), differences);
   for (const SchemeResult& r : result.schemes) {
     report->AddTimeline(r.scheme, r.program, r.simulated, &r.costs);
     report->AddTimeline(r.scheme, r.program, r.replayed);

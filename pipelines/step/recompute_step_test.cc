@@ -12,6 +12,8 @@
 namespace pipelab {
 namespace {
 
+using testing::HasSubstr;
+
 // Each rebuilt block gives memory for time; as many as a stage has are all.
 TEST_F(GroupedStepTest, SomeBlocksOfAStageAreRebuilt) {
   StepConfig c = Config("1f1b", 2, 1, 1);
