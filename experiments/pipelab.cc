@@ -1,8 +1,8 @@
 // tools/bazel run //experiments:pipelab -- COMMAND
 //
 // Makes, checks, times, searches and draws pipeline schedules, those of the catalogue and those of
-// files; docs/cli.md describes configurations, files and JSON fields. What plans, serves and trains is in programs
-// beside it (command_line/beside.h).
+// files; docs/cli.md describes configurations, files and JSON fields. What plans, serves and trains
+// is in programs beside it (command_line/beside.h).
 #include "experiments/command_line/pipelab_main.h"
 #include "tools/base/exhaustion.h"
 

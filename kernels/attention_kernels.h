@@ -134,7 +134,7 @@ class AttentionKernels {
     CheckSharedHead("ShareHead", x_MD, y);
     DoShareHead(x_MD, y);
   }
-  // Of each row of x the sum over the heads.
+  // The sum of each row of x over the heads.
   void ShareHeadGradient(const Tensor& dy, const Tensor& dx_MD) {
     CheckSharedHead("ShareHeadGradient", dx_MD, dy);
     DoShareHeadGradient(dy, dx_MD);

@@ -222,7 +222,7 @@ class Backend {
   virtual absl::Status Finish() { return absl::OkStatus(); }
   // Nanoseconds spent inside the vendor library so far.
   virtual int64_t library_ns() const { return 0; }
-  // Of these, those that copied weights into the library's own layout and back.
+  // The part of these that copied weights into the library's own layout and back.
   virtual int64_t reorder_ns() const { return 0; }
 
  private:

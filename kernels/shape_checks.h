@@ -32,7 +32,7 @@ struct RowsSize {
 };
 
 RowsSize RowsOf(const Tensor& x);
-// Of y = x w, and of the gradients of x and y.
+// The sizes of y = x w, and of the gradients of x and y.
 MatmulSize MatmulOf(const Tensor& x_MK, const Tensor& y_MN);
 
 // x_MK w_KN = y_MN; b_N may be empty. The gradients have the same shapes in the same places.

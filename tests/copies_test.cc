@@ -36,7 +36,7 @@ ModelGraph PublishedGraph(const std::string& name) {
 
 class CopiesTest : public testing::TestWithParam<const char*> {
  protected:
-  // Of `samples`, which the schedule's groups must divide.
+  // A micro-batch has `samples`, which the schedule's groups must divide.
   void ExpectAsPredicted(TrainingOptions options, int64_t samples) {
     options.config.micro_batch_size = samples / options.config.data;
     SCOPED_TRACE(Describe(options));

@@ -5,7 +5,8 @@
 //
 //   for (const SchemeOutcome& o : CheckSchemes(gpu::CudaDevices("cuda"), /*quick=*/false)) ...
 //
-// Of devices with bfloat16 activations all is held in bfloat16: the serial loop too, and the bytes.
+// On devices with bfloat16 activations all is compared in bfloat16: the serial loop too, and the
+// bytes.
 //
 // No GoogleTest here: tools/gpu/suite.sh runs it where there is none.
 #ifndef PIPELAB_TESTS_DEVICE_SCHEMES_H_

@@ -173,7 +173,7 @@ class FillTraining : public testing::Test {
     return trained;
   }
 
-  // Of results_[i].
+  // The kind of results_[i].
   static size_t KindOf(size_t i) { return (i / kKinds + i % kKinds) % kKinds; }
 
   // Alone, to its end.

@@ -43,7 +43,7 @@ class HybridShardingTest : public testing::Test {
     return LossesAsPredicted(training->get(), kHybridSteps);
   }
 
-  // Of copies that add as the options say.
+  // The losses of copies that add as the options say.
   std::vector<double> Serial(const TrainingOptions& o) {
     SerialOptions options = SmallSerial(*batches_, kHybridMicroBatches);
     options.micro_batch_size = o.samples();

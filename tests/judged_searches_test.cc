@@ -1,6 +1,6 @@
-// What a search finds for the published runs that experiments/modern reads: nothing that Megatron-LM
-// runs beats it, not the run's own configuration and not one near it or near the search's best. Two
-// small ones; as many as PIPELAB_REQUESTS says (.ci/long).
+// What a search finds for the published runs that experiments/modern reads: nothing that
+// Megatron-LM runs beats it, not the run's own configuration and not one near it or near the
+// search's best. Two small ones; as many as PIPELAB_REQUESTS says (.ci/long).
 #include <cstdint>
 #include <map>
 #include <string>
@@ -84,7 +84,8 @@ class JudgedSearch {
   int64_t compared() const { return compared_; }
 
  private:
-  // Of what Megatron-LM runs of it; none where its options cannot say it, or it does not fit.
+  // The time of what Megatron-LM runs of it; none where its options cannot say it, or it does not
+  // fit.
   absl::optional<Nanoseconds> TimeOf(const StepConfig& config) {
     if (config.batch() != step_.config.batch() || config.devices() != step_.config.devices()) {
       return absl::nullopt;

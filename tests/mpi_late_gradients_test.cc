@@ -27,7 +27,7 @@ void ExpectSpreadAsSerial(const ModelGraph& graph, const BatchSource& data, Trai
   EXPECT_EQ(ExpectAsSerial(graph, data, options, steps).size(), static_cast<size_t>(steps));
 }
 
-// Of 500 samples of text, and of 500 frames.
+// They learn from 500 samples of text, and from 500 frames.
 TEST(MpiLateGradients, FollowTheDelayLaw) {
   const auto text = SmallText();
   const ModelGraph gpt = SmallGpt(/*tied=*/false), chain = SmallChain();

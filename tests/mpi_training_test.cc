@@ -116,7 +116,7 @@ class MpiTrainingTest : public testing::Test {
 
   std::unique_ptr<TextBatchSource> batches_;
   ModelGraph graph_;
-  // Of the processes alone.
+  // The jobs are those of the processes alone.
   std::function<absl::StatusOr<FillWorks>(int rank, Backend* backend)> fill_works_;
 };
 

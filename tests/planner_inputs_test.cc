@@ -193,7 +193,7 @@ TEST(PlannerInputs, PipeDreamProfiles) {
     ExpectSum(forward.sum, sum(&PipeDreamNode::forward_ms));
     ExpectSum(backward.sum, sum(&PipeDreamNode::backward_ms));
     ExpectSum(parameters.sum, sum(&PipeDreamNode::parameter_bytes));
-    // Of a list, the first number follows the bracket and the others a semicolon.
+    // The first number of a list follows the bracket and the others a semicolon.
     ExpectSum(sizes.sum + lists.sum + more.sum,
               SumOver(p.nodes, [](const PipeDreamNode& n) { return n.TotalActivationBytes(); }));
     EXPECT_EQ(lists.count > 0, more.count > 0);

@@ -24,11 +24,11 @@ namespace pipelab {
 std::string ListsText(const Program& program);
 // Begin, end and own time of each instruction and host copy, and the makespan.
 std::string SpansText(const Program& program, const Trace& trace);
-// Of each device, the peaks of activations, state and host.
+// For each device the peaks of activations, state and host.
 std::string PeaksText(const Trace& trace);
 // And activations and state whenever they change.
 std::string LevelsText(const Program& program, const CostTable& costs, const Trace& trace);
-// Of each device, bytes and messages sent, bytes of collectives, to the host and of its group.
+// For each device bytes and messages sent, bytes of collectives, to the host and of its group.
 std::string TrafficText(const Trace& trace);
 
 }  // namespace pipelab

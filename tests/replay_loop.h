@@ -14,8 +14,9 @@ namespace pipelab {
 // local_replay of such sizes.
 TrainingOptions SmallReplay(const SchemeParams& sizes);
 
-// Trains both ways, with a step every so many passes (0: at the end). Losses and all parameters are the same bits, memory and traffic as predicted.
-// Where devices are spread over processes, each makes this call, and the first compares.
+// Trains both ways, with a step every so many passes (0: at the end). Losses and all parameters are
+// the same bits, memory and traffic as predicted. Where devices are spread over processes, each
+// makes this call, and the first compares.
 void ExpectAsReplayLoop(const ModelGraph& graph, const BatchSource& data,
                         const TrainingOptions& options, int every, int steps);
 

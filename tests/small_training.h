@@ -16,7 +16,7 @@
 
 namespace pipelab {
 
-// Of nine convolutions of images of 6 x 8.
+// A chain of nine convolutions of images of 6 x 8.
 ModelGraph SmallChain();
 
 TrainingOptions SmallTraining(const std::string& scheme, int devices, int micro_batches);

@@ -3,7 +3,7 @@
 //
 //   for (const SpreadCheckpointCase& c : SpreadCheckpointCases()) c.run(transport);
 //
-// Of 4 devices, so 1, 2 or 4 processes. Reports through GoogleTest.
+// There are 4 devices, so 1, 2 or 4 processes. Reports through GoogleTest.
 #ifndef PIPELAB_TESTS_SPREAD_CHECKPOINTS_H_
 #define PIPELAB_TESTS_SPREAD_CHECKPOINTS_H_
 

@@ -104,7 +104,8 @@ absl::StatusOr<std::vector<ClaimRecord>> CommittedClaims() {
   return ParseClaimRecords(text, kClaimRecords);
 }
 
-// Of all studies, those that no test runs again too: a turn is noticed here.
+// The claims are those of all studies, also of those that no test runs again: a turn is noticed
+// here.
 absl::Status CheckExplained(const std::vector<ClaimRecord>& all) {
   PIPELAB_ASSIGN_OR_RETURN(const std::string path, InCheckout("CHANGELOG.md"));
   PIPELAB_ASSIGN_OR_RETURN(const std::string changelog, ReadFile(path));

@@ -46,7 +46,7 @@ absl::StatusOr<std::vector<ClaimRecord>> ParseClaimRecords(absl::string_view tex
                                                            absl::string_view what);
 std::string ClaimRecordsCsv(const std::vector<ClaimRecord>& records);
 
-// Those of one study.
+// The records of one study.
 std::vector<ClaimRecord> Select(const std::vector<ClaimRecord>& records, absl::string_view study);
 // `records` with those of `study` in the place of what was there of it, else at the end.
 void Replace(absl::string_view study, std::vector<ClaimRecord> of_study,

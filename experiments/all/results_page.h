@@ -21,8 +21,8 @@ struct StudyOutcome {
   std::string name;
   std::string failure;  // why it has no result, or its exit code with one; empty: none
   absl::optional<ResultFolder> result;
-  // Of deterministic columns against the committed ones: "equal", "N lines differ, ..."; empty
-  // where there is nothing to compare with.
+  // The comparison of deterministic columns with the committed ones: "equal", "N lines differ,
+  // ..."; empty where there is nothing to compare with.
   std::string reference;
   // Why this run has none of the columns that are committed; empty: it has.
   std::string not_compared;

@@ -29,7 +29,8 @@ absl::StatusOr<std::vector<StudyProgram>> StudyPrograms(const std::vector<std::s
 struct RunStudiesOptions {
   bool quick = false;
   std::string out;  // folder of the folders
-  // Of what the study says, on standard error: all of it, or a line now and then (SomeLines).
+  // What of the study's words goes to standard error: all of them, or a line now and then
+  // (SomeLines).
   bool verbose = false, progress = false;
 };
 

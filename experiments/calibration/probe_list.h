@@ -19,7 +19,7 @@ class ProbeList {
 
   explicit ProbeList(ProbeSizes sizes) : quick_(sizes == ProbeSizes::kQuick) {}
 
-  // Of a grid's sizes, for a quick look the first and the last.
+  // The sizes of a grid; for a quick look the first and the middle one.
   std::vector<int64_t> Sizes(std::vector<int64_t> all) const {
     if (!quick_ || all.size() < 2) return all;
     return {all.front(), all[all.size() / 2]};

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kGiga = 1e-9;
 
-// Of products in Gflop/s, of others in GB/s.
+// Rates of products are in Gflop/s, others in GB/s.
 void AddRow(const std::string& kind, bool products, const EfficiencyCurve& curve, double peak,
             Table* t) {
   const auto size = [products](const EfficiencyCurve::Point& p) {

@@ -95,7 +95,7 @@ int PipelabMain(int argc, char** argv) {
                    [](const Words& rest) { return RunWords(rest); });
   }
   return RunMain(1, words.data(), "//experiments:pipelab", "", [&](const auto&) {
-    // Of several processes one speaks.
+    // One of several processes speaks.
     if (PlaceFromEnvironment().process == 0) std::fputs(asked->c_str(), stdout);
     return absl::OkStatus();
   });

@@ -1,15 +1,15 @@
-// The commands of //experiments:pipelab, with their names, options and functions; command_line/command_list.h has
-// all of them.
+// The commands of //experiments:pipelab, with their names, options and functions;
+// command_line/command_list.h has all of them.
 //
 //   for (const Command& c : SimulatedCommands()) if (c.name == words[0]) return c.run(words);
 //
-// This library has the functions of the commands that `search` is one of. Programs that have more link them before
-// they ask for a command: LinkCommand("plan", &PlanCommand).
+// This library has the functions of the commands that `search` is one of. Programs that have more
+// link them before they ask for a command: LinkCommand("plan", &PlanCommand).
 //
-// A command reads the flags that it names (experiments/flags/flags.h has set them) and prints to stdout.
-// `words` are the other words of the command line; words[0] is the command. Errors are one line:
-// InvalidArgument for what the user asked (exit code 2), other codes for what files and devices did
-// (exit code 1).
+// A command reads the flags that it names (experiments/flags/flags.h has set them) and prints to
+// stdout. `words` are the other words of the command line; words[0] is the command. Errors are one
+// line: InvalidArgument for what the user asked (exit code 2), other codes for what files and
+// devices did (exit code 1).
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_COMMAND_H_
 #define PIPELAB_EXPERIMENTS_COMMANDS_COMMAND_H_
 
@@ -25,7 +25,8 @@ using Words = std::vector<std::string>;
 
 using CommandFunction = absl::Status (*)(const Words& words);
 
-// Programs of more commands than `pipelab` has, which starts them from its own folder (command_line/beside.h).
+// Programs of more commands than `pipelab` has, which starts them from its own folder
+// (command_line/beside.h).
 constexpr char kPlanProgram[] =
     "pipelab_plan";  // pipelab's, and what plans, synthesizes and serves
 constexpr char kTrainProgram[] = "pipelab_train";  // pipelab_plan's, and what trains
@@ -45,7 +46,8 @@ void LinkCommand(absl::string_view name, CommandFunction run);
 // Sets the function of each command that was linked so.
 void AddLinkedFunctions(std::vector<Command>* commands);
 
-// The same for the names that an option of such a command takes; none of an option that nothing linked.
+// The same for the names that an option of such a command takes; none of an option that nothing
+// linked.
 void LinkOptionValues(absl::string_view option, std::vector<std::string> names);
 std::vector<std::string> LinkedOptionValues(absl::string_view option);
 

@@ -48,8 +48,8 @@ absl::StatusOr<std::vector<int>> StagesOf(const StepConfig& config, StepCache* c
 // The recipe with another configuration, and the layers of its stages as they are cut.
 absl::StatusOr<Recipe> RecipeWith(const Recipe& recipe, StepConfig config, StepCache* cache);
 
-// Writes the configuration in the system's options and returns what the system runs of them. An error
-// if the options cannot say it.
+// Writes the configuration in the system's options and returns what the system runs of them. An
+// error if the options cannot say it.
 absl::StatusOr<StepConfig> ExportAndRead(const RecipeSystem& system, const Recipe& recipe,
                                          const StepConfig& config, StepCache* cache);
 

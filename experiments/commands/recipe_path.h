@@ -28,8 +28,8 @@ struct RecipePath {
   bool whole = true;            // false: the search was ended before it had looked at everything
 };
 
-// A search looks at so many grids, schedules and configurations at most, with the same answer on any
-// machine: half a minute of most.
+// A search looks at so many grids, schedules and configurations at most, with the same answer on
+// any machine: half a minute of most.
 constexpr int64_t kMostLooks = 2'000'000;
 
 // By configurations that fit into `memory` of a device. A value whose change gains less than a

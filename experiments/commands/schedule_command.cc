@@ -48,7 +48,7 @@ absl::StatusOr<std::string> ScheduleInFormat(const Words& words, const std::stri
   PIPELAB_RETURN_IF_ERROR(CheckNoPlanFlags(/*takes_model=*/!absl::GetFlag(FLAGS_model).empty()));
   PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
   PIPELAB_RETURN_IF_ERROR(CheckInput(input));
-  // Of a model, the order that is made for its times.
+  // With a model, the order is made for its times.
   if (!input.own && (!absl::GetFlag(FLAGS_model).empty() || !input.config.model.empty())) {
     PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on,
                              LoadModelOnCluster(input.config));

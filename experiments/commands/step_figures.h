@@ -1,8 +1,8 @@
-// Figures that users ask of a step beside its time: tokens, the share of the machine's peak, what a whole
-// training takes; and the lines of tables that have it.
+// Figures that users ask of a step beside its time: tokens, the share of the machine's peak, what a
+// whole training takes; and the lines of tables that have it.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const StepFigures figures, StepFigures::OfFlags(on->step()));
-//   figures.Headline();                       // "gpt-52b: 52.07 B parameters, 1024 tokens a sample"
+//   figures.Headline();                       // "gpt-52b: 52.07 B parameters, 1024 tokens ..."
 //   figures.Titles(), figures.Columns(step);  // tokens/s/GPU, MFU, ...
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_STEP_FIGURES_H_
 #define PIPELAB_EXPERIMENTS_COMMANDS_STEP_FIGURES_H_
@@ -61,8 +61,8 @@ class StepFigures {
 // "1777", "177.7", "1.777": four digits, or all before the point.
 std::string FourDigits(double value);
 
-// `text` behind `before`, broken behind commas, blanks and + so that no line is longer than a report's; other lines
-// begin with as many blanks as `before` has columns.
+// `text` behind `before`, broken behind commas, blanks and + so that no line is longer than a
+// report's; other lines begin with as many blanks as `before` has columns.
 std::string Wrapped(const std::string& before, absl::string_view text);
 
 // Each line of a text so.

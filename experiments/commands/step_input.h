@@ -28,14 +28,15 @@ namespace pipelab {
 // Whether a word is a configuration with keys, "1f1b:P=4", and not only a scheme's name.
 bool IsConfigWord(const std::string& word);
 
-// Of such a word, or of a scheme's name and the flags of sizes (--devices, --micro_batches, ...).
-// InvalidArgument for flags beside the keys of a word.
+// The configuration of such a word, or of a scheme's name and the flags of sizes (--devices,
+// --micro_batches, ...). InvalidArgument for flags beside the keys of a word.
 absl::StatusOr<StepConfig> ConfigFromWord(const std::string& word);
 
 // --model and --cluster, or those of the configuration.
 absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepConfig& config);
 
-// The cluster with enough nodes for so many devices (WithNodesFor), and a note on stderr where it had fewer.
+// The cluster with enough nodes for so many devices (WithNodesFor), and a note on stderr where it
+// had fewer.
 ClusterSpec GrownTo(int64_t devices, ClusterSpec cluster);
 
 // --launches: under graphs the host's time for each kernel no longer counts.

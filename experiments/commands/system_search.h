@@ -17,8 +17,8 @@
 
 namespace pipelab {
 
-// The best that one system runs, with the recipe's other options. `request` has the sizes, limits and
-// fixed keys. Errors are Search's.
+// The best that one system runs, with the recipe's other options. `request` has the sizes, limits
+// and fixed keys. Errors are Search's.
 absl::StatusOr<SearchResult> SearchSystem(const RecipeSystem& system, const Recipe& recipe,
                                           StepCache* cache, const SearchRequest& request);
 

@@ -74,7 +74,7 @@ TEST(NoiseTest, ApproximationIsNearTheExactOne) {
   }
 }
 
-// Of samples of one distribution about one in a hundred is told apart, and those moved by two
+// About one in a hundred samples of one distribution is told apart, and of those moved by two
 // deviations nearly all.
 TEST(NoiseTest, OneInAHundredIsAFalseAlarm) {
   const CounterRng rng(3, "noise");

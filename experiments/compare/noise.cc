@@ -8,8 +8,8 @@
 namespace pipelab {
 namespace {
 
-// Of the joint order: the sum of the ranks of `a` (equal values share theirs), and the ties' term
-// sum of t^3 - t.
+// Figures of the joint order: the sum of the ranks of `a` (equal values share theirs), and the
+// ties' term sum of t^3 - t.
 struct Ranks {
   double sum_a = 0, ties = 0;
 };

@@ -148,7 +148,7 @@ absl::Status SimulateUnequal(SwarmStudy* study) {
 
 double Share(const SwarmFigures& f) { return f.throughput / f.best; }
 
-// Of a rule with this T, the least and the largest over traces.
+// The shares of a rule with this T, the least and the largest over traces.
 std::pair<double, double> Shares(const SwarmStudy& study, absl::string_view rule, int64_t every) {
   std::pair<double, double> shares = {1e9, 0};
   for (const RebalanceRow& row : study.rebalancing) {

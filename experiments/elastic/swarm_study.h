@@ -28,8 +28,8 @@ struct SwarmStudySize {
   int hours = 32;
   int traces = 3;                     // generated from seeds 1, 2, ...
   std::vector<PeerTrace> given = {};  // in the place of generated ones
-  // Of a generated trace: chosen so that peers which never change their stages reach 80 to 86 % of
-  // the optimum, as those of the paper do (82.7 %).
+  // The times of a generated trace are chosen so that peers which never change their stages reach
+  // 80 to 86 % of the optimum, as those of the paper do (82.7 %).
   Nanoseconds up = Milliseconds(6 * 3'600'000ll), away = Milliseconds(2'100'000);
   int samples = 20;   // of a request in the traces
   int in_flight = 2;  // micro-batches a peer there

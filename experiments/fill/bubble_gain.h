@@ -88,7 +88,7 @@ struct FillGain {
 };
 // [kind]
 std::vector<FillGain> GainsOf(const FillSet& set, const MainRun& run);
-// Of the kinds that fit, each as often as the others; zeros where none does.
+// The mean of the kinds that fit, each as often as the others; zeros where none does.
 FillGain MeanOf(const std::vector<FillGain>& gains);
 
 }  // namespace pipelab

@@ -19,7 +19,7 @@ constexpr int64_t kLeastGpus = 1024;
 constexpr int kMostMicroBatches = 64, kLeastMicroBatches = 8;
 constexpr double kPublishedDays = 82;  // at 1 K GPUs, PipeFill
 constexpr double kArrivals = 20;       // seconds between two requests: about what the gaps can do
-// Of the table of schemes: 8 pipeline devices, whose blocks every number of stages divides.
+// The table of schemes has 8 pipeline devices, whose blocks every number of stages divides.
 constexpr int kSchemeMicroBatches = 16;
 MainModel SchemeModel() {
   MainModel model;

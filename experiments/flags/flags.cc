@@ -234,7 +234,7 @@ std::string LabelOf(absl::string_view target, const std::vector<std::string>& wo
   return program == "pipelab" && !words.empty() ? words[0] : std::string(program);
 }
 
-// Of several processes one shows how long it takes, and the launcher ends all.
+// One of several processes shows how long it takes, and the launcher ends all.
 absl::Status RunInSight(const std::string& label, const LaunchPlace& place,
                         const std::function<absl::Status(const std::vector<std::string>&)>& run,
                         const std::vector<std::string>& words) {

@@ -55,7 +55,8 @@ absl::StatusOr<Schedule> Automatic(const PublishedRates& r, int activations) {
   return MakeZeroBubble(costs, r.micro_batches);
 }
 
-// Of the device that takes longest from the begin of its first pass to the end of its last one.
+// The rate of the device that takes longest from the begin of its first pass to the end of its last
+// one.
 absl::StatusOr<double> RateOf(Schedule schedule, const PublishedRates& r) {
   SimulatedTimes times;
   times.forward = absl::StrCat(r.forward);

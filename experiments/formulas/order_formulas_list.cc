@@ -82,7 +82,7 @@ absl::StatusOr<FormulaGroup> InterleavedMessages() {
   return g;
 }
 
-// Of a device before its first backward.
+// Forwards of a device before its first backward.
 int WarmUp(const Schedule& s, int device) {
   const auto& order = s.order[device];
   return static_cast<int>(

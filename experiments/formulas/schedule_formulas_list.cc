@@ -46,8 +46,8 @@ struct Point {
     }
     return held / Parts();
   }
-  // Of a device that idles most between its own first and last action: what the next step cannot
-  // fill.
+  // The idle time of the device that idles most between its own first and last action: what the
+  // next step cannot fill.
   double idle_within() const {
     return Most([](const DeviceFigures& d) { return d.span - d.busy; });
   }
@@ -308,7 +308,7 @@ void AddZeroBubble(Groups* all) {
                             [](const Point& x) { return x.p() / 3; }, nullptr, most}});
 }
 
-// Of what the same order would hold without a host.
+// The share of what the same order would hold without a host.
 double ShareOnDevice(const Point& x) {
   int64_t held = 0, most = 0;
   for (const Action& a : x.schedule.order[0]) {

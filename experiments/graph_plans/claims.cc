@@ -96,7 +96,7 @@ Claim Headline(const StudyResults& results) {
   return c;
 }
 
-// Of each net, at every step from the fewest to the most devices.
+// The claim is on each net, at every step from the fewest to the most devices.
 Claim Growth(const std::vector<Comparison>& nets) {
   Claim c = New("growth", "the gap widens with the devices");
   bool held = !nets.empty();
@@ -229,7 +229,8 @@ std::string Depths(const Comparison& r) {
                          graph->depth, SizeOf(*chain), SizeOf(*graph), 100 * (r.Gain() - 1));
 }
 
-// Of the planners' plans on as many devices as the paper has; by hand: the same by two given plans.
+// The claim is on the planners' plans on as many devices as the paper has; by hand: the same by two
+// given plans.
 Claim Study(const StudyResults& results) {
   Claim c = New("case_study",
                 "case study on 8 devices: depth from 8 to 4, with larger micro-batches (2 and 4), "

@@ -13,7 +13,7 @@
 
 namespace pipelab {
 
-// Of the paper's case study.
+// The devices of the paper's case study.
 inline constexpr int64_t kCaseStudyDevices = 8;
 
 struct StudyResults {

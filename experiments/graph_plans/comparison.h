@@ -35,7 +35,7 @@ struct Comparison {
   // GraphPipe's plan for the micro-batches of the best sequential one; null where there is none.
   const PlanRun* parallel_stages() const;
 
-  // Of throughput; 0 where one is missing.
+  // Gains of throughput; 0 where one is missing.
   double Gain() const;             // GraphPipe over the baseline
   double GainAsPublished() const;  // over PipeDream, sums after each micro-batch, and Piper
   double GainOfParallel() const;   // parallel stages alone, over sequential ones

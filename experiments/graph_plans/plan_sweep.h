@@ -102,7 +102,7 @@ absl::StatusOr<PlanSweep> SweepPlans(const StudyNet& net, const PlanMethod& meth
 PlanRun RunPlan(const StudyNet& net, const PlanProblem& problem, const Plan& plan, bool chain,
                 const PlanSweepOptions& options);
 
-// Of the first to the second; 0 where there is none.
+// The ratio of the first to the second; 0 where there is none.
 double ThroughputRatio(const PlanRun* a, const PlanRun* b);
 
 // With times at `samples`; for a planner that chooses sizes at all powers of two.

@@ -17,7 +17,7 @@ namespace pipelab {
 struct StudyNet {
   std::string name;
   GroupedModel model;
-  // Of a step. The paper's batches grow with the devices; how large they are is assumed.
+  // Samples of a step. The paper's batches grow with the devices; how large they are is assumed.
   int64_t samples_per_device = 1;
 };
 

@@ -17,8 +17,8 @@
 
 namespace pipelab {
 
-// Of the real graph. Degrees, the lengths of lists, are log-normal, exp(mu + sigma x normal), of
-// mean `mean_degree`.
+// The figures of the real graph. Degrees, the lengths of lists, are log-normal, exp(mu + sigma x
+// normal), of mean `mean_degree`.
 struct RealGraph {
   std::string name;  // "orkut"
   int64_t vertices = 0, targets = 0;

@@ -30,7 +30,7 @@ double OverMean(const std::vector<int64_t>& of) {
          static_cast<double>(of.size()) / sum;
 }
 
-// Of one batch's members: crossing edges, all edges; loads are added to the means.
+// Counts for one batch's members: crossing edges, all edges; loads are added to the means.
 void CountSamples(const std::vector<SplitSample>& samples, const VertexOwners& owners, int batches,
                   MethodCounts* counts, int64_t* crossing, int64_t* all) {
   std::vector<int64_t> edges, inputs;

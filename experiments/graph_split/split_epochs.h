@@ -24,7 +24,7 @@ namespace pipelab {
 // The variant of the divided cache in which each member has the hottest rows, too.
 inline constexpr char kRepeated[] = "hottest repeated";
 
-// Of split parallelism: owners by chance, in the place of METIS's by pre-samples.
+// Split parallelism with owners by chance, instead of METIS's by pre-samples.
 inline constexpr char kRandomOwners[] = "random owners";
 
 struct GraphEpochsSize {

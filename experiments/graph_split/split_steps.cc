@@ -23,7 +23,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Of one step, from the sample to the end, in ms: of the slowest member. Sums of gradients make
+// The slowest member's time in one step, from the sample to the end, in ms. Sums of gradients make
 // members end together.
 double LoadAndCompute(const Program& program, const Trace& trace) {
   int64_t longest = 0;

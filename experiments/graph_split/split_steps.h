@@ -23,7 +23,7 @@ struct StepSize {
   int steps = 5;                                    // timed, behind one that is not
 };
 
-// Of one width: loading and computing, without sampling; of the slowest member, in ms.
+// The times of one width for loading and computing, without sampling; the slowest member's, in ms.
 struct StepTimes {
   int64_t width = 0;
   std::vector<double> split, data;  // [step]

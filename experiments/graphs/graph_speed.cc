@@ -4,7 +4,7 @@
 //   graph_speed --graph=theorems --measure=sample       an epoch's batches drawn by one thread
 //   graph_speed --graph=theorems --measure=train        an epoch of GraphSAGE: one thread prepares
 //
-// Of two epochs the second is measured. Prints one line of JSON: seconds, edges, the last loss.
+// The second of two epochs is measured. Prints one line of JSON: seconds, edges, the last loss.
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -16,7 +16,7 @@ namespace pipelab {
 namespace {
 
 constexpr char kPaper[] = "SALIENT (arXiv 2110.08450)";
-// Of a queue of 100 batches.
+// The paper has a queue of 100 batches.
 constexpr int kQueue = 100;
 // The 16 GPUs are in g5.24xlarge with 50 Gb/s, which the rings of a machine pass one way each.
 constexpr double kLink = 50e9 / 8, kLatency = 50e-6;

@@ -18,7 +18,7 @@ double Gain(const RankedStep& a, const RankedStep& b) {
   return ToPercent(a.tflops_per_device / b.tflops_per_device - 1);
 }
 
-// Of breadth-first over another method at one batch, where both fit.
+// The gain of breadth-first over another method at one batch, where both fit.
 absl::optional<double> GainAt(const BatchSweep& sweep, int64_t batch, const char* over) {
   const RankedStep* breadth = sweep.Find(kBreadthFirst, batch);
   const RankedStep* other = sweep.Find(over, batch);

@@ -24,7 +24,7 @@ namespace pipelab {
 
 inline constexpr char kMegatron[] = "Megatron-LM 2022";
 
-// Of one configuration of that method: each loss alone, and all without it. Times of a step, and
+// Step times of one configuration of that method, with each loss alone and with all the others, and
 // what breadth-first, which takes `breadth_first`, gains over the rest.
 absl::StatusOr<Table> MegatronLossesTable(const StepModel& model, const RankedStep& megatron,
                                           Nanoseconds breadth_first);

@@ -37,7 +37,7 @@ Machine WithGap(int64_t microseconds) {
   };
 }
 
-// Of messages: rings keep what they have.
+// The share is of messages alone: rings keep what they have.
 Machine WithSends(double share) {
   return [share](ClusterSpec* cluster) {
     ClusterLevel& level = cluster->levels.back();

@@ -49,7 +49,7 @@ DeviceSpec LawDevice(const char* name, double tera_flops, double giga_bytes, Nan
   return device;
 }
 
-// Of the matrices, one after the other: times with fp16 weights over those with int4.
+// The speed-up on the matrices, one after the other: times with fp16 weights over those with int4.
 absl::StatusOr<double> SpeedUp(const DeviceSpec& device, const std::vector<MatrixSize>& matrices,
                                int64_t batch) {
   Nanoseconds fp16, int4;

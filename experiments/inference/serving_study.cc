@@ -47,7 +47,7 @@ std::vector<Request> Requests(const ServingSize& size, bool equal, double per_se
   return requests;
 }
 
-// Of a slot's cache, for all requests of the study.
+// Tokens of a slot's cache, for all requests of the study.
 int64_t CacheTokens(const ServingSize& size) {
   int64_t most = 2 * (size.prompt + size.output);
   for (const Request& r : size.given) most = std::max(most, r.prompt + r.output);

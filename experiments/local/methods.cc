@@ -146,7 +146,7 @@ int Lateness(const Schedule& schedule) {
     std::vector<int> backwards(schedule.num_stages(), 0);
     for (const Action& a : list) {
       if (a.kind == ActionKind::kStep) {
-        // Of a step's gradients, those of the oldest weights miss so many steps' micro-batches.
+        // The gradients of a step that are of the oldest weights miss so many steps' micro-batches.
         most = std::max(most, behind[a.stage] * backwards[a.stage]);
         newest[a.stage] = a.version;
         behind[a.stage] = backwards[a.stage] = 0;

@@ -45,7 +45,7 @@ struct Method {
 
 inline constexpr int kMethodDevices = 4;
 inline constexpr int kMethodMicroBatches = 8;  // of an optimizer step
-// Of one run of an asynchronous program, which begins without anything in flight.
+// Micro-batches of one run of an asynchronous program, which begins without anything in flight.
 inline constexpr int kMethodRun = 512;
 inline constexpr int64_t kMethodSamples = 512;  // of a step on paper: 64 micro-batches of 8
 

@@ -33,7 +33,7 @@ struct Pace {
   std::vector<double> accuracies;  // of each loss, the network's own last; empty: not trained
 };
 
-// Of a step of kMethodSamples on paper.
+// Paces of a step of kMethodSamples on paper.
 absl::StatusOr<std::vector<Pace>> PricedPaces(const ClusterSpec& cluster);
 // Trains each for as long as four equal devices need for so many batches. InvalidArgument names
 // --train_batches.

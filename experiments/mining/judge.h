@@ -22,8 +22,8 @@ struct MiningScore {
 
 MiningScore Judge(const std::vector<MinedPair>& pairs, const MiningTruth& truth);
 
-// Of all thresholds, that of the highest F1: chosen with the truth, so no method may use it. It
-// favours a baseline.
+// The score of the threshold with the highest F1: it is chosen with the truth, so no method may use
+// it. It favours a baseline.
 MiningScore BestScore(const std::vector<MinedPair>& pairs, const MiningTruth& truth);
 
 }  // namespace pipelab

@@ -33,7 +33,7 @@ class ScoringInWaits {
   // TranslatorOptions::fill_works, for one training, during which this is there.
   std::function<absl::StatusOr<FillWorks>(int rank, Backend* backend)> Works();
   int64_t scored() const;  // so far; not while a step runs
-  // Of all pairs, in their order; what is missing is scored now.
+  // The scores of all pairs, in their order; what is missing is scored now.
   absl::StatusOr<std::vector<double>> Finish() const;
 
  private:

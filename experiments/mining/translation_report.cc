@@ -69,7 +69,7 @@ MiningFigures TranslationFigures(const std::vector<TranslationResult>& results, 
   return figures;
 }
 
-// Of two translators; 0 where the other one says nothing: that proves nothing.
+// The ratio of two translators; 0 where the other one says nothing: that proves nothing.
 double Over(const TranslationRow& ours, const TranslationRow& other) {
   return other.quality.chrf == 0 ? 0 : ours.quality.chrf / other.quality.chrf;
 }

@@ -53,8 +53,8 @@ struct TranslationResult {
   std::vector<std::string> examples;  // "English = mined's | true's (reference)"
   int64_t held_out = 0;
   bool trained = false;  // whether there were steps to train Transformers in
-  // Of pairs short enough for translators: the true ones, those mined before dual cross-entropy and
-  // by it, and both whatever their margin.
+  // What was found among pairs short enough for translators: the true ones, those mined before dual
+  // cross-entropy and by it, and both whatever their margin.
   bool dual = false;
   MiningTruth short_truth;
   std::vector<MinedPair> before, again, before_mutual, again_mutual;

@@ -73,8 +73,8 @@ class Translator {
 
   // Greedily, of the sources.
   absl::StatusOr<std::vector<std::string>> Translate(const std::vector<TextPair>& pairs) const;
-  // Of each target, given its source: the mean over its pieces and its end, nats. `known`: of the
-  // first pairs, as a job has left them.
+  // The cross-entropy of each target, given its source: the mean over its pieces and its end, in
+  // nats. `known`: those of the first pairs, as a job has left them.
   absl::StatusOr<std::vector<double>> CrossEntropies(const std::vector<TextPair>& pairs,
                                                      std::vector<double> known = {}) const;
   // The same as a job for the waits of another training, kScoredAtOnce pairs a piece. It adds to

@@ -78,7 +78,7 @@ TEST(Translator, CrossEntropiesAreOfADistribution) {
       Translator::Train({{"a", "a"}, {"b", "b"}}, "xa", Letters(), SmallTranslator(40)));
   std::vector<TextPair> pairs = {{"a", "a"}, {"a", "b"}};
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> nats, translator->CrossEntropies(pairs));
-  // Of three pieces each: the space in front, the letter, the end.
+  // The words have three pieces each: the space in front, the letter, the end.
   const double right = std::exp(-3 * nats[0]), wrong = std::exp(-3 * nats[1]);
   EXPECT_GT(right, 0.8);
   EXPECT_LE(right + wrong, 1 + 1e-6);

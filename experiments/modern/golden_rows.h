@@ -7,9 +7,9 @@
 //   report.AddClaim(GoldenClaim(steps));
 //
 // releases/megatron_lm_tests.csv has facts from github.com/NVIDIA/Megatron-LM at commit d98e8a64dd
-// (BSD 3-Clause), tests/functional_tests/test_cases/gpt/CASE: of golden_values_dev_PLATFORM.json the
-// median of iteration-time behind the first two steps, and the largest mem-max-allocated-bytes; of
-// model_config.yaml the options that change a step. GPUs are those of tests/test_utils/recipes.
+// (BSD 3-Clause), tests/functional_tests/test_cases/gpt/CASE: of golden_values_dev_PLATFORM.json
+// the median of iteration-time behind the first two steps, and the largest mem-max-allocated-bytes;
+// of model_config.yaml the options that change a step. GPUs are those of tests/test_utils/recipes.
 //
 // All run with --deterministic-mode. By its code and Transformer Engine's (fused_attn.cpp, commit
 // 015d346d81):

@@ -52,7 +52,8 @@ struct LayoutGroup {
 };
 
 // A layout that was measured several times counts once, with its fastest run; of layouts with the
-// same prediction `first` is the slowest. Where none is listed, all are. The runs must outlive the groups.
+// same prediction `first` is the slowest. Where none is listed, all are. The runs must outlive the
+// groups.
 std::vector<LayoutGroup> GroupsOf(const std::vector<MeasuredLayout>& runs);
 // Sets `component`. Predicts both runs of each miss again.
 absl::Status ExplainMisses(std::vector<LayoutGroup>* groups);

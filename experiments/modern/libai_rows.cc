@@ -29,8 +29,8 @@ absl::StatusOr<StepPrediction> PredictLibaiRow(const MeasuredRow& row, const Clu
   return SimulateRun(run, on);
 }
 
-// The row takes as long as was measured where all efficiencies are multiplied by this. It is found by
-// bisection, since the time falls with it.
+// The row takes as long as was measured where all efficiencies are multiplied by this. It is found
+// by bisection, since the time falls with it.
 absl::StatusOr<double> Factor(const MeasuredRow& row, const ClusterSpec& cluster) {
   double low = 0.1, high = 2;
   constexpr int kHalvings = 40;

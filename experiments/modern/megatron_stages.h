@@ -1,6 +1,7 @@
 // How NVIDIA's recipes cut a model into stages, where its blocks do not divide them.
 //
-//   config.layout = MegatronLayout(/*blocks=*/126, /*further=*/0, /*stages=*/64);  // "Et|(t*2|)*62tL"
+//   // "Et|(t*2|)*62tL"
+//   config.layout = MegatronLayout(/*blocks=*/126, /*further=*/0, /*stages=*/64);
 //
 // Llama 3.1 405B and Qwen3-235B count the embedding and the loss as a block each
 // (account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split). The layouts of

@@ -19,16 +19,17 @@ namespace pipelab {
 // Megatron-LM in its published runs, have that where T is above 1 (tp_comm_overlap of NeMo's and
 // Megatron-Bridge's comm_overlap.py), torchtitan where it prints "async TP".
 bool OverlapsTensor(const ModernRow& row);
-// NVIDIA's systems on Megatron-Core. Messages of their interleaved stages move beside compute in the
-// steady phase (overlap_p2p_comm; its extension to warm-up and flush is off by default).
+// NVIDIA's systems on Megatron-Core. Messages of their interleaved stages move beside compute in
+// the steady phase (overlap_p2p_comm; its extension to warm-up and flush is off by default).
 bool IsMegatronCore(const ModernRow& row);
 
 // Bytes of weights and gradients.
 StateNumbers StateNumbersOf(const ModernRow& row);
 
 // nanotron with gradients summed in 4 bytes. Stage 0 of ZeRO is PyTorch's DistributedDataParallel,
-// which sums beside the last backward (trainer.py, make_ddp). Stage 1 is none: it sums all gradients
-// when the backward is over (data_parallel/utils.py), and gathers weights when the optimizer is.
+// which sums beside the last backward (trainer.py, make_ddp). Stage 1 is none: it sums all
+// gradients when the backward is over (data_parallel/utils.py), and gathers weights when the
+// optimizer is.
 void TakeNanotronSums(int64_t blocks, StepConfig* config);
 
 // As printed. Modules' names are checked where they are used. FailedPrecondition for what no step

@@ -11,7 +11,7 @@
 
 namespace pipelab {
 
-// Of no rows: claims that are not made.
+// Without rows the claims are not made.
 std::vector<Claim> ModernClaims(const std::vector<ModernResult>& all);
 
 }  // namespace pipelab

@@ -234,7 +234,7 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   // Megatron-Bridge's scripts set it for whole models (scripts/performance, since its 0.1.0).
   const bool bridge = row.group == "mbridge" && !row.trains_adapters();
   if (row.loss_in_place || bridge) step.loss = LossImplementation::kTransformerEngine;
-  // Of gpt-oss under Megatron-Core.
+  // The experts of gpt-oss have biases under Megatron-Core.
   step.expert_biases = row.group == "mbridge" && absl::StrContains(model->attention, "biases");
   if (row.gpus > step.cluster.max_devices()) return NotPredicted("more GPUs than the machine has");
   // Last, since it predicts.

@@ -17,17 +17,17 @@ namespace pipelab {
 
 struct ModernRepeats {
   int64_t layouts = 0, apart = 0;
-  // Of the longer time over the shorter one: measured, and predicted.
+  // Ratios of the longer time to the shorter one: measured, and predicted.
   double median_ratio = 0, largest_ratio = 0, largest_predicted = 0;
   double best_rank = 0;
 
-  // Of the rows of these layouts, those within 20 % of one price for both, at best.
+  // The share of these layouts' rows that are within 20 % of one price for both, at best.
   double best_share() const {
     return layouts == 0 ? 0 : 1 - static_cast<double>(apart) / (2.0 * static_cast<double>(layouts));
   }
 };
 
-// Of judged rows that are chosen.
+// The repeats of judged rows that are chosen.
 ModernRepeats RepeatsOf(const std::vector<ModernResult>& all, const ModernChoice& choice);
 
 }  // namespace pipelab

@@ -133,7 +133,7 @@ ModernResults PredictAll(const ModernData& data, const ModernMachines& machines)
 
 namespace {
 
-// Of judged rows, with what `ours` has of them; none: left out.
+// The times of judged rows, with what `ours` has of them; none: left out.
 template <class Ours>
 std::vector<TimedPrediction> TimesBy(const ModernResults& all, const ModernChoice& choice,
                                      const Ours& ours) {

@@ -50,7 +50,7 @@ struct ModernRow {
   // In the notes of some. nanotron says GB for 2^30 bytes (its helpers.py, log_throughput).
   absl::optional<double> peak_gib;
 
-  // Of a step, where it follows from what was printed.
+  // The time of a step, where it follows from what was printed.
   absl::optional<double> Seconds() const;
   bool trains_adapters() const;  // alone (LoRA)
   // Fine-tuning of NVIDIA's recipes: SQuAD's samples, packed up to the length, do not see each

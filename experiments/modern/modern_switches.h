@@ -23,7 +23,7 @@ struct ModernSwitch {
   bool right() const { return measured() * predicted() > 0; }
 };
 
-// Of which both runs are predicted, in the order of the rows.
+// The switches both of whose runs are predicted, in the order of the rows.
 std::vector<ModernSwitch> SwitchesOf(const std::vector<ModernResult>& all);
 
 }  // namespace pipelab

@@ -16,7 +16,7 @@ ModernModel Model(int64_t layers, int64_t hidden, int64_t heads, int64_t feed_fo
   return m;
 }
 
-// Of 8.86 billion parameters: the head costs 2.2 blocks, an eighth of all is 4.28.
+// The model has 8.86 billion parameters: the head costs 2.2 blocks, an eighth of all is 4.28.
 TEST(NanotronLayout, TheBlockThatGoesAboveAShareStillBelongsToIt) {
   const ModernModel m = Model(32, 4096, 32, 14336);
   EXPECT_EQ(NanotronLayout(m, 1), "");

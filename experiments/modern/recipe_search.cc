@@ -79,7 +79,7 @@ struct PublishedRow {
   double seconds = 0;  // predicted
 };
 
-// Of rows or recipes: those that fit first, the fastest first.
+// Orders rows or recipes: those that fit first, the fastest first.
 template <class Published>
 bool RanksBefore(const Published& a, const Published& b) {
   return std::make_pair(!a.fits, a.seconds) < std::make_pair(!b.fits, b.seconds);
@@ -183,7 +183,7 @@ SearchRequest RequestOf(const ModernRow& row, const ModernStep& step) {
   for (SearchMethod& method : search.methods) {
     method.overlap_tensor = {OverlapsTensor(row)};
     method.state = StateNumbersOf(row);
-    // Of several stages a device, as StepOfRow has it.
+    // With several stages a device, as StepOfRow has it.
     if (!IsMegatronCore(row) || method.name != kInterleaved) continue;
     method.overlap_pipeline = true;
     method.steady_overlap = {true};
@@ -201,7 +201,7 @@ absl::StatusOr<Choices> SearchForRecipes(const std::vector<ModernResult>& all,
     if (!r.why_not.empty()) continue;
     const ModernRow& row = *r.row;
     PIPELAB_ASSIGN_OR_RETURN(ModernStep step, StepOfRow(row, models, machines));
-    // Of these a search finds no better ones: it has neither.
+    // A search finds no better ones than these: it has neither.
     if (step.adapters.has_value() || !step.recomputed.empty()) continue;
     std::vector<PublishedRow>& published =
         requests[{row.group, row.gpu, row.precision, row.model, row.gpus, row.batch, row.tokens}];

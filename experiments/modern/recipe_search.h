@@ -59,7 +59,7 @@ inline bool IsNear(const RecipeChoice& choice, const PublishedRecipe& recipe) {
 // What the system of a row can vary, for the row's model, GPUs and batch.
 SearchRequest RequestOf(const ModernRow& row, const ModernStep& step);
 
-// Of the predicted rows, grouped by request. The results must be of these rows.
+// The choices of the predicted rows, grouped by request. The results must be of these rows.
 absl::StatusOr<std::vector<RecipeChoice>> SearchForRecipes(const std::vector<ModernResult>& all,
                                                            const std::vector<ModernModel>& models,
                                                            const ModernMachines& machines);

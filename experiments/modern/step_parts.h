@@ -21,8 +21,8 @@ struct StepPart {
 // The same parts of every step, in the same order.
 absl::StatusOr<std::vector<StepPart>> SecondsOfParts(const StepModel& on, const StepPrediction& p);
 
-// The part that `slower` has most more of than `other`, with the difference; without a name if it has
-// more of none.
+// The part that `slower` has most more of than `other`, with the difference; without a name if it
+// has more of none.
 StepPart MostLost(const std::vector<StepPart>& slower, const std::vector<StepPart>& other);
 
 }  // namespace pipelab

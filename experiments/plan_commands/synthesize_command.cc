@@ -135,7 +135,7 @@ absl::StatusOr<StepSynthesisOptions> SynthesisOptionsFromFlags(int devices) {
   return options;
 }
 
-// Of any way to give times.
+// The order that was found, in any way to give times.
 struct FoundOrder {
   std::string placement, unit;
   double per_unit = 1e6;  // ns

@@ -20,7 +20,7 @@ namespace {
 constexpr double kDropout = 0.1;  // Megatron-LM's default
 constexpr NumberType kType = NumberType::kFp16;
 
-// Of the whole model, in one chain.
+// Stages of the whole model, in one chain.
 absl::StatusOr<int> StagesOf(const StepConfig& config) {
   if (!config.has_schedule_file()) {
     return NumStages(config.scheme, SchemeSizes(config), "scheme");

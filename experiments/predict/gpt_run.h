@@ -54,8 +54,8 @@ absl::Status WithSimulatedRun(
     const GptRun& run, const ClusterSpec& cluster,
     absl::FunctionRef<absl::Status(const StepModel&, const StepPrediction&)> look);
 
-// Of a row. Each tensor-parallel device has vocabulary / tensor words, rounded down; `vocabulary`
-// is for rows that do not say.
+// The run of a row. Each tensor-parallel device has vocabulary / tensor words, rounded down;
+// `vocabulary` is for rows that do not say.
 GptRun RunOfRow(const MeasuredRow& row, int64_t vocabulary);
 
 // Products of forward and backward of an iteration, without recomputation: 72 B s l h^2 (1 + s/6h +

@@ -24,7 +24,7 @@ struct RowPrediction {
   double milliseconds = 0;  // of an iteration
   Bytes memory;             // of the fullest device
   Bytes device_memory;
-  // Of a GPU, by what attention counts (gpt_run.h).
+  // The rate of a GPU, by what attention counts (gpt_run.h).
   double tflops_all_pairs = 0, tflops_causal = 0;
 };
 
@@ -46,7 +46,7 @@ struct RowError {
   double error() const { return predicted / *row->milliseconds - 1; }  // above 0: too slow
 };
 
-// Of the measured rows.
+// The errors of the measured rows.
 std::vector<RowError> ErrorsOf(const MeasuredRows& rows, const std::vector<double>& predicted);
 
 // [row] The predictions, times the median of measured / predicted over the known rows of the same

@@ -146,8 +146,8 @@ RowPrediction PredictWhole(const MeasuredRow& row) {
   return PredictEachRow(rows, Dgx(), "rows").value()[0];
 }
 
-// Of a layer: 34 s b h + 5 a s^2 b bytes where attention keeps its scores, 34 s b h with selective
-// recomputation (Korthikanti et al. 2022, section 4): what 64 layers keep more than 32.
+// A layer keeps 34 s b h + 5 a s^2 b bytes where attention keeps its scores, 34 s b h with
+// selective recomputation (Korthikanti et al. 2022, section 4): what 64 layers keep more than 32.
 TEST(PredictEachRow, MemoryOfALayerIsThePublishedCount) {
   const double b = 2, s = 512, h = 1024, a = 16;
   const auto of_a_layer = [](Recompute recompute, AttentionImplementation attention) {

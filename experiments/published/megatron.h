@@ -35,8 +35,8 @@ struct MegatronPaper {
   int64_t tokens = 0, vocabulary = 0;
   std::vector<PublishedMegatronRow> rows;
 
-  // Of an iteration, as the paper counts them: 96 B s l h^2 (1 + s / 6h + V / 16lh), which has the
-  // forward twice, since activations are recomputed.
+  // The flops of an iteration, as the paper counts them: 96 B s l h^2 (1 + s / 6h + V / 16lh),
+  // which has the forward twice, since activations are recomputed.
   Flops FlopsOf(const PublishedMegatronRow& row) const;
 };
 

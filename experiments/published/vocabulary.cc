@@ -69,7 +69,7 @@ absl::Status ReadVocabularyRun(const JsonObject& object, const std::vector<int64
   return absl::OkStatus();
 }
 
-// Of each device, in us.
+// The passes of each device, in us.
 absl::StatusOr<std::vector<double>> ReadPasses(const JsonObject& row, absl::string_view key,
                                                size_t devices) {
   PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json* list, row.List(key));

@@ -42,7 +42,7 @@ struct ComparedCell {
   double error() const { return ours / published - 1; }
 };
 
-// Of the cells of a published table, as shares of the published values.
+// The errors of the cells of a published table, as shares of the published values.
 struct CellErrors {
   int cells = 0;
   double median = 0, largest = 0;  // absolute
@@ -65,7 +65,8 @@ struct Claim {
   Origin origin = Origin::kComputed;  // of ours
   absl::optional<CellErrors> cells;
   ClaimState state = ClaimState::kNotMade;
-  // Of a miss, why it is not made, or "NAME: holds for ..., turns at ..." of what it depends on.
+  // Why a miss is one, why a claim is not made, or "NAME: holds for ..., turns at ..." of what it
+  // depends on.
   std::string reason;
 
   bool from_paper() const { return !source.empty(); }
@@ -89,17 +90,18 @@ void Found(Claim* claim, Origin origin, double value, std::string text = "");
 // Decide. `reason` is kept where the claim is missed; it must not be empty then.
 void MetIf(Claim* claim, bool met, std::string accepted, std::string reason);
 void MetWithin(Claim* claim, double low, double high, std::string reason);
-// Of a table: no cell is further off than `limit`, a share.
+// Decides on a table: no cell is further off than `limit`, a share.
 void MetWithinErrors(Claim* claim, CellErrors errors, double limit, std::string reason);
-// Of cells that are differences from what is published, in the claim's unit: how many are within
-// `limit`, and the worst. Met where all are, not made where there are none.
+// Decides on cells that are differences from what is published, in the claim's unit: how many are
+// within `limit`, and the worst. Met where all are, not made where there are none.
 struct CellOff {
   std::string name;
   double off = 0;
 };
 void MetWithinPoints(Claim* claim, Origin origin, const std::vector<CellOff>& cells, double limit,
                      std::string reason, absl::string_view noun = "cell");
-// Of things counted in the claim's unit: how many of all are as published, and whether all are.
+// Decides on things counted in the claim's unit: how many of all are as published, and whether all
+// are.
 void FoundAlike(Claim* claim, Origin origin, int alike, int all, std::string reason);
 void NotMade(Claim* claim, std::string why);
 

@@ -38,7 +38,7 @@ Table WideTable() {
   return t;
 }
 
-// Of claims, with long texts; more rows than stay open below an overview.
+// A table of claims, with long texts; more rows than stay open below an overview.
 Table LongTable() {
   Table t("long", "A table of many rows");
   t.AddKey("id");

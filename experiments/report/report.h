@@ -137,7 +137,7 @@ class Report {
     std::string id, title, svg, csv;
   };
 
-  // Of results: without that of claims; those of timelines last.
+  // The tables of results, without that of claims; those of timelines come last.
   std::vector<Table> AllTables() const;
   absl::Status Draw(const Program& program, const Trace& trace, const CostTable* costs,
                     Timeline* timeline);

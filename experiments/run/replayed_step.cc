@@ -15,7 +15,7 @@
 namespace pipelab {
 namespace {
 
-// Of a pass of a stage.
+// Collectives in a pass of a stage.
 struct Collectives {
   int64_t forward = 0, backward_input = 0, backward_weight = 0;
 

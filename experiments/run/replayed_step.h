@@ -17,11 +17,11 @@
 
 namespace pipelab {
 
-// Of the steps' traces, one per pipeline device: of the first member of each tensor-parallel group
-// (TraceOfMember). A message, and each collective in a pass (of a tensor-parallel group, of a
-// synchronised batch norm), takes what it takes here to hand something to another thread and wake
-// it, which is measured. `samples`: of a micro-batch. 0 where the traces are not whole: of several
-// processes, the first has all of them.
+// The step that is replayed from the steps' traces, one per pipeline device: of the first member of
+// each tensor-parallel group (TraceOfMember). A message, and each collective in a pass (of a
+// tensor-parallel group, of a synchronised batch norm), takes what it takes here to hand something
+// to another thread and wake it, which is measured. `samples`: of a micro-batch. 0 where the traces
+// are not whole: of several processes, the first has all of them.
 absl::StatusOr<Nanoseconds> ReplayedStep(const std::vector<Trace>& traces, const ModelGraph& graph,
                                          TensorParallel split, int64_t samples,
                                          const PipelineTraining& training);

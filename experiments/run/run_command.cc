@@ -48,7 +48,8 @@ std::string Losses(const std::vector<double>& serial, const Trained& trained,
   return text;
 }
 
-// Of ranks, where groups compute layers together, with what each sends to its group.
+// One line for each device, or for each of the ranks, where groups compute layers together, with
+// what each sends to its group.
 std::string Devices(const Trace& trace, bool groups) {
   std::string text = absl::StrFormat("%6s  %16s  %12s  %14s  %8s", groups ? "rank" : "device",
                                      "peak activation", "state", "sent a step", "messages");
@@ -74,7 +75,7 @@ std::string Counts(const std::vector<ComputeDevice::Counts>& counts) {
   return text;
 }
 
-// Of the whole run, where there are experts.
+// The loads of the whole run, where there are experts.
 std::string Loads(const Trained& trained) {
   const auto most = std::max_element(trained.largest_loads.begin(), trained.largest_loads.end());
   if (most == trained.largest_loads.end() || *most == 0) return "";
@@ -111,7 +112,7 @@ std::string Prediction(const Trained& trained, int tensor_parallel) {
   return text;
 }
 
-// Of a step, and of what copies normalise by.
+// The times of a step, and what copies normalise by.
 std::string StepTimes(const Trained& trained) {
   std::string text =
       absl::StrFormat("step time, median of %d: measured %.3f ms", trained.result.traces.size(),

@@ -1,4 +1,5 @@
-// The commands that train, or run what was trained: one a file, NAME_command.cc (commands/command.h).
+// The commands that train, or run what was trained: one a file, NAME_command.cc
+// (commands/command.h).
 #ifndef PIPELAB_EXPERIMENTS_RUN_RUN_COMMANDS_H_
 #define PIPELAB_EXPERIMENTS_RUN_RUN_COMMANDS_H_
 

@@ -92,7 +92,7 @@ absl::Status TakeCheckpointFlags(RunInput* study) {
   return absl::OkStatus();
 }
 
-// Of the flags alone.
+// The study that the flags alone say.
 absl::StatusOr<RunInput> EmptyStudy() {
   RunInput study;
   study.steps = absl::GetFlag(FLAGS_steps);

@@ -40,7 +40,7 @@ struct RunInput {
   std::string pretrained;          // the model whose published weights it starts from; empty: none
   int checkpoint_every = 0;        // steps; 0: at the end alone
 
-  // Of a micro-batch, over all copies.
+  // Samples of a micro-batch, over all copies.
   int64_t samples() const { return config.micro_batch_size * config.data; }
 
   // What a checkpoint must have in common with the training that goes on from it.

@@ -45,8 +45,8 @@ struct Trained {
 // Trains from the study's --resume, and into its --checkpoint.
 absl::StatusOr<Trained> TrainUnderScheme(const RunInput& study, Transport* transport);
 
-// The losses [step] of a plain loop over the same samples. `rounded`: each weight begins as the next
-// larger number, to see what training makes of the smallest difference.
+// The losses [step] of a plain loop over the same samples. `rounded`: each weight begins as the
+// next larger number, to see what training makes of the smallest difference.
 absl::StatusOr<std::vector<double>> TrainSerially(const RunInput& study, int micro_batches,
                                                   std::vector<int> sum_of_micro_batch,
                                                   std::vector<int64_t> slices,

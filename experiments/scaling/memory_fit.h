@@ -39,7 +39,7 @@ absl::StatusOr<FittedPoint> FewestMicroBatches(StepCase c, int64_t batch);
 // The micro-batches of the case, of batch / micro-batches samples each, or a half, a quarter, ...
 absl::StatusOr<FittedPoint> LargestBatch(StepCase c, int64_t batch);
 
-// Of all devices together, at their peaks.
+// The activations of all devices together, at their peaks.
 Bytes ActivationsOf(const StepPrediction& point);
 // "5,7,6,6": the groups of each stage.
 std::string LayoutOf(const GroupedModel& model, const StepPrediction& point);

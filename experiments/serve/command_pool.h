@@ -5,10 +5,10 @@
 //   CommandAnswer answer = pool->Call("simulate", body);               // from any thread
 //
 // Start forks one process that has no threads, and that one forks another for each call; when it is
-// killed or stopped it is started again, by its keeper or, where both are, with the next call. A call
-// ends by its answer; by the limit on time (504; a
-// search gives what it found by then); with its client; or without memory or room (503, 429). Its
-// process is killed then, also where it is stopped.
+// killed or stopped it is started again, by its keeper or, where both are, with the next call. A
+// call ends by its answer; by the limit on time (504; a search gives what it found by then); with
+// its client; or without memory or room (503, 429). Its process is killed then, also where it is
+// stopped.
 #ifndef PIPELAB_EXPERIMENTS_SERVE_COMMAND_POOL_H_
 #define PIPELAB_EXPERIMENTS_SERVE_COMMAND_POOL_H_
 

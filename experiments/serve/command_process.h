@@ -44,9 +44,9 @@ bool SendSocket(int control, int fd);
 // Closes what the server has open but this and the standard streams.
 void CloseAllBut(int fd);
 
-// Starts that process, which forks for each socket that comes, and starts it again when it is killed
-// or stopped: then with a line on stderr, and a byte to the other side of `control`. Once that is
-// closed, removes `folder`.
+// Starts that process, which forks for each socket that comes, and starts it again when it is
+// killed or stopped: then with a line on stderr, and a byte to the other side of `control`. Once
+// that is closed, removes `folder`.
 [[noreturn]] void KeepForking(int control, const std::string& folder, const ServeLimits& limits);
 
 }  // namespace pipelab

@@ -2,7 +2,8 @@
 //
 //   ClientConnection connection(fd, limits);
 //   std::string head;
-//   if (connection.ReadHead(&head) == ClientConnection::Head::kRead) ...   // then httplib reads the body
+//   // Then httplib reads the body.
+//   if (connection.ReadHead(&head) == ClientConnection::Head::kRead) ...
 //
 // Reads and writes of httplib's fail once the time for the request or for the answer is over.
 #ifndef PIPELAB_EXPERIMENTS_SERVE_CONNECTION_H_

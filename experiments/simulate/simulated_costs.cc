@@ -183,7 +183,7 @@ class Maker {
     return absl::OkStatus();
   }
 
-  // Of any action or message, in nanoseconds.
+  // The longest of any action or message, in nanoseconds.
   double Longest(double longest) const {
     for (const Times& times : parsed_) {
       for (const Decimal& d : times) {

@@ -23,7 +23,7 @@
 
 namespace pipelab {
 
-// Of the flags (time_flags.cc).
+// The times of the flags (time_flags.cc).
 SimulatedTimes TimesFromFlags();
 
 struct SimulatedRun {

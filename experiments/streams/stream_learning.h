@@ -36,12 +36,12 @@ struct StreamLesson {
 
 // With two optimizers at several learning rates, none of which is chosen by the result.
 absl::StatusOr<std::vector<StreamLesson>> FrameLessons(const FrameStream& frames);
-// Of at most `samples` of a pass: what the text has.
+// The lessons of at most `samples` of a pass, or as many as the text has.
 absl::StatusOr<std::vector<StreamLesson>> TextLessons(const TextStream& text, int samples);
 
 // `copy_error`: CopyError of the frames.
 Table LessonTable(const std::vector<StreamLesson>& lessons, double copy_error);
-// Of all streams' lessons.
+// The claims of all streams' lessons.
 std::vector<Claim> LessonClaims(const std::vector<StreamLesson>& lessons);
 
 }  // namespace pipelab

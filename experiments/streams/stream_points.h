@@ -45,7 +45,7 @@ struct StreamPoint {
 absl::StatusOr<std::vector<StreamPoint>> StreamPoints(const std::vector<ClusterSpec>& clusters);
 
 Table StreamTable(const std::vector<StreamPoint>& points);
-// Of one pipeline, at arrivals slower and faster than its tick.
+// The table of one pipeline, at arrivals slower and faster than its tick.
 Table ArrivalTable(const StreamPoint& point);
 std::vector<Claim> StreamClaims(const std::vector<StreamPoint>& points);
 

@@ -8,7 +8,7 @@
 namespace pipelab {
 namespace {
 
-// Of each file, the flags that are not options yet. Made by the first flag, whichever it is.
+// For each file the flags that are not options yet. Made by the first flag, whichever it is.
 std::map<std::string, std::vector<void (*)()>>& NotedFlags() {
   static auto* noted = new std::map<std::string, std::vector<void (*)()>>;
   return *noted;

@@ -66,7 +66,8 @@ class StudyRun {
   const std::string& out() const { return out_; }          // the folder
   const std::string& command() const { return command_; }  // that gives the same again
 
-  // Of several processes, those that do not report: no folder, nothing written or printed.
+  // For processes that do not report, where there are several: no folder, nothing written or
+  // printed.
   void BeQuiet() { quiet_ = true; }
 
   // Once, when the options are known to be right and before anything that takes time.

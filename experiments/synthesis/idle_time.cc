@@ -74,7 +74,7 @@ bool IsPipeOffload(const std::string& scheme) {
   return absl::StartsWith(scheme, "gis") || absl::StartsWith(scheme, "po_");
 }
 
-// Of a device, in forwards; all have the same work.
+// The idle time of a device, in forwards; all have the same work.
 double IdleOf(const SynthesisProblem& p, int64_t makespan) {
   return static_cast<double>(makespan - p.Work(0)) / kForward;
 }

@@ -35,7 +35,7 @@ struct IdleRow {
   double seconds = 0;                  // of all searches for the row
   bool stopped = false;                // a limit of time ended one of them
 
-  // Of the better of both; below 0: nothing fits, or it has no idle time.
+  // The idle time of the better of both; below 0: nothing fits, or it has no idle time.
   double best() const;
 };
 

@@ -24,7 +24,7 @@ double ReservedGib(const Seq1F1BPaper& paper, int64_t tokens, size_t scheme) {
   return 0;
 }
 
-// Of each length once: micro-batches do not matter.
+// Each length counts once: micro-batches do not matter.
 CellErrors ReservedErrors(const Seq1F1BRows& rows, const Seq1F1BPaper& paper) {
   std::vector<ComparedCell> cells;
   int64_t before = 0;

@@ -47,7 +47,7 @@ std::string NameOf(const PublishedSeq1F1BRun& run) {
 
 double Mib(Bytes bytes) { return static_cast<double>(bytes.value()) / (1 << 20); }
 
-// Of the runs that differ in slices alone: over the run without.
+// The gains of runs that differ in slices alone, over the run without.
 std::vector<ComparedCell> SliceGains(const std::vector<Seq1F1BRunSteps>& runs) {
   std::vector<ComparedCell> cells;
   for (const Seq1F1BRunSteps& whole : runs) {

@@ -38,7 +38,7 @@ struct Seq1F1BRunSteps {
 absl::StatusOr<Seq1F1BRunSteps> SimulateRun(const PublishedSeq1F1BRun& run, int64_t launch_gap_us,
                                             const ClusterSpec& cluster);
 
-// Of each launch gap all runs.
+// For each launch gap all runs.
 using Seq1F1BRunsByGap = std::vector<std::vector<Seq1F1BRunSteps>>;
 // Both with the first gap.
 Table Seq1F1BRunsTable(const Seq1F1BRunsByGap& all);

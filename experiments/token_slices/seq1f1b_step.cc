@@ -18,8 +18,8 @@
 namespace pipelab {
 namespace {
 
-// Of host and device: a call's own and its timer's two; a forward's timers' (of compute, of tokens)
-// and a backward's.
+// Launch gaps: a call's own and its timer's two; a forward's timers' (of compute, of tokens) and a
+// backward's.
 constexpr int kOfCall = 3, kOfForward = 4, kOfBackward = 2;
 
 absl::StatusOr<ModelGraph> GptOf(const Seq1F1BSetup& setup) {

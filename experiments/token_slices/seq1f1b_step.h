@@ -8,8 +8,8 @@
 //
 // What their code says:
 // * --overlap-p2p-communication is off: messages go in calls, each of which ends with a
-//   synchronisation of host and device, and nothing runs beside them (ir/message_calls.h). 1F1B, with
-//   slices or without, has one message a call, interleaved up to four.
+//   synchronisation of host and device, and nothing runs beside them (ir/message_calls.h). 1F1B,
+//   with slices or without, has one message a call, interleaved up to four.
 // * --timing-log-level 2: timers synchronise, too, before and behind each pass and call.
 // * Kernels and what they keep are Megatron-LM's, with FlashAttention-2 at its published rate.
 // * Nothing is recomputed. Weights have 2 bytes, gradients 4, and the optimizer is sharded.

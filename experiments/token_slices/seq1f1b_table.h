@@ -64,7 +64,8 @@ int64_t SequenceOf(const PublishedSeq1F1BRow& row, size_t scheme);
 absl::StatusOr<Seq1F1BRow> SimulateRow(const PublishedSeq1F1BRow& row, const Seq1F1BChoice& choice,
                                        const ClusterSpec& cluster);
 
-// Of 1F1B where the paper has it, else of Seq1F1B: what the others of a row are compared with.
+// The place of 1F1B where the paper has it, else of Seq1F1B: what the others of a row are compared
+// with.
 size_t BaseOf(const PublishedSeq1F1BRow& row);
 // Throughput over the base's.
 CellErrors RatioErrors(const std::vector<Seq1F1BRow>& rows);

@@ -61,7 +61,7 @@ ClusterSpec WithSlowerNetwork(ClusterSpec cluster, double share);
 // What the seconds owe to the network between nodes.
 Table NetworkTable(const std::vector<NetworkCase>& cases);
 
-// Of each row without slices and with them, each in its faster order of ranks.
+// The claims on each row without slices and with them, each in its faster order of ranks.
 std::vector<Claim> SliceClaims(const std::vector<SliceGain>& gains,
                                const std::vector<NetworkCase>& cases);
 

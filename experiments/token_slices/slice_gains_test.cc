@@ -70,7 +70,7 @@ TEST_F(SliceGains, SecondsHaveMessages) {
   EXPECT_DOUBLE_EQ((*slower)[0].whole.formula_seconds, gain.whole.formula_seconds);
 }
 
-// Of the numbers of slices that are offered the fastest is taken.
+// The fastest of the numbers of slices that are offered is taken.
 TEST_F(SliceGains, MoreChoicesAreNoSlower) {
   EXPECT_LE(Of(3, {4, 8, 16})[0].sliced.seconds, Of(3, {4})[0].sliced.seconds);
 }

@@ -15,7 +15,7 @@
 
 namespace pipelab {
 
-// Of each emoji of a set.
+// The verdicts on each emoji of a set.
 struct EmojiVerdicts {
   std::vector<double> by_name;   // the share of its names under which the group is right
   std::vector<double> together;  // 1 where the largest sum of log-probabilities over them is right

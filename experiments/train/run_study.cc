@@ -81,7 +81,7 @@ absl::StatusOr<std::vector<TrainedPart>> TrainParts(const TrainSettings& setting
   return trained;
 }
 
-// Of networks that are trained already: nothing is compared or claimed.
+// The quality of networks that are trained already: nothing is compared or claimed.
 absl::StatusOr<Quality> JudgeGiven(const StudyWork& work) {
   for (const StudyPart& part : work.parts) {
     PIPELAB_ASSIGN_OR_RETURN(const auto given, Evaluator::Create(part.graph, part));

@@ -8,7 +8,7 @@
 //   PIPELAB_ASSIGN_OR_RETURN(TrainingState from, ResumeCheckpoint(
 //       "--resume", "out/a.safetensors", notes.settings, group, training.get()));
 //
-// Of several processes (`group`; null: one), all make the same calls, and the first one alone reads
+// All of several processes (`group`; null: one) make the same calls, and the first one alone reads
 // and writes: the file need not be on a disk that all see. It appears whole or stays as it was.
 // Errors are one line with the file, and the rank where there are several; everybody gets them.
 #ifndef PIPELAB_EXPERIMENTS_TRAINING_CHECKPOINT_H_

@@ -49,7 +49,7 @@ StepConfig ConfigOf(const ComparisonOptions& options, const Scheme& scheme) {
   return config;
 }
 
-// Of several processes, the one that has all traces and does what one does for all.
+// Whether this is the one of several processes that has all traces and does what one does for all.
 bool IsFirstProcess(const ComparisonOptions& options) {
   return options.transport == nullptr || options.transport->processes() == nullptr ||
          options.transport->processes()->rank() == 0;

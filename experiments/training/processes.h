@@ -35,7 +35,7 @@ class Processes {
   // This process prints, and does what one process does for all.
   bool speaks() const { return group() == nullptr || group()->rank() == 0; }
 
-  // Of several processes, each must have the same `text`; `what` ("options") for the error.
+  // Each of several processes must have the same `text`; `what` ("options") for the error.
   absl::Status CheckSame(absl::string_view what, absl::string_view text) const;
   // Calls `work` in the first process, then in the others: what it fetches is then there.
   template <typename Result>

@@ -25,7 +25,7 @@ struct TextModel {
   TrainingState state;
 };
 
-// Of a GPT as gpt_train makes them: its sizes, and the bytes that it knows.
+// The settings of a GPT as gpt_train makes them: its sizes, and the bytes that it knows.
 std::map<std::string, std::string> TextModelSettings(const GptConfig& config,
                                                      const ByteVocabulary& vocabulary);
 

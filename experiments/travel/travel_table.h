@@ -28,7 +28,7 @@ namespace pipelab {
 enum class TravelPlace : uint8_t { kNvlink, kPcie };
 const char* TravelPlaceName(TravelPlace place);
 
-// Of devices of 8 a node: `cluster` with the place's links.
+// A cluster with nodes of 8 devices: `cluster` with the place's links.
 ClusterSpec PlacedIn(TravelPlace place, ClusterSpec cluster);
 
 enum TravelScheme : uint8_t {

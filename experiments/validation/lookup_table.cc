@@ -22,7 +22,7 @@ std::vector<double> LogSizes(const MeasuredRow& r) {
 }
 constexpr size_t kSizesOfAPass = 3;
 
-// Of a GPU, with what it could have done while the pipeline fills and drains.
+// The work of a GPU, with what it could have done while the pipeline fills and drains.
 double Work(const MeasuredRow& r) {
   const double m = static_cast<double>(r.micro_batches());
   return ModelFlops(RunOfRow(r, kGpt2Vocabulary), AttentionFlops::kAllPairs).value() /

@@ -20,7 +20,7 @@
 
 namespace pipelab {
 
-// Of all rows, by hidden size, layers, micro-batch, micro-batches, and degrees.
+// The errors of all rows, by hidden size, layers, micro-batch, micro-batches, and degrees.
 Table ErrorTable(const std::vector<RowError>& all);
 
 // The largest errors, each with what can be said of it.

@@ -35,7 +35,7 @@ const VocabularyLogSteps* FindLog(const std::vector<VocabularyLogSteps>& logs,
 VocabularyPasses ToldPasses(const VocabularyLogSteps& log, VocabularyPasses ours);
 
 Table VocabularyLogsTable(const std::vector<VocabularyLogSteps>& steps);
-// Of 1F1B and of parts of the head under Vocab-1: what other runs have, too.
+// The passes of 1F1B and of parts of the head under Vocab-1: what other runs have, too.
 Table VocabularyPassesTable(const std::vector<VocabularyLogSteps>& steps);
 std::vector<Claim> VocabularyLogClaims(const std::vector<VocabularyLogSteps>& steps);
 

@@ -81,7 +81,7 @@ TEST(VocabularyLogs, PassesTakeThePlaceOfKernels) {
   }
 }
 
-// Of the log's own model the told passes are the logged ones, and twice them where ours are twice.
+// The told passes of the log's own model are the logged ones, and twice them where ours are twice.
 TEST(VocabularyLogs, TellOtherModelsPasses) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(VocabularyPaper paper, PublishedVocabulary());
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "dgx-a100"));

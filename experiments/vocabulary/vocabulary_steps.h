@@ -36,7 +36,7 @@ bool IsDivided(VocabularySystem system);  // the vocabulary, among all devices
 struct VocabularySizes {
   int devices = 32, micro_batches = 128;
   int64_t layers = 64, hidden = 5120, heads = 40, tokens = 2048, vocabulary = 32000;
-  // Of a redistributed model, on the last device; else LastBlocks.
+  // Blocks of a redistributed model on the last device; else LastBlocks.
   absl::optional<int64_t> last_blocks = absl::nullopt;
 };
 

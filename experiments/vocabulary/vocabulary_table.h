@@ -19,7 +19,7 @@ struct VocabularyCell {
   VocabularySystem system = VocabularySystem::kBaseline;
   // The same where nothing is exchanged.
   VocabularyStep as_collectives, as_messages;
-  // Of table 5 on more GPUs than its logs are of: passes as these tell them (ToldPasses).
+  // Steps of table 5 on more GPUs than its logs are of: passes as these tell them (ToldPasses).
   absl::optional<VocabularyStep> told;
 };
 

@@ -17,12 +17,12 @@
 
 namespace pipelab {
 
-// Of each element of out = p v.
+// The roundings of each element of out = p v.
 std::vector<double> OutRoundings(const AttentionCall& call, const Tensor& q, const Tensor& kv,
                                  const Tensor& lse);
 
-// Of each element of dq = ds k, and of dkv: ds^T q and p^T dout. In self attention both are one
-// tensor, of which each has its parts.
+// The roundings of each element of dq = ds k, and of dkv: ds^T q and p^T dout. In self attention
+// both are one tensor, of which each has its parts.
 struct GradientRoundings {
   std::vector<double> dq, dkv;
 };

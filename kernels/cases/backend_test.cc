@@ -258,14 +258,14 @@ TEST_P(BackendTest, AttentionWorkspaceIsWhatTheHeaderSays) {
     EXPECT_EQ(arena_.peak(MemoryKind::kWorkspace), Bytes(2 * block));
     EXPECT_EQ(arena_.current(MemoryKind::kWorkspace), Bytes(0));
   }
-  // Of a window the keys that a block's rows see.
+  // With a window the workspace has the keys that a block's rows see.
   AttentionShape window{1, 200, 1, 4, true};
   window.window = 20;
   const Tensor qkv = Random({200, 12}, "qkv"), out = backend_->Allocate({200, 4});
   arena_.ResetPeaks();
   backend_->attention().Forward(window, qkv, out, backend_->Allocate({1, 1, 200}));
   EXPECT_EQ(arena_.peak(MemoryKind::kWorkspace), Bytes(4 * 64 * (20 + 63)));
-  // Of tiles their keys, however long the sequence.
+  // With tiles it has their keys, however long the sequence.
   AttentionShape tiles{1, 200, 1, 4, true};
   tiles.key_tile = 30;
   arena_.ResetPeaks();

@@ -187,8 +187,8 @@ TEST(Gradient, GatherAndSumOfChoices) {
   }
 }
 
-// Of equal logits the first; a full expert takes the first tokens of each sample; shared experts
-// take all, behind the others.
+// The first of equal logits is taken; a full expert takes the first tokens of each sample; shared
+// experts take all, behind the others.
 TEST(Route, TiesCapacityAndSharedExperts) {
   const RouterShape s{2, 2, 3, 1, 1, RouterScores::kSoftmax, false, 1, /*capacity=*/1};
   Routed routed(s);

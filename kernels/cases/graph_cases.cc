@@ -11,7 +11,7 @@ namespace {
 
 struct BlockShape {
   int64_t sources, targets, most_degree, width, heads;
-  // Of target t: none for every fifth one.
+  // The degree of target t: none for every fifth one.
   int64_t Degree(int64_t t) const { return t % 5 == 4 ? 0 : 1 + t * 7 % most_degree; }
   int64_t Edges() const {
     int64_t sum = 0;

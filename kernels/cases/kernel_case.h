@@ -10,8 +10,8 @@
 // of the absolute products, since roundings are independent and centred (Higham and Mary, 2019);
 // the worst case is n u. Allowed is ErrorFactor(n) = 4 (sqrt(n) + 2) u.
 //  * kMultilinear: the result is a sum of products of inputs. The sum of absolute products is then
-//  the
-//    reference kernel itself, run on the absolute values of its inputs: a bound for each element.
+//    the reference kernel itself, run on the absolute values of its inputs: a bound for each
+//    element.
 //  * kSmooth: `error_terms` states n for the longest chain of roundings, and the bound is
 //    ErrorFactor(n) * error_scale * max |reference|; each case says why its scale is enough. Where
 //    terms cancel, the result says nothing about their size: `magnitude` then gives it from the
@@ -62,7 +62,7 @@ struct CaseInBFloat16 {
   int roundings = 1;                // of a result; 0: it is exact
   // How large a number is that is rounded on the way; null: as the result's element.
   std::function<double(const std::vector<Tensor>&)> size = nullptr;
-  // Of `floats`, those to which a sum is added that a library may round first.
+  // The ones of `floats` to which a sum is added that a library may round first.
   std::vector<size_t> rounded_sums = {};
   // By how much each element of tensor `t` may be off for factors that are rounded on the way;
   // null: there are none.

@@ -34,7 +34,8 @@ KernelCase QuantizedCaseOf(const QuantizedShape& q, Int4Math math, const char* n
     be->quantized().Product(math, t[0], {s, book, t[1], scales}, t[3]);
   };
   c.error_terms = s.k + s.spans() + 3;
-  // Of independent products, so their root mean square counts; three times it is rarely passed.
+  // The products are independent, so their root mean square counts; three times it is rarely
+  // passed.
   c.magnitude = [=](const Tensors& t) {
     return 3 * LargestWeight(book, t[2]) * std::sqrt(static_cast<double>(s.k)) + 1e-30;
   };

@@ -39,7 +39,7 @@ socklen_t AddressSize(const sockaddr_storage& address) {
   return address.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
 }
 
-// Of an interface that is up.
+// The address of an interface that is up.
 struct Address {
   std::string interface, number;
   sockaddr_storage socket{};

@@ -43,7 +43,7 @@ using Rendezvous =
 // with the rendezvous.
 Rendezvous FileRendezvous(const std::string& path, absl::Duration limit);
 
-// Of the environment, for ProcessGroupOptions::listen_on: PIPELAB_LISTEN=eth0.
+// The environment's variable for ProcessGroupOptions::listen_on: PIPELAB_LISTEN=eth0.
 constexpr char kListenVariable[] = "PIPELAB_LISTEN";
 
 struct ProcessGroupOptions {
@@ -125,7 +125,7 @@ class ProcessGroup {
   // rank ("rank 2 of 4: ..."); to the others it is a follow-up (follow_up.h).
   absl::Status Agree(const absl::Status& mine, absl::Duration limit);
 
-  // Of all processes the n-th call gives the same run.
+  // The n-th call gives the same run in all processes.
   std::shared_ptr<SharedRun> BeginRun();
 
   // What a device of this process is doing ("device 2 is in 1F3"), or with kProcess all of it:

@@ -78,7 +78,7 @@ TEST(ProcessGroup, LargeTexts) {
   });
 }
 
-// Of errors of several the lowest rank's is everybody's, and the group goes on.
+// Where several have errors, the lowest rank's is everybody's, and the group goes on.
 TEST(ProcessGroup, AgreesOnAnError) {
   AsThreads(4, [](ProcessGroup& group) {
     EXPECT_THAT(group.Agree(absl::OkStatus(), kMinute), IsOk());
@@ -117,7 +117,7 @@ TEST(ProcessGroup, AnErrorEndsTheRunForAll) {
   }
 }
 
-// Of errors at the same time one is everybody's.
+// One of the errors at the same time is everybody's.
 TEST(ProcessGroup, OneErrorWins) {
   std::vector<std::string> messages(5);
   std::vector<int> own(5);

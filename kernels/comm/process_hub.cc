@@ -37,7 +37,8 @@ ProcessHub::ProcessHub(int rank, int size, std::vector<std::unique_ptr<FrameLink
 ProcessHub::~ProcessHub() { close(wake_fd_); }
 
 void ProcessHub::Start() {
-  // From the main thread, which gets the signal; the watcher would have the handler on its own stack.
+  // From the main thread, which gets the signal; the watcher would have the handler on its own
+  // stack.
   if (options_.catch_signals) CatchTerm();
   watcher_ = std::thread([this] { Watch(); });
 }

@@ -56,7 +56,7 @@ class ProcessHub : public std::enable_shared_from_this<ProcessHub> {
   // process 0's result goes to all. Returns the result where it goes.
   absl::StatusOr<std::string> Exchange(absl::string_view mine, bool collect, bool spread,
                                        absl::Duration limit);
-  // Of process 0's steady clock and this one's, by a round trip. Not at process 0.
+  // Process 0's steady clock beside this one's, by a round trip. Not at process 0.
   struct Echo {
     int64_t round_trip_ns = 0, offset_ns = 0;
   };

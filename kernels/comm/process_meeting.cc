@@ -80,7 +80,7 @@ class Acceptor {
     for (size_t n = 0; n < most; ++n) {
       const int fd = accept(listener_, nullptr, nullptr);
       if (fd < 0) return;
-      // Of too many the oldest goes: a process of the group speaks at once, and tries again.
+      // The oldest of too many goes: a process of the group speaks at once, and tries again.
       if (strangers_.size() >= most) strangers_.erase(strangers_.begin());
       strangers_.push_back({std::make_unique<FrameLink>(fd), absl::Now() + options_.hello_limit});
       strangers_.back().link->SetLargest(kLargestHello);

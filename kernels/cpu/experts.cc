@@ -23,7 +23,7 @@ float RawScores(const RouterShape& s, const float* logits, float* scores) {
   return sum;
 }
 
-// Of the chosen ones, or `otherwise` where they are not normalized.
+// The sum of the chosen ones, or `otherwise` where they are not normalized.
 float SumOfChosen(const RouterShape& s, const float* scores, const int32_t* chosen,
                   float otherwise) {
   if (!s.normalized) return otherwise;

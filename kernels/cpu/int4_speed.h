@@ -38,7 +38,7 @@ class Int4Product {
   int64_t bytes() const { return weights_.bytes(); }
   // Bytes a second of reading the codes, the best of a few.
   double Bandwidth() const;
-  // Of m rows, which are made int8 or bfloat16 in the same time.
+  // The time of m rows, which are made int8 or bfloat16 in the same time.
   double LeastSeconds(Int4Math math, int64_t m) const;
 
  private:

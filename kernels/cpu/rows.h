@@ -50,7 +50,7 @@ double CrossEntropyForward(const float* logits, const int32_t* targets, int64_t 
 void CrossEntropyBackward(const float* logits, const int32_t* targets, int64_t m, int64_t v,
                           float scale, float* dlogits);  // dlogits may be logits
 
-// Of columns [first, first + v) of wider rows (kernels/loss_kernels.h).
+// These are of columns [first, first + v) of wider rows (kernels/loss_kernels.h).
 void LargestOfRows(const float* logits, int64_t m, int64_t v, float* most);
 void SoftmaxSumsForward(const float* logits, const int32_t* targets, int64_t first,
                         const float* most, int64_t m, int64_t v, float* sums, float* target_logits);

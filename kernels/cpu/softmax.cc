@@ -10,7 +10,7 @@ namespace pipelab {
 namespace cpu {
 namespace {
 
-// Of a tile of `columns`, those that a row sees: [begin, begin + count).
+// Those columns of a tile of `columns` that a row sees: [begin, begin + count).
 struct ColumnRange {
   int64_t begin, count;
 };

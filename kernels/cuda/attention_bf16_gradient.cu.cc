@@ -27,7 +27,7 @@ struct Call {
   bool aligned;
   float scale;
 
-  // Of one head of a sample.
+  // Rows of one head of a sample.
   PIPELAB_DEVICE HeadRows<const BFloat16> Queries(int64_t sample, int64_t head) const {
     return {q + c.q_offset + sample * c.q_sample + head * c.size, c.q_row};
   }
@@ -147,7 +147,8 @@ struct KeyScores {
   BFloat16 *p, *dscores;                 // results
 };
 
-// Of the keys [first_key, first_key + rows) with the queries [first, last) of a sample.
+// The gradients of the scores of the keys [first_key, first_key + rows) with the queries [first,
+// last) of a sample.
 PIPELAB_DEVICE inline void ScoreGradients(const Block& block, const Call& call, int64_t sample,
                                           int64_t first_key, int64_t rows, int64_t first,
                                           int64_t last, const KeyScores& tile) {

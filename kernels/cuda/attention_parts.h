@@ -15,7 +15,7 @@ namespace gpu {
 // What a block may have on every GPU since sm_80.
 inline constexpr int64_t kMostSharedFloats = 96 * 1024 / 4;
 
-// Of wider heads a tile and its sums are more than registers and shared memory hold.
+// A tile of wider heads and its sums are more than registers and shared memory hold.
 inline constexpr int64_t kMostTileProductHeadSize = 128;
 
 // attention_bf16.cu.cc and attention_bf16_gradient.cu.cc: Attention and AttentionGradient of heads

@@ -25,7 +25,7 @@ inline constexpr int kSideScores = kRowGroups / kSides;  // tiles of scores of a
 inline constexpr int kScorePitch = kTileRows + 4;        // floats, off the banks of the row before
 inline constexpr int kFactorPitch = kTileRows + 8;       // bfloat16
 
-// Of heads padded to so many tiles of columns.
+// The tiles of heads padded to so many tiles of columns.
 template <int kColumns>
 struct HeadTiles {
   static constexpr int kWidth = kColumns * kTile;

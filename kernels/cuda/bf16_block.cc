@@ -28,7 +28,7 @@ Tensor Bf16Block::New(DataType type, Shape shape) {
   return arena_.Allocate(type, std::move(shape), MemoryKind::kActivation);
 }
 
-// Of a million numbers, repeated: what they are makes no difference to speed, and drawing takes
+// Draws a million numbers, repeated: what they are makes no difference to speed, and drawing takes
 // long.
 Tensor Bf16Block::Drawn(const std::string& name, Shape shape, float spread, uint64_t seed) {
   Tensor half = New(DataType::kBFloat16, std::move(shape));
@@ -231,7 +231,7 @@ void Bf16Block::Forward() {
   b.Add(middle_, branch_, y_);
 }
 
-// Of dnorm_, the gradient of the norm's output; dx with `residual` added.
+// From dnorm_, the gradient of the norm's output; dx has `residual` added.
 void Bf16Block::NormGradients(const Tensor& x, const Tensor& gamma, const Tensor& mean,
                               const Tensor& rstd, const Tensor& residual, const Tensor& dgamma,
                               const Tensor& dbeta, const Tensor& dx) {

@@ -48,7 +48,7 @@ class Bf16Block {
             uint64_t seed = 1);
 
   void Forward();
-  // Of the output's gradient dy(); adds to the gradients of the weights.
+  // Computes from the output's gradient dy(); adds to the gradients of the weights.
   void Backward();
 
   // For tests: values by name ("x", "y", "dy", "dx", "wqkv", "dwqkv", ...), as float32.

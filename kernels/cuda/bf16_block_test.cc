@@ -20,7 +20,7 @@ class Wide {
  public:
   Wide(Bf16Block* block, const BlockSize& size) : block_(block), size_(size) {}
 
-  // Of the block's, widened.
+  // The block's values, widened.
   Tensor Of(const std::string& name, Shape shape) {
     const Tensor t = backend_->Allocate(std::move(shape));
     SetHostValues(t, block_->Value(name));

@@ -7,7 +7,7 @@
 //   auto back = std::make_shared<SharedBlock>(store, MemoryBlock{block, 4096}, /*users=*/2);
 //   back->Release(fence);                         // each user; the last one gives it back
 //
-// Of the kept ones the lowest is found, in whatever order they came: a step that begins with the
+// The lowest of the kept ones is found, in whatever order they came: a step that begins with the
 // same blocks taken as the step before it takes the same ones again. Thread-safe.
 #ifndef PIPELAB_KERNELS_CUDA_BLOCK_STORE_H_
 #define PIPELAB_KERNELS_CUDA_BLOCK_STORE_H_

@@ -121,7 +121,7 @@ class CudaConvolutionKernels final : public ConvolutionKernels {
     return true;
   }
 
-  // Of 1 x 1 pixel it is a product of matrices: there bfloat16 factors have a float32 sum.
+  // With 1 x 1 pixel it is a product of matrices: there bfloat16 factors have a float32 sum.
   static bool IsProduct(const ConvolutionShape& s) {
     return !s.depthwise && Taps(s) == 1 && s.stride_height == 1 && s.stride_width == 1;
   }

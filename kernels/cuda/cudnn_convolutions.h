@@ -3,9 +3,9 @@
 //   auto convolutions = std::make_unique<CudnnConvolutions>(precision);
 //   PIPELAB_ASSIGN_OR_RETURN(bool served, convolutions->Run(call, stream));
 //
-// Of the library's algorithms, in its order of preference, the first that gives the same bits each
-// time and fits the workspace, asked once for each shape, pass and type. Addresses are multiples of
-// 16 bytes.
+// It takes the first of the library's algorithms, in its order of preference, that gives the same
+// bits each time and fits the workspace. The library is asked once for each shape, pass and type.
+// Addresses are multiples of 16 bytes.
 #ifndef PIPELAB_KERNELS_CUDA_CUDNN_CONVOLUTIONS_H_
 #define PIPELAB_KERNELS_CUDA_CUDNN_CONVOLUTIONS_H_
 

@@ -105,7 +105,7 @@ void Device::Copy(const void* from, void* to, int64_t bytes) {
 
 // --- Memory.
 
-// Of close sizes one: the driver rounds up as well.
+// Close sizes become one: the driver rounds up as well.
 int64_t Device::BlockBytes(int64_t bytes) const {
   constexpr int64_t kStep = 512;
   return store_->keeps() && !spoils() ? (bytes + kStep - 1) / kStep * kStep : bytes;

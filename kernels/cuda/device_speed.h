@@ -24,13 +24,14 @@ namespace gpu {
 // Seconds of what `work` queues.
 absl::StatusOr<double> MedianSeconds(Device* device, int runs, const std::function<void()>& work);
 
-// Of bfloat16 matrices, c = a b.
+// A product of bfloat16 matrices, c = a b.
 MatmulCall ProductOf(const Tensor& a_MK, const Tensor& b_KN, const Tensor& c_MN);
 
-// Of a product of 8192^3 in bfloat16, of numbers that are not zeros: those draw less power.
+// The rate of a product of 8192^3 in bfloat16, of numbers that are not zeros: those draw less
+// power.
 absl::StatusOr<double> LargeProductFlops(const std::shared_ptr<Device>& device, int runs);
 
-// Of a copy of 1 GiB in the device's memory, read and written bytes counted.
+// The bandwidth of a copy of 1 GiB in the device's memory, read and written bytes counted.
 absl::StatusOr<double> CopyBandwidth(const std::shared_ptr<Device>& device, int runs);
 
 // In [-0.5, 0.5), the same each time.

@@ -37,7 +37,7 @@ template <class T>
 void Relu(Queue& queue, const T* x, int64_t n, T* y);
 template <class T>
 void ReluGradient(Queue& queue, const T* dy, const T* y, int64_t n, T* dx);
-// Of types (T, T), and (float, BFloat16).
+// The types are (T, T), and (float, BFloat16).
 template <class T, class B>
 void Add(Queue& queue, const T* a, const B* b, int64_t n, T* y);
 template <class T>
@@ -47,7 +47,7 @@ void Scale(Queue& queue, float factor, int64_t n, T* x);
 // From any type to any.
 template <class From, class To>
 void Convert(Queue& queue, const From* from, int64_t n, To* to);
-// Of types (T, T), and (float, BFloat16).
+// The types are (T, T), and (float, BFloat16).
 template <class From, class To>
 void CopyColumns(Queue& queue, const From* from, int64_t from_width, int64_t rows, int64_t columns,
                  To* to, int64_t to_width);

@@ -62,7 +62,7 @@ GraphCounts operator-(const GraphCounts& a, const GraphCounts& b);
 
 struct GraphLimits {
   int fewest_pieces = 4;  // fewer are launched as they are
-  // Of all graphs together: a piece takes some KiB of a GPU's memory.
+  // The pieces of all graphs together: a piece takes some KiB of a GPU's memory.
   int64_t most_pieces = 1 << 16;
   // A graph that was not used while so many lists came makes room for another; where all are in
   // use, new lists go without. So a step with more lists than fit keeps the graphs that it has.

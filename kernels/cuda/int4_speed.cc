@@ -112,7 +112,7 @@ class Matrices {
   std::vector<Tensor> wide_;
 };
 
-// Of a bfloat16 result, which is rounded once.
+// The error of a bfloat16 result, which is rounded once.
 constexpr double kMostError = 0x1.0p-8;
 
 absl::Status MeasureBatch(const std::shared_ptr<Device>& device, Arena* arena,

@@ -8,7 +8,8 @@
 //     AddLaneProduct([&](int lane) { return sums[warp][lane].c; }, a, b);   // together
 //   });
 //
-// Of thread `lane`, with g = lane / 4 and j = lane % 4, each word being two neighbours in k:
+// The words of thread `lane`, with g = lane / 4 and j = lane % 4, each word being two neighbours in
+// k:
 //
 //   a  4 words: rows g, g + 8, g, g + 8; k = 2 j, 2 j, 2 j + 8, 2 j + 8
 //   b  2 words: column g; k = 2 j, 2 j + 8

@@ -78,7 +78,7 @@ class Block {
     __syncthreads();
   }
 
-  // Of what f returns: float, double or an integer.
+  // The sum of what f returns: float, double or an integer.
   template <class F>
   __device__ auto Sum(int64_t n, const F& f) const {
     using T = decltype(f(int64_t{0}));

@@ -32,7 +32,7 @@ inline constexpr int kNumbersOfThread = ((sizeof(T) < sizeof(float)) || ...) ? 8
 
 inline bool IsWide(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
 
-// Of n numbers, the next kCount from kCount * index on, or as many as there are.
+// A part of n numbers: the next kCount from kCount * index on, or as many as there are.
 struct Part {
   int64_t begin, count;
   bool wide;
@@ -75,7 +75,7 @@ PIPELAB_DEVICE inline void Store(const Numbers<T, kCount>& numbers, const Part& 
   }
 }
 
-// Of term(k) over the part's numbers, in their order.
+// The sum of term(k) over the part's numbers, in their order.
 template <int kCount, class Term>
 PIPELAB_DEVICE inline float SumOfPart(const Part& part, const Term& term) {
   float sum = 0.0f;

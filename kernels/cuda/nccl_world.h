@@ -61,8 +61,8 @@ class NcclWorld {
         in_(size),
         beside_(size) {}
 
-  // Of all ranks' names for the links that they begin: to each other rank its messages' and, from
-  // the lower rank of a pair, their collectives'.
+  // Names for the links that this rank begins: to each other rank its messages' and, from the lower
+  // rank of a pair, their collectives'.
   absl::StatusOr<std::string> NewNames() const;
   absl::Status Connect(const std::vector<std::string>& names, absl::Duration limit);
   // Ends the links: nothing waits on the GPU any more. `abort`: for what would wait for ever.

@@ -90,7 +90,7 @@ PIPELAB_DEVICE inline uint32_t PairOf(float low, float high) {
   return a.bits >> 16 | (b.bits & 0xffff0000u);
 }
 
-// Of memory that is read once, and of shared memory; at multiples of 16 bytes.
+// Reads from memory that is read once, and from shared memory, at multiples of 16 bytes.
 PIPELAB_DEVICE inline Words WordsAt(const void* from) {
   Words w;
 #ifdef __CUDA_ARCH__

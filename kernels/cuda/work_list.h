@@ -62,7 +62,7 @@ class WorkList {
   Work operator[](int i) const;
 
   const std::string& skeleton() const { return skeleton_; }
-  // Of a list with the same skeleton: whether piece i is the same as here.
+  // For a list with the same skeleton: whether piece i is the same as here.
   bool SamePiece(const WorkList& other, int i) const;
   void TakePiece(const WorkList& other, int i);
 

@@ -33,7 +33,7 @@ struct ShiftRange {
   int end_digit() const { return (highest + 23) / kDigitBits + 1; }
 };
 
-// Of 64 values.
+// Splits 64 values.
 ShiftRange SplitDigits(const float* x, SplitFloats* split);
 // Adds digits [first, first + count) of each number, which are below 2^40. Nothing is carried, so
 // that sums of digits are as free of order as whole numbers are.

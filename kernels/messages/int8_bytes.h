@@ -8,7 +8,7 @@ namespace pipelab {
 
 inline constexpr int64_t kInt8Block = 256;  // values with one step
 
-// Of values >= 0 and block >= 1.
+// `values` must be at least 0, `block` at least 1.
 constexpr int64_t Int8MessageBytes(int64_t values, int64_t block) {
   return 16 + 2 * (values / block + (values % block != 0 ? 1 : 0)) + values;
 }

@@ -51,7 +51,7 @@ class RecordingBackend final : public Backend {
   explicit RecordingBackend(std::unique_ptr<Backend> of);
   ~RecordingBackend() override;
 
-  // Of all calls since the last time.
+  // All calls since the last time.
   std::vector<KernelCall> TakeCalls() { return record_.Take(); }
   // Shows the factors of every Linear, in front of it.
   using ProductObserver = std::function<void(const Tensor& x_MK, const Tensor& w_KN)>;

@@ -33,7 +33,7 @@ double Pairs(const CrossAttentionShape& s) {
   return static_cast<double>(s.samples) * static_cast<double>(s.queries) *
          static_cast<double>(s.causal ? s.first_query + s.queries : s.keys);
 }
-// Of products with all pairs: so many of queries and keys, and of values.
+// The flops of products with all pairs: so many of queries and keys, and of values.
 double AttentionFlops(const AttentionShape& s, int of_keys, int of_values) {
   return 2.0 * (of_keys + of_values) * Pairs(s) * static_cast<double>(s.heads * s.head_size);
 }
@@ -263,7 +263,7 @@ class RecordedExperts final : public ExpertKernels {
   }
 
  private:
-  // Of all rows, also where a capacity drops some.
+  // The product is of all rows, also where a capacity drops some.
   void NoteProduct(const char* kernel, const Tensor& x, const Tensor& w, const Tensor& y,
                    const std::function<void()>& call) {
     const MatmulSize s = MatmulOf(x, y);

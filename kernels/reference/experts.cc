@@ -8,7 +8,7 @@ namespace pipelab {
 namespace reference {
 namespace {
 
-// Of one token.
+// The scores of one token.
 std::vector<double> ScoresOf(const RouterShape& s, In logits_E) {
   std::vector<double> scores(logits_E.begin(), logits_E.end());
   if (s.scores == RouterScores::kSigmoid) {

@@ -92,7 +92,7 @@ void RouteGradient(const RouterShape& shape, In dweights_MK, In logits_ME, Indic
                    double balance, Out dlogits_ME);
 // What RouteGradient is the gradient of besides the weights.
 double BalancingLoss(const RouterShape& shape, In logits_ME, Indices experts_MK);
-// Of `choices` each, `columns` wide.
+// Rows have `choices` each, and are `columns` wide.
 void Gather(Indices places_MK, int64_t choices, int64_t columns, In x_MC, Out all_RC);
 void SumOfChoices(Indices places_MK, int64_t choices, int64_t columns, In all_RC, Out y_MC);
 void Weigh(Indices places_MK, int64_t columns, In weights_MK, Out x_RF);

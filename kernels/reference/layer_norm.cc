@@ -6,7 +6,7 @@ namespace pipelab {
 namespace reference {
 namespace {
 
-// Of an RMS norm, which has no means, 0.
+// The mean is 0 in an RMS norm, which has none.
 double At(In mean_M, int64_t i) { return mean_M.empty() ? 0 : mean_M[i]; }
 
 }  // namespace

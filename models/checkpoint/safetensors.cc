@@ -50,7 +50,7 @@ absl::string_view BytesOf(const StoredTensor& tensor) {
       tensor.values);
 }
 
-// Of a file's data.
+// The tensor of a file's data.
 absl::StatusOr<StoredTensor> TensorOf(absl::string_view name, const SafetensorsEntry& entry,
                                       absl::string_view data, absl::string_view file) {
   const auto type = std::find_if(Types().begin(), Types().end(),

@@ -48,7 +48,7 @@ std::string SerializeSafetensors(const Safetensors& file);
 // `file` names it in errors.
 absl::StatusOr<Safetensors> ParseSafetensors(absl::string_view contents, absl::string_view file);
 
-// Of the numbers' bits, for metadata: damage that leaves a file readable shows.
+// A checksum of the numbers' bits, for metadata: damage that leaves a file readable shows.
 std::string ChecksumOf(const std::map<std::string, StoredTensor>& tensors);
 
 // The file appears whole or stays as it was.

@@ -1,7 +1,8 @@
 // The header of a safetensors file (safetensors.h): which tensors there are, of which type, and
 // where their bytes lie. Reads no tensor, so a file of any size can be asked.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(SafetensorsHeader h, ParseSafetensorsHeader(text, bytes_behind, path));
+//   PIPELAB_ASSIGN_OR_RETURN(SafetensorsHeader h,
+//                            ParseSafetensorsHeader(text, bytes_behind, path));
 //   h.tensors.at("fc/w").begin;     // of its bytes, counted from the header's end
 //
 // Errors: DataLoss, "FILE: tensor "fc/w": ...".

@@ -52,7 +52,7 @@ std::string NetworkDifference(absl::string_view there, absl::string_view here) {
                       " in the model");
 }
 
-// Of names and shapes.
+// The fingerprint is of names and shapes.
 std::string Fingerprint(const std::map<std::string, StoredTensor>& tensors) {
   std::string text;
   for (const auto& [key, tensor] : tensors) {

@@ -78,7 +78,7 @@ struct StateTarget {
 };
 // OK where the state has exactly the target's tensors and facts, whatever data they are to meet.
 absl::Status CheckState(const TrainingState& state, const StateTarget& target);
-// Of a target, without tensors.
+// The state of a target, without tensors.
 TrainingState EmptyState(const StateTarget& target, int64_t step);
 
 // What a file holds. Reading checks it against the sums of names, shapes and numbers in it; `file`

@@ -42,7 +42,7 @@ struct Moments {
   double mean = 0, deviation = 0;
 };
 
-// Of every `stride`-th number from `first` on.
+// The moments of every `stride`-th number from `first` on.
 Moments MomentsOf(const std::vector<float>& values, int64_t first, int64_t stride) {
   double sum = 0, squares = 0, n = 0;
   for (size_t i = first; i < values.size(); i += stride) {

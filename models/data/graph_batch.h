@@ -47,7 +47,7 @@ BatchLayout ReadLayout(absl::Span<const int32_t> header);
 // Each target becomes a neighbour of its own, behind the others (for GAT).
 void AddSelfEdges(GraphSample* sample);
 
-// Of a block's edges: their targets, and their places by source, each source's in order.
+// Writes the targets of a block's edges, and their places by source, each source's in order.
 void WriteBackEdges(const GraphBlock& block, int32_t* targets_E, int32_t* back_offsets_S1,
                     int32_t* back_edges_E);
 

@@ -22,7 +22,7 @@ constexpr int kHops = 3;
 constexpr int64_t kSamples = 200;
 constexpr double kTarget = 0.01;
 
-// Of each vertex: how often it came, what was expected, and the variance of that.
+// For each vertex: how often it came, what was expected, and the variance of that.
 struct Counts {
   explicit Counts(size_t vertices) : came(vertices), expected(vertices), variance(vertices) {}
   std::vector<double> came, expected, variance;
@@ -33,7 +33,7 @@ struct Counts {
   }
 };
 
-// Of the vertices with a variance of at least 4, where a count is nearly normal.
+// The fit of the vertices with a variance of at least 4, where a count is nearly normal.
 struct Fit {
   int64_t vertices = 0, beyond = 0;  // beyond: more than 4 standard errors
   double squares = 0;                // mean of squared standard errors; 1 where all is right

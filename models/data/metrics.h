@@ -32,8 +32,8 @@ std::vector<double> LogSoftmax(absl::Span<const float> logits);
 // The share of the labels whose class has the largest of its row of `scores` [label, class].
 double Accuracy(absl::Span<const float> scores, absl::Span<const uint8_t> labels);
 
-// Of independent values. The error is the mean's standard error, deviation / sqrt(n); 0 for fewer
-// than two values.
+// The mean of independent values. The error is the mean's standard error, deviation / sqrt(n); 0
+// for fewer than two values.
 struct MeanWithError {
   double mean = 0, error = 0;
 };

@@ -6,7 +6,7 @@
 //   PIPELAB_ASSIGN_OR_RETURN(MiningPool pool, ReadMiningPool(folder));         // who mines
 //   PIPELAB_ASSIGN_OR_RETURN(MiningTruth truth, ReadMiningTruth(folder));      // who judges
 //
-// Of the pairs, half keep both sides, a quarter only the source, a quarter only the target. `wrong`
+// Half of the pairs keep both sides, a quarter only the source, a quarter only the target. `wrong`
 // adds sentences without a partner until each list has that many for each one with a partner, or
 // there are no more. Without `with_pairs` no sentence has a partner: a half of the pairs gives
 // sources, the other half targets.

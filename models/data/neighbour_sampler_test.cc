@@ -21,7 +21,7 @@ CsrGraph Star(int32_t degree) {
   return *CsrGraph::FromEdges(degree + 1, edges);
 }
 
-// Of a chi-square of `k` degrees of freedom (Wilson and Hilferty, PNAS 1931).
+// The tail of a chi-square of `k` degrees of freedom (Wilson and Hilferty, PNAS 1931).
 double TailOfChiSquare(double x, double k) {
   const double z = (std::cbrt(x / k) - (1 - 2 / (9 * k))) / std::sqrt(2 / (9 * k));
   return std::erfc(z / std::sqrt(2.0)) / 2;

@@ -25,7 +25,8 @@ class NGramModel {
   // `order` from 1 to kMaxOrder; tokens below `vocabulary` (checked).
   NGramModel(absl::Span<const uint8_t> tokens, int64_t vocabulary, int order);
 
-  // Of `next` after `before` (its last order - 1 tokens count). Sums to 1 over the vocabulary.
+  // The probability of `next` after `before` (its last order - 1 tokens count). Sums to 1 over the
+  // vocabulary.
   double Probability(absl::Span<const uint8_t> before, uint8_t next) const;
 
   // Mean of -log(probability) over the tokens, in nats; the first ones have less before them.

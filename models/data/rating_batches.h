@@ -58,7 +58,7 @@ class RatingFeatures {
     int64_t liked = 0;
   };
   std::vector<int32_t> Before(const Seen& seen, int64_t rating, bool liked, bool films) const;
-  // Of the training ratings without this one.
+  // How many training ratings there are without this one.
   int64_t Count(const Seen& seen, int64_t rating) const;
   double LikedShare(const Seen& seen, int64_t rating) const;
 

@@ -86,7 +86,7 @@ void Check(const absl::StatusOr<TextGraph>& text, const Facts& facts) {
   EXPECT_EQ(text->words.size(), facts.words);
   const GraphData data = ToGraphData(*text, 8);
   EXPECT_NEAR(SameLabelShare(data), facts.same_label, 0.0005);
-  // Of the fifth that seed 1 holds out.
+  // The accuracies are of the fifth that seed 1 holds out.
   EXPECT_NEAR(LargestClassAccuracy(data), facts.largest_class, 0.001);
   EXPECT_NEAR(NeighbourAccuracy(data), facts.neighbours, 0.001);
   EXPECT_NEAR(NaiveBayesAccuracy(*text, data), facts.naive_bayes, 0.001);

@@ -21,7 +21,7 @@ namespace pipelab {
 
 class BlockScales {
  public:
-  // Of "quantization_config", which must be "fp8" with blocks; blocks of 128 x 128 without it.
+  // Reads "quantization_config", which must be "fp8" with blocks; blocks of 128 x 128 without it.
   static absl::StatusOr<BlockScales> Of(const JsonObject& config);
 
   // The name of the factors that a tensor of 8-bit numbers has beside it.

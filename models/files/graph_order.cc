@@ -8,7 +8,7 @@
 namespace pipelab {
 namespace {
 
-// Of nodes that wait for inputs for ever: back along such inputs until a node comes again.
+// A cycle of nodes that wait for inputs for ever: back along such inputs until a node comes again.
 std::vector<int> CycleAmong(const std::vector<std::vector<int>>& inputs,
                             const std::vector<int>& missing) {
   const auto waits = [&](int node) { return missing[node] > 0; };

@@ -38,7 +38,7 @@ absl::Status CheckRotary(const JsonObject& rotary) {
                         "\": no layer scales rotary positions, so the weights' logits would be "
                         "others; must be default");
   }
-  // Of each kind of attention.
+  // Each kind of attention may have rotary settings.
   for (absl::string_view kind : {"full_attention", "sliding_attention"}) {
     if (!rotary.HasObject(kind)) continue;
     PIPELAB_ASSIGN_OR_RETURN(const JsonObject of_kind, rotary.Object(kind));

@@ -286,7 +286,7 @@ class LanguageModelKeys : public HuggingFaceKeys {
                        attention ? "true" : "false");
   }
 
-  // Of the blocks that `layer_types` names, or all but every `pattern`-th, or from
+  // Windows of the blocks that `layer_types` names, or all but every `pattern`-th, or from
   // max_window_layers on, or of all.
   absl::Status TakeWindows(int64_t pattern, GptConfig* c) const {
     if (!file_.HasValue("sliding_window")) return absl::OkStatus();

@@ -30,12 +30,12 @@ bool IsHuggingFaceConfig(const nlohmann::json& root);
 absl::StatusOr<GptConfig> ReadHuggingFaceConfig(const nlohmann::json& root, absl::string_view what,
                                                 int64_t tokens = 0);
 
-// Of model_type "bert": a BertForMaskedLM.
+// Configurations of model_type "bert": a BertForMaskedLM.
 bool IsBertConfig(const nlohmann::json& root);
 absl::StatusOr<BertConfig> ReadBertConfig(const nlohmann::json& root, absl::string_view what,
                                           int64_t tokens = 0);
 
-// Of model_type "vit": a ViTForImageClassification.
+// Configurations of model_type "vit": a ViTForImageClassification.
 bool IsVisionConfig(const nlohmann::json& root);
 absl::StatusOr<VitConfig> ReadVisionConfig(const nlohmann::json& root, absl::string_view what);
 

@@ -134,7 +134,7 @@ TEST(HuggingFaceConfig, CountsToTheLastParameter) {
   EXPECT_EQ(CountOf(kGemma2), 2614341888);
   EXPECT_EQ(CountOf(kMoonlight), FindModel("--model", "moonlight-16b-a3b")->num_parameters());
   EXPECT_EQ(CountOf(kVit), 86567656);
-  // Of BertForMaskedLM; large is base with other sizes.
+  // The count is of BertForMaskedLM; large is base with other sizes.
   EXPECT_EQ(CountOf(kBert), 109514298);
   EXPECT_EQ(FindModel("--model", "bert-base")->num_parameters(), 109514298);
   std::string large = Replaced(kBert, "\"hidden_size\": 768", "\"hidden_size\": 1024");
@@ -385,7 +385,7 @@ TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
             "and of a config.json");
 }
 
-// Of all blocks, of those from one on, of those that are named.
+// Windows of all blocks, of those from one on, of those that are named.
 TEST(HuggingFaceConfig, Windows) {
   const auto windows = [](const std::string& text) {
     auto graph = ParseModel(text, "c.json", "c.json");

@@ -104,7 +104,7 @@ std::vector<WeightRule> DeepSeekV3() {
   return Before(latent, Before(QwenExperts(), Llama()));
 }
 
-// Of images; its names of a block are BERT's.
+// A model of images; its names of a block are BERT's.
 std::vector<WeightRule> Vit() {
   return {
       {"patches/w", "embeddings.patch_embeddings.projection.weight", kPatches, kStream},

@@ -46,7 +46,7 @@ struct WeightRule {
 struct WeightFamily {
   std::vector<absl::string_view> types;  // of the config.json
   absl::string_view prefix;              // of the names, in files that have a head
-  // Of the norms, in the config.json; and where that does not say it.
+  // The epsilon of the norms: its key in the config.json, and its value where that does not say it.
   absl::string_view epsilon_key;
   double epsilon = 0;
   bool gammas_about_one = false, scaled_embedding = false;

@@ -32,7 +32,7 @@ class HuggingFaceKeys {
   absl::StatusOr<bool> Flag(absl::string_view key, bool if_absent) const;
   absl::Status OneOf(absl::string_view key, const std::vector<absl::string_view>& known) const;
   absl::Status DividesHidden(absl::string_view key, int64_t heads, int64_t hidden) const;
-  // Of a sample: at most the positions that the file has under `key`.
+  // Tokens of a sample: at most the positions that the file has under `key`.
   absl::StatusOr<int64_t> Tokens(absl::string_view key) const;
 
   const JsonObject file_;

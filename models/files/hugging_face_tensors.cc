@@ -7,7 +7,8 @@
 namespace pipelab {
 namespace {
 
-// Of turning numbers that lie in pairs: here a pair is half of them apart.
+// The place of a turning number that lies in pairs: here the numbers of a pair are half of all
+// apart.
 int64_t InPairs(int64_t number, int64_t size) {
   const int64_t half = size / 2;
   return number < half ? 2 * number : 2 * (number - half) + 1;

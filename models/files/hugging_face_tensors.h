@@ -21,7 +21,7 @@ struct TensorPart {
   bool vector = false;
   int64_t rows = 0, width = 0, column = 0;
   double scale = 1;
-  // Of a tensor [outputs, inputs], in which the part's may be a range.
+  // The sizes of a tensor [outputs, inputs], in which the part's outputs may be a range.
   int64_t inputs = 0, outputs = 0, first_output = 0;
   int64_t patch = 0;                     // side
   int64_t rope_size = 0, nope_size = 0;  // of a head, which turn and which do not

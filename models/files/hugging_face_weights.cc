@@ -83,7 +83,7 @@ class WeightsReader {
     return files_.tensors().count(name) > 0 && files_.tensors().count(with) == 0 ? name : with;
   }
 
-  // Of names with | between them the first that is there.
+  // The first that is there of names with | between them.
   std::string PresentOf(const std::string& names) const {
     const std::vector<std::string> all = absl::StrSplit(names, '|');
     for (const std::string& name : all) {
@@ -161,7 +161,7 @@ class WeightsReader {
     return value;
   }
 
-  // Of all columns, as the only tensor.
+  // The part that has all columns, as the only tensor.
   static TensorPart PartOf(const WeightRule& rule, const LayerSpec& layer, const ParameterSpec& p,
                            int64_t rows, int64_t cols) {
     const auto number = [&layer](const char* name) {
@@ -223,7 +223,7 @@ class WeightsReader {
     return others;
   }
 
-  // Of a router, which here chooses by the scores themselves.
+  // Checks the biases of a router, which here chooses by the scores themselves.
   absl::Status CheckZeros(const std::string& name) const {
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> bias, files_.Read(name));
     if (std::all_of(bias.begin(), bias.end(), [](float b) { return b == 0; })) {

@@ -77,9 +77,9 @@ struct ListedLayer {
   // machine, and then takes on any.
   absl::variant<PassCosts<Flops>, PassCosts<Nanoseconds>> costs;
   OperationKind operation = OperationKind::kMatmul;  // of flops: one operation a pass
-  // Of a sample: what it hands on. None: nothing takes it.
+  // What it hands on of a sample. None: nothing takes it.
   absl::optional<Bytes> output;
-  // Of a sample: what the forward leaves for the backward, besides the inputs.
+  // What the forward of a sample leaves for the backward, besides the inputs.
   Bytes kept;
   bool keeps_inputs = true;   // the backward reads them, so they stay until it
   PassCost<Bytes> workspace;  // while a pass runs
@@ -93,8 +93,8 @@ struct ListedLayer {
 struct LayerList {
   std::string name;
   std::string source;  // where the figures are from; may be empty
-  // Of the numbers whose bytes the layers give (parameters are counted): 1, 2 or 4. On a machine
-  // that computes with others, activations have other bytes.
+  // Bytes of the numbers whose bytes the layers give (parameters are counted): 1, 2 or 4. On a
+  // machine that computes with others, activations have other bytes.
   int bytes_per_number = 4;
   std::vector<ListedLayer> layers;
   // The layers whose outputs the loss takes. Empty: the one layer that no other takes.

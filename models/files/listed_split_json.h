@@ -14,7 +14,7 @@
 
 namespace pipelab {
 
-// Of `object`, the whole layer, whose other fields have been read into `layer`.
+// Reads the split of `object`, the whole layer, whose other fields have been read into `layer`.
 absl::StatusOr<ListedSplit> ReadListedSplit(const JsonObject& object, const ListedLayer& layer);
 nlohmann::json WrittenListedSplit(const ListedSplit& split);
 

@@ -42,7 +42,7 @@ class NetworkLayerKeys {
   std::string FirstGives() const;
 
   absl::Status CheckRows(const NetworkLayerInput& input) const;
-  // Of the first input.
+  // The sizes of the first input.
   absl::Status TakeRows(int64_t* rows, int64_t* numbers) const;
   absl::Status TakeImage(int64_t* height, int64_t* width, int64_t* channels) const;
   // "shape" of the data's image.

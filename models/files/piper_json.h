@@ -63,7 +63,7 @@ struct PiperProblem {
   std::vector<PiperEdge> edges;
   PiperTimeUnit unit = PiperTimeUnit::kSeconds;
 
-  // Of a variant's time.
+  // A variant's time in seconds.
   double Seconds(double time) const {
     return unit == PiperTimeUnit::kMilliseconds ? time * 1e-3 : time;
   }

@@ -24,7 +24,8 @@ enum class BatchNormCopies : uint8_t { kSynchronised, kOwn };
 // Whether it normalises by statistics of its rows: it has running ones.
 inline bool HasBatchNorm(const LayerSpec& layer) { return !layer.statistics.empty(); }
 
-// Of the group, in each pass, as blocking collectives. Nothing for one copy or another layer.
+// The collectives of the group in each pass, all blocking. There are none for one copy or another
+// layer.
 TensorCollectives StatisticsExchange(const LayerSpec& layer, int64_t copies);
 
 // Raises the layer's peaks to what its passes then hold.

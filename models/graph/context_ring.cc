@@ -22,7 +22,8 @@ std::vector<ContextStep> RingSteps(const ContextPart& part, int64_t chunk, int64
       step.last = k == hops;
       step.forward_hops = step.last ? 0 : 1;
       step.keys = 1 + step.forward_hops + (ways - 1 - way);
-      // Those of the step before, of which the first way's go home beside the second's first step.
+      // The gradients of the step before, of which the first way's go home beside the second's
+      // first step.
       step.backward_hops = step.forward_hops + (k > 1 || way > 0 ? 1 : 0);
       step.gradients = 2 + (k > 1 ? 1 : 0) + way;
       steps.push_back(step);

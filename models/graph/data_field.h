@@ -21,7 +21,7 @@ enum class FieldType : uint8_t {
 struct DataField {
   std::string name;
   FieldType type = FieldType::kFloat;
-  // Of one sample, at least one dimension; a batch's tensor has samples times the first.
+  // The shape of one sample, at least one dimension; a batch's tensor has samples times the first.
   std::vector<int64_t> shape;
   int64_t limit = 0;  // ids are below it; 0 for floats
   // Ids may also be kNoData, the mark of places without one: bags with fewer ids, targets that are

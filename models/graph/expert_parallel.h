@@ -12,7 +12,7 @@
 
 namespace pipelab {
 
-// Of how many routed experts E devices take their parts; 0: the layer has none.
+// How many routed experts E devices divide; 0: the layer has none.
 int64_t RoutedExperts(const LayerSpec& layer);
 
 // `copies`: devices that have the same part of a stage's other parameters. InvalidArgument naming

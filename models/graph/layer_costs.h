@@ -17,9 +17,9 @@ struct LayerCosts {
   // (forward) and its output gradient (backward) are part of that starting level.
   Bytes forward_peak, backward_peak, backward_input_peak, backward_weight_peak;
 
-  // Slices only; 0 for whole samples.
-  // Of `kept`, what a forward that drops its activations leaves all the same, because the forwards
-  // of later slices read it. Where it is not 0: the peak of the forward that rebuilds the rest.
+  // For slices only; 0 for whole samples. What a forward that drops its activations leaves of
+  // `kept` all the same, because the forwards of later slices read it. Where it is not 0: the peak
+  // of the forward that rebuilds the rest.
   Bytes kept_when_dropped, recompute_peak;
   // What the backward leaves for those of the earlier slices, less what it was left by the later
   // ones and releases. The slices of a sample come to 0.

@@ -59,8 +59,8 @@ struct ParameterCut {
   }
 };
 
-// Of the rows (tokens of each sample) that a layer's inputs and output have on one device of a
-// group that splits them: of `parts` equal parts, number `part`.
+// The rows (tokens of each sample) that a layer's inputs and output have on one device of a group
+// that splits them: of `parts` equal parts, number `part`.
 struct RowPart {
   int64_t parts = 1, part = 0;
 };
@@ -94,7 +94,7 @@ struct ParameterSpec {
     if (experts > 0) return experts_on(split);
     return split_dimension < 0 ? size() : size() / split.degree;
   }
-  // Of these, those of the device's experts.
+  // Elements of the device's experts.
   int64_t experts_on(const TensorParallel& split) const {
     if (experts == 0) return 0;
     return size() / split.experts / (split_dimension < 0 ? 1 : split.expert_degree());
@@ -117,8 +117,7 @@ struct LayerSpec {
   std::string kind;  // key of models/layers/factory.h: "gpt_mlp"
   // Indices of earlier layers, each once; empty: it only reads the data.
   std::vector<int> inputs;
-  // Of `inputs`, those that get no gradient from it: what is before them learns nothing by this
-  // use.
+  // The inputs that get no gradient from it: what is before them learns nothing by this use.
   std::vector<int> detached;
   std::vector<std::vector<int64_t>> input_shapes;  // what each of them must have as output_shape
   std::vector<int64_t> output_shape;  // of one sample: {tokens, hidden}; empty for a loss
@@ -154,8 +153,8 @@ struct LayerSpec {
 struct ModelGraph {
   std::string name;
   std::vector<LayerSpec> layers;  // in topological order
-  // Of activations and of parameters in layers. Narrow ones have float32 masters, which the
-  // optimizer steps.
+  // The width of activations and of parameters in layers. Narrow ones have float32 masters, which
+  // the optimizer steps.
   NumberWidth width;
   // For the user: which model was taken for a name, what of a file is not priced.
   std::vector<std::string> notes = {};

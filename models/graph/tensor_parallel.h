@@ -141,7 +141,7 @@ struct SplitRows {
 void AddSum(TensorParallel split, Bytes bytes, std::vector<TensorCollective>* collectives);
 // Where rows are split by tokens, every device gets all.
 void AddGather(TensorParallel split, Bytes bytes, std::vector<TensorCollective>* collectives);
-// Those of the usual branch, from norm to residual sum: a first product and a second one.
+// The collectives of the usual branch, from norm to residual sum: a first product and a second one.
 TensorCollectives BranchCollectives(TensorParallel split, Bytes bytes);
 
 }  // namespace pipelab

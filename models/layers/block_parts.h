@@ -34,7 +34,7 @@ class PresentParameters {
   const Parameter none_;
 };
 
-// Of a norm's rows; empty without a beta, of an RMS norm.
+// The means of a norm's rows; empty without a beta, of an RMS norm.
 Tensor AllocateMeans(const LayerContext& ctx, const Parameter& beta, int64_t rows);
 // Reciprocal ones; empty without a gamma, where there is no norm.
 Tensor AllocateDeviations(const LayerContext& ctx, const Parameter& gamma, int64_t rows);
@@ -96,7 +96,7 @@ Tensor NormResidualGradient(const LayerContext& ctx, const Tensor& dnorm_MC, con
                             const Parameter& gamma, const Tensor& mean_M, const Tensor& rstd_M,
                             const Tensor& dy_MC);
 
-// Of gamma and beta, which are added to. Without a gamma nothing.
+// Adds to the gradients of gamma and beta. Without a gamma nothing.
 void NormWeightGradient(const LayerContext& ctx, const Tensor& dnorm_MC, const Tensor& x_MC,
                         const Parameter& gamma, const Parameter& beta, const Tensor& mean_M,
                         const Tensor& rstd_M);

@@ -3,7 +3,8 @@
 //
 //   for (const ChunkExchange::Share& share : ctx.exchange->given()) {
 //     ctx.exchange->Send(queries_MW, share.peer);
-//     outputs.push_back(ctx.exchange->Receive(queries_MW.type(), queries_MW.shape(), share.peer, arena));
+//     outputs.push_back(
+//         ctx.exchange->Receive(queries_MW.type(), queries_MW.shape(), share.peer, arena));
 //   }
 //
 // The layers of a pass send and receive in one order at both ends. As with TensorPeers, the first
@@ -30,7 +31,7 @@ class ChunkExchange {
   };
 
   virtual ~ChunkExchange() = default;
-  // Of the pass; one of them is empty.
+  // The shares of the pass; one of them is empty.
   virtual absl::Span<const Share> given() const = 0;
   virtual absl::Span<const Share> received() const = 0;
   // Gives the tensor up.

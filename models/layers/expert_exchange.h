@@ -32,7 +32,7 @@ class ExpertExchange {
   ExpertExchange(const LayerContext& ctx, const Tensor& begins_G1, const Tensor& counts_E);
 
   int64_t rows() const { return rows_; }  // N
-  // Of the rows that came, whose weights are in the order of devices.
+  // The routing of the rows that came, whose weights are in the order of devices.
   Routing RoutingOf(Tensor weights_N1) const {
     return {std::move(weights_N1), Tensor(), order_N1_, begins_L1_};
   }

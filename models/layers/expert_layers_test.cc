@@ -42,7 +42,7 @@ using ExpertBackend = std::unique_ptr<Backend> (*)(Arena*);
 
 constexpr int64_t kExpertSamples = 2;
 
-// Of one rank: what it computed, what that took, what it sent and got.
+// What one rank did: what it computed, what that took, what it sent and got.
 struct ExpertResult {
   ExpertNumbers y, dx;
   std::vector<ExpertNumbers> gradients;
@@ -271,7 +271,8 @@ class ExpertLayers : public testing::TestWithParam<ExpertBackend> {
                                                 traffic(share.backward_input), Bytes(0)}));
   }
 
-  // Those of whole parameters are of all ranks of a group the same, or with rows split their sum.
+  // Gradients of whole parameters are the same on all ranks of a group, or with rows split their
+  // sum.
   static void AddGradients(const LayerSpec& spec, const ExpertCase& c, int copy, int64_t t,
                            const ExpertResult& part, std::vector<ExpertNumbers>* sums) {
     const LayerSpec own =

@@ -16,7 +16,7 @@ class GatConv : public GraphConv {
  private:
   using P = GatParameter;
 
-  // Of the stash, from one pass to the next.
+  // The places in the stash, from one pass to the next.
   enum { kZ, kWeights, kSources, kTargets, kOutput };
 
   Tensor Compute(const LayerContext& ctx, const Tensor& x_SC, LayerStash* stash) override {

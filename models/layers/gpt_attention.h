@@ -71,7 +71,7 @@ class GptAttention : public UnaryLayer {
   std::vector<int64_t> Columns() const;
   // The heads of devices with parts of the tokens.
   static CrossAttentionShape Heads(const LayerSpec& spec);
-  // Of q, k, v, those that the others need, in a new tensor.
+  // The ones of q, k, v that the others need, in a new tensor.
   Tensor OwnKeys(const LayerContext& ctx, const Tensor& qkv_MQ) const;
   // The gradient of the own q, k, v. Gives up dmix and lse.
   Tensor PartGradient(const LayerContext& ctx, Tensor dmix_MW, std::vector<Tensor>* kept) const;

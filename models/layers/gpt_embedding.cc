@@ -37,7 +37,7 @@ class GptEmbedding : public UnaryLayer {
   bool divided() const { return !words_.whole(); }
   int64_t first_word() const { return words_.part * num_words_; }
 
-  // Of a sample's tokens those that the device has in the pass.
+  // The tokens of a sample that the device has in the pass.
   std::vector<TokenSlice> TokensOfPass(const LayerContext& ctx) const {
     if (ctx.cached != nullptr) {
       std::vector<TokenSlice> tokens;

@@ -193,7 +193,8 @@ void GptExperts::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, Lay
   kept[kDnorm] = Tensor();
   Tensor norm_MC = NormAgain(ctx, x_MC, At(P::kGamma), At(P::kBeta), kept[kMean], kept[kRstd]);
   if (!routes_own_) norm_MC = rows_.Gather(ctx, std::move(norm_MC));
-  // Of a whole parameter: with sequence parallelism the devices' gradients are summed in the end.
+  // The gradient is of a whole parameter: with sequence parallelism the devices' gradients are
+  // summed in the end.
   if (routes_own_ || rows_.part().parts == 1 || AddsToSum(ctx)) {
     b.LinearWeightGradient(norm_MC, kept[kLogits], At(P::kRouter).gradient, Tensor());
   }

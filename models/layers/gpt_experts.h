@@ -60,7 +60,7 @@ class GptExperts : public UnaryLayer {
 
   static Routing RoutingOf(const LayerStash& stash);
   static Exchange ExchangeOf(const LayerContext& ctx, const LayerStash& stash);
-  // Of the rows that experts here get.
+  // The routing of the rows that experts here get.
   static Routing Here(const Routing& routing, const Exchange& exchange) {
     return exchange.has_value() ? exchange->RoutingOf(routing.weights_MK) : routing;
   }
@@ -75,7 +75,7 @@ class GptExperts : public UnaryLayer {
   Tensor Choices(const LayerContext& ctx, const Routing& routing, const Tensor& x_MC) const;
   // act(g) u of h, in a new tensor.
   Tensor Gated(const LayerContext& ctx, const Tensor& h) const;
-  // Of these rows the sums over choices, where they came from.
+  // The sums of these rows over choices, where they came from.
   Tensor Summed(const LayerContext& ctx, const Routing& routing, const Exchange& exchange,
                 Tensor rows_NC) const;
   // What leaves the experts that are here, for the rows that they get.

@@ -71,7 +71,7 @@ class GptLatentAttention : public UnaryLayer {
   Tensor ProductGradient(const LayerContext& ctx, const Tensor& dy, int weights) const;
   // The RMS norm of a latent row, in a new tensor; writes rstd.
   Tensor Normed(const LayerContext& ctx, const Tensor& x_OR, int gamma, const Tensor& rstd_O) const;
-  // Of the norm's input, in a new tensor; the gamma's is added to `dgamma`.
+  // The gradient of the norm's input, in a new tensor; the gamma's is added to `dgamma`.
   Tensor NormedGradient(const LayerContext& ctx, const Tensor& dy_OR, const Tensor& x_OR, int gamma,
                         const Tensor& rstd_O, const Tensor& dgamma_R) const;
   // From those of q's input and of the up product to that of the norm's output.

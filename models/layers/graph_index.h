@@ -26,7 +26,7 @@ struct GraphTensors {
 // device's memory the counts are read, which waits for what is queued there.
 GraphTensors ViewBatch(const Tensor& words);
 
-// Of a block by itself, copied to the backend's device.
+// The index of a block by itself, copied to the backend's device.
 GraphIndex MakeGraphIndex(const GraphBlock& block, Backend* backend);
 
 }  // namespace pipelab

@@ -58,7 +58,7 @@ class ImageGradient {
   }
 
  private:
-  // Of training: with the micro-batches' own statistics.
+  // The loss of training: with the micro-batches' own statistics.
   double Loss() {
     EXPECT_THAT(trainer_->LossGradients(), IsOk());
     const std::vector<double>& losses = trainer_->losses();

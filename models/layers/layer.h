@@ -72,8 +72,8 @@ struct LayerContext {
   int64_t samples = 0;
   TokenSlice slice;                    // of each sample; rows are [samples * the slice's tokens]
   const CachedPass* cached = nullptr;  // null: whole samples, or slices of them
-  // Of this layer and micro-batch, for all of its slices, from the first one's forward to its input
-  // gradient, which empties it. Null for whole samples.
+  // The stash of this layer and micro-batch, for all of its slices, from the first one's forward to
+  // its input gradient, which empties it. Null for whole samples.
   LayerStash* sequence = nullptr;
   uint64_t seed = 0;
   bool training = true;  // false: no dropout

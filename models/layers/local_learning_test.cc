@@ -154,7 +154,7 @@ TEST(LocalHeads, RefuseInOneLine) {
   EXPECT_THAT(refusal({0}, LocalHead::kLinear, SmallImageNet()),
               HasSubstr("a cut before layer 0: cuts ascend, from 1 to 10"));
   EXPECT_THAT(refusal({6, 6}, LocalHead::kLinear, SmallImageNet()), HasSubstr("cuts ascend"));
-  // Of two branches that meet behind the cut, the head stands on the second.
+  // The head is on the second of two branches that meet behind the cut.
   ImageBuilder b("branches");
   const ImageAt x = b.Conv("stem", b.Data(8, 8, 1), ConvOf(6, 3, 1, /*relu=*/false));
   const ImageAt left = b.Conv("left", x, ConvOf(6, 3, 1, /*relu=*/true));

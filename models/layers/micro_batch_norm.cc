@@ -9,7 +9,8 @@
 
 namespace pipelab {
 
-// Of the rows of all copies. The own row and everybody's are gone before the output comes.
+// The statistics are of the rows of all copies. The own row and everybody's are gone before the
+// output comes.
 void MicroBatchNorm::StatisticsOfAll(const LayerContext& ctx, const Tensor& x_MC,
                                      const Tensor& mean_C, const Tensor& variance_C) {
   Backend& b = *ctx.backend;

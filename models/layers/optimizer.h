@@ -44,8 +44,8 @@ struct LearningRateSchedule {
 
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kAdam;
-  // Those of `kind` count. Their learning rate is what the schedule multiplies; Adam's step is set
-  // by whoever trains.
+  // The options of `kind` count. Their learning rate is what the schedule multiplies; Adam's step
+  // is set by whoever trains.
   AdamOptions adam;
   SgdOptions sgd;
   RmsPropOptions rmsprop;

@@ -6,11 +6,12 @@
 //   Tensor keys = attention.Keys(ctx, own_MK);      // gathered, or the own ones; so for each pass
 //   attention.Forward(ctx, q_MQ, std::move(keys), mix_MW, lse_SHT);
 //   Tensor dkeys_MK =
-//       attention.Gradient(ctx, dmix_MW, q_MQ, attention.Keys(ctx, own_MK), mix_MW, lse_SHT, dq_MQ);
+//       attention.Gradient(ctx, dmix_MW, q_MQ, attention.Keys(ctx, own_MK), mix_MW, lse_SHT,
+//                          dq_MQ);
 //
-// A device with all tokens makes one call of the kernel. Else rows M are the device's tokens of each
-// sample, in order: two chunks of each where the mask is causal, else one. Each chunk, and round a
-// ring each pair of a chunk of queries and one of keys, is a call of the kernel.
+// A device with all tokens makes one call of the kernel. Else rows M are the device's tokens of
+// each sample, in order: two chunks of each where the mask is causal, else one. Each chunk, and
+// round a ring each pair of a chunk of queries and one of keys, is a call of the kernel.
 //
 // By heads the device first gets rows N, all tokens of its part of the heads, and makes one call:
 //
@@ -43,7 +44,7 @@ class PartedAttention {
   // In so many parts the device's heads go to all devices; and its part of the tokens is one of so
   // many of those that it attends to: 1, but where heads are exchanged.
   int64_t head_parts() const { return by_heads() ? part_.parts : 1; }
-  // Of the log-sum-exps: a number for each query and head, chunk by chunk.
+  // The shape of the log-sum-exps: a number for each query and head, chunk by chunk.
   Shape SumsShape(const LayerContext& ctx) const;
   // Turns the rows' heads, or a slice's, or back; tokens and samples are filled in.
   void Rotate(const LayerContext& ctx, RotaryShape shape, bool back, const Tensor& x) const;

@@ -73,8 +73,8 @@ struct SerialOptions {
   // in a sum of their own: how data-parallel copies compute and add, without the copies. A batch
   // normalisation then has the statistics of the part. Must divide the samples.
   int copies = 1;
-  // Of the sums, so many that follow one another are added up first, then these: how sets of copies
-  // add that share state (Program::shards). Divides them. 0: all in order.
+  // So many sums that follow one another are added up first, and then these results: how sets of
+  // copies add that share state (Program::shards). Divides them. 0: all in order.
   int shards = 0;
   // [layer] -> its stage in a pipeline whose order of summing is to be followed
   // (pipelines/cost/model_partition.h): the gradients that the consumers of an output in one other
@@ -153,7 +153,7 @@ class SerialTrainer {
   int PartialSum(int layer, int micro_batch) const;
   int NumSums() const;
   bool stale() const { return options_.staleness.per_update > 0; }
-  // Of a training step, and micro-batches of one.
+  // Updates of a training step, and micro-batches of one update.
   int Updates() const { return stale() ? options_.num_micro_batches / UpdateSize() : 1; }
   int UpdateSize() const {
     return stale() ? options_.staleness.per_update : options_.num_micro_batches;

@@ -43,7 +43,7 @@ int64_t NumbersIn(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<int64_t>());
 }
 
-// Of one device: what it computed, what that took, what it sent.
+// What one device did: what it computed, what that took, what it sent.
 struct DeviceResult {
   double loss = 0;
   Numbers output;

@@ -48,12 +48,12 @@ class TensorPeers {
 inline void SumOverPeers(const LayerContext& ctx, const Tensor& data) {
   if (ctx.peers != nullptr) ctx.peers->Sum(data);
 }
-// Of the devices that sum their partial results, one adds what belongs to the sum.
+// One of the devices that sum their partial results adds what belongs to the sum.
 inline bool AddsToSum(const LayerContext& ctx) {
   return ctx.peers == nullptr || ctx.peers->member() == 0;
 }
-// Of the gradient of a bias behind a sum all rows are seen by all devices. With sequence
-// parallelism those of whole parameters are summed in the end: then one device counts.
+// All devices see all rows of the gradient of a bias after a sum. With sequence parallelism those
+// of whole parameters are summed in the end: then one device counts.
 inline Tensor BiasGradientOfOne(const LayerContext& ctx, RowPart rows, const Parameter& bias) {
   return rows.parts == 1 || AddsToSum(ctx) ? bias.gradient : Tensor();
 }

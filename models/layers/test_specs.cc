@@ -103,7 +103,7 @@ void AddGroupedQueries(std::vector<LayerSpec>* layers) {
   }
 }
 
-// Of later models: RMS norms, gates, no biases.
+// Blocks of later models: RMS norms, gates, no biases.
 void AddGatedBlocks(std::vector<LayerSpec>* layers) {
   struct Sizes {
     int64_t tokens, hidden, inner;

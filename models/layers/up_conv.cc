@@ -19,7 +19,7 @@ class UpConv : public UnaryLayer {
                        LayerStash* stash) override;
   void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
 
-  // Of the convolution that goes the other way: from the large image to the small one.
+  // The shape of the convolution that goes the other way: from the large image to the small one.
   ConvolutionShape ShapeOf(const LayerContext& ctx) const;
 
   int64_t height_, width_, in_, out_;

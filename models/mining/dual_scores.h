@@ -25,7 +25,7 @@
 
 namespace pipelab {
 
-// Of each target, given its source.
+// The cross-entropy of each target, given its source.
 using CrossEntropiesOf =
     std::function<absl::StatusOr<std::vector<double>>(const std::vector<TextPair>&)>;
 

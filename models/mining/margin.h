@@ -35,7 +35,7 @@ struct MinedPair {
 std::vector<MinedPair> MutualPairs(const Neighbours& near, MarginKind kind, int k,
                                    const std::vector<bool>& hidden = {});
 
-// Of the k first of a list that are not `index`; 0 where there is none.
+// The mean of the k first of a list that are not `index`; 0 where there is none.
 float MeanOfOthers(absl::Span<const Neighbour> list, int32_t index, int k);
 
 // What is among the best `most` of either side, each once, by x.

@@ -41,7 +41,7 @@ std::vector<MinedPair> PairsByGrams(const GramVectors& grams, const MineOptions&
   return MutualPairs(near, MarginKind::kRatio, options.k);
 }
 
-// Those of longer sentences: short ones are alike by chance.
+// The pairs of longer sentences: short ones are alike by chance.
 std::vector<MinedPair> LongPairs(const std::vector<MinedPair>& pairs, const ScoredList& x,
                                  const ScoredList& y) {
   std::vector<MinedPair> kept;

@@ -204,7 +204,7 @@ TEST(DualScores, AreTheirClosedForm) {
   EXPECT_TRUE(fitting.of_y.Of(1).empty());
 }
 
-// Of 400 x, the first 200 have their partner with 1. The first 100 and, where `like`, the last 200
+// The first 200 of 400 x have their partner with 1. The first 100 and, where `like`, the last 200
 // are near to another y, too. The first `copied` have a copy of their partner with 0.9.
 Neighbours MadeUpNeighbours(bool like, int copied) {
   constexpr int kSentences = 400;

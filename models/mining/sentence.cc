@@ -14,7 +14,8 @@ constexpr size_t kStem = 6;
 
 bool IsIn(uint32_t c, uint32_t first, uint32_t last) { return c >= first && c <= last; }
 
-// Of the blocks that hold the letters of European languages (Unicode's character database).
+// Lower case in the blocks that hold the letters of European languages (Unicode's character
+// database).
 uint32_t LowerCase(uint32_t c) {
   if (IsIn(c, 'A', 'Z') || (IsIn(c, 0xC0, 0xDE) && c != 0xD7)) return c + 32;
   if (IsIn(c, 0x139, 0x148) || IsIn(c, 0x179, 0x17E)) return c + c % 2;  // capitals are odd

@@ -35,8 +35,8 @@ struct Sentence {
 // InvalidArgument for what is not UTF-8.
 absl::StatusOr<Sentence> ReadSentence(absl::string_view text);
 
-// Of all; InvalidArgument with the place, "sentence 3 of LIST: ...", for the first that is not
-// UTF-8.
+// Reads all of them; InvalidArgument with the place, "sentence 3 of LIST: ...", for the first that
+// is not UTF-8.
 absl::StatusOr<std::vector<Sentence>> ReadSentences(const std::vector<std::string>& texts,
                                                     absl::string_view list);
 

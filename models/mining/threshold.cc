@@ -111,7 +111,7 @@ std::vector<Threshold> EstimatePrecision(const Neighbours& near,
                                          const std::vector<MinedPair>& pairs, MarginKind kind,
                                          int k, double errors) {
   const std::vector<float> orphans = OrphanMargins(near, pairs, kind, k);
-  // Of x's sentences: near to what, with the partner of `pairs` and without.
+  // For x's sentences: near to what, with the partner of `pairs` and without.
   std::vector<float> whole, without;
   for (int64_t x = 0; x < near.of_x.rows(); ++x) {
     whole.push_back(MeanOfOthers(near.of_x.Of(x), /*index=*/-1, k));

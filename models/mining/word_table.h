@@ -41,7 +41,7 @@ class WordTable {
   // 0.001 are left out.
   absl::Span<const WordProbability> Of(int32_t source_word) const;
 
-  // Of each iteration: the mean log likelihood of a target word under the table before it (nats).
+  // For each iteration: the mean log likelihood of a target word under the table before it (nats).
   const std::vector<double>& log_likelihoods() const { return log_likelihoods_; }
 
  private:

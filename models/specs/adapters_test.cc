@@ -20,7 +20,8 @@ ModelGraph Frozen() {
 }
 
 TEST(AdaptersTest, TrainsTheAdaptersAlone) {
-  // Of a block: q, k and v in one product, the output's, the gate's and values' in one, the last.
+  // Inputs and outputs of a block: q, k and v in one product, the output's, the gate's and values'
+  // in one, the last.
   const int64_t in_and_out = 4 * kAdaptedHidden + 2 * kAdaptedHidden +
                              (kAdaptedHidden + 2 * kAdaptedInner) + kAdaptedInner + kAdaptedHidden;
   EXPECT_EQ(WithAdapters(Frozen(), kAll).num_parameters(), 2 * kRank * in_and_out);

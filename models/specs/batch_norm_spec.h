@@ -32,7 +32,7 @@ struct BatchNormParameter {
 
 LayerSpec BatchNormSpec(const BatchNormSizes& sizes);
 
-// Of a batch normalisation of rows of so many channels.
+// The operations of a batch normalisation of rows of so many channels.
 LayerOperations BatchNormOperations(int64_t rows, int64_t channels);
 
 // Running mean and variance of a layer of this name, for LayerSpec::statistics.

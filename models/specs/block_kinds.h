@@ -44,7 +44,7 @@ struct ExpertChoice {
   double balance = 0;  // factor of the balancing loss
 };
 
-// Of a choice with nodes; and what is wrong where it is false.
+// Whether a choice with nodes has room on them; NodesRule says what is wrong where it has not.
 inline bool HasRoomOnNodes(const ExpertChoice& e) {
   return 0 < e.nodes && e.nodes <= 64 && e.experts % e.nodes == 0 && 0 < e.most_nodes &&
          e.most_nodes <= e.nodes && e.chosen <= e.most_nodes * (e.experts / e.nodes);

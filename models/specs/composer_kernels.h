@@ -11,9 +11,9 @@
 //   metrics   of training, on by default: cross entropy and perplexity of each micro-batch, behind
 //             its backward: each a cast of the logits to 4 bytes and a log-softmax of them
 //             (Composer's metrics/nlp.py and trainer/trainer.py).
-//   sums      of gradients are of parts of parameters, since FSDP divides each micro-batch's. Before
-//             it does, those of a block's weights, which are parts of one tensor, are put together
-//             by a copy (torch.split's gradient; PyTorch's _flat_param.py).
+//   sums      of gradients are of parts of parameters, since FSDP divides each micro-batch's.
+//             Before it does, those of a block's weights, which are parts of one tensor, are put
+//             together by a copy (torch.split's gradient; PyTorch's _flat_param.py).
 //
 // The model must have Megatron-LM's kernels.
 #ifndef PIPELAB_MODELS_SPECS_COMPOSER_KERNELS_H_

@@ -33,7 +33,7 @@ void ForEachCall(const ContextAttention& a, int64_t part, int64_t shift, Fn&& fn
 // All devices do the same in a step, but where windows end.
 int64_t DevicesThatDiffer(const ContextAttention& a) { return a.window > 0 ? a.split.context : 1; }
 
-// Of queries that are so far from the first key of a chunk.
+// Pairs of queries that are so far from the first key of a chunk.
 int64_t PairsOfCall(const ContextAttention& a, int64_t queries, int64_t first) {
   const int64_t h = a.chunk();
   if (first == 0) return CausalAttentionPairs(0, queries, a.window);

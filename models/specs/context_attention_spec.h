@@ -76,7 +76,8 @@ struct ContextAttention {
   TensorCollectives Collectives() const;
   // What devices do to put keys and their gradients in order, or to merge parts.
   void AddOperations(LayerOperations* ops) const;
-  // Of these, what any implementation of the ring does: of the kind kGelu, as nothing else is here.
+  // The part of these that any implementation of the ring does: of the kind kGelu, as nothing else
+  // is here.
   Operation Merges() const;
 
  private:

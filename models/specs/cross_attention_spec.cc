@@ -9,7 +9,7 @@
 namespace pipelab {
 namespace {
 
-// Of one device.
+// The sizes of one device.
 struct CrossSizes {
   int64_t samples, tokens, memory_tokens, c, heads, w;
   bool dropout;

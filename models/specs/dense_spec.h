@@ -3,7 +3,7 @@
 //   LayerSpec layer = DenseSpec({.name = "join/dense", .input = 7, .tokens = 128, .in = 512,
 //                                .out = 256, .activation = Activation::kGelu});
 //
-// Of the forward it keeps the activation's input [M, out], and nothing without an activation.
+// The forward keeps the activation's input [M, out], and nothing without an activation.
 #ifndef PIPELAB_MODELS_SPECS_DENSE_SPEC_H_
 #define PIPELAB_MODELS_SPECS_DENSE_SPEC_H_
 

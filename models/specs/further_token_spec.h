@@ -1,6 +1,7 @@
-// The layer before a head for further tokens (multi-token prediction, DeepSeek-V3, arXiv 2412.19437,
-// section 2.2; Megatron-Core's transformer/multi_token_prediction.py): the norms of the last
-// block's rows and of the next tokens' embeddings, side by side, times a matrix of twice the width.
+// The layer before a head for further tokens (multi-token prediction, DeepSeek-V3, arXiv
+// 2412.19437, section 2.2; Megatron-Core's transformer/multi_token_prediction.py): the norms of the
+// last block's rows and of the next tokens' embeddings, side by side, times a matrix of twice the
+// width.
 //
 //   LayerSpec layer = FurtherTokenSpec({.name = "head/further0/input", .input = 8, .tokens = 128,
 //                                       .hidden = 256, .vocabulary = 96, .tie = "embedding"});

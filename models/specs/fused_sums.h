@@ -1,7 +1,8 @@
-// Transformer Engine's products add a weight's gradient to Megatron-LM's sums in 4 bytes themselves,
-// so no kernel of its own does (gradient_accumulation_fusion, on by default). PyTorch's autograd must
-// still be given a gradient: a buffer that nobody reads, one for each shape of weights on a device,
-// for as long as the device runs (get_dummy_wgrad in transformer_engine/pytorch/module/base.py).
+// Transformer Engine's products add a weight's gradient to Megatron-LM's sums in 4 bytes
+// themselves, so no kernel of its own does (gradient_accumulation_fusion, on by default). PyTorch's
+// autograd must still be given a gradient: a buffer that nobody reads, one for each shape of
+// weights on a device, for as long as the device runs (get_dummy_wgrad in
+// transformer_engine/pytorch/module/base.py).
 //
 //   graph = WithFusedSums(MegatronGraph(std::move(graph), AttentionImplementation::kFused, type));
 //

@@ -70,8 +70,8 @@ TEST(FusedSums, AreTheProducts) {
   }
 }
 
-// All experts of a device have one buffer for each of their two weights, and a shared expert as wide
-// as a routed one has the same. The router has none.
+// All experts of a device have one buffer for each of their two weights, and a shared expert as
+// wide as a routed one has the same. The router has none.
 TEST(GradientBuffers, AreThoseOfOneExpert) {
   GptConfig config = BufferedLlama();
   config.experts.experts = 8;

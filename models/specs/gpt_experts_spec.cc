@@ -48,7 +48,7 @@ LayerOperations ExpertOperations(const ExpertWork& w, const ExpertSizes& s) {
   return ops;
 }
 
-// Of bytes with the width of the activations.
+// Collectives of bytes with the width of the activations.
 TensorCollectives ExpertCollectives(const ExpertWork& w, const ExpertSizes& s, TensorParallel split,
                                     NumberWidth width) {
   TensorCollectives all;

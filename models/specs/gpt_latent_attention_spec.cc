@@ -23,7 +23,7 @@ struct LatentDimensions {
   NumberWidth width;
 
   SplitRows Rows() const { return SplitRows(samples * tokens, split); }
-  // Of all heads of a row: queries; keys and values; what the up product gives; values.
+  // Numbers of all heads of a row: queries; keys and values; what the up product gives; values.
   int64_t q() const { return heads * latent.head_size(); }
   int64_t kv() const { return heads * (latent.head_size() + latent.value_size); }
   int64_t up() const { return heads * (latent.nope_size + latent.value_size); }
@@ -188,7 +188,7 @@ LayerOperations LatentOperations(const LatentDimensions& s) {
   const auto add_latent = [&](int64_t rank) {
     AddMatmul(own, rank, s.c, &ops);
     AddMemory(OperationKind::kLayerNorm, 2 * own * rank, 3 * own * rank, &ops);
-    // Of the gamma, in a pass of its own; the normed row comes again for the next product.
+    // The gamma's gradient has a pass to itself; the normed row comes again for the next product.
     ops.backward_input.push_back(OwnOperation(OperationKind::kLayerNorm, 2 * own * rank));
     ops.backward_weight.push_back(OwnOperation(OperationKind::kLayerNorm, 2 * own * rank));
   };

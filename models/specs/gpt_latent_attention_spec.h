@@ -13,7 +13,7 @@
 // Published weights have wkva and wkr as one tensor, and a head's turning numbers last: the same
 // but for the order of columns.
 //
-// Of the forward it keeps q [M, H (rope + nope)], keys and values [M, H (rope + nope + value)], the
+// The forward keeps q [M, H (rope + nope)], keys and values [M, H (rope + nope + value)], the
 // attention's output [M, H value], a number per row and head, the two latent rows in front of their
 // norms, and the norms' statistics. Normed rows are computed again for weight gradients.
 //

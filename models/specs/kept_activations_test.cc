@@ -25,9 +25,9 @@ ModelGraph GptBlock(double dropout) {
   return *BuildGpt(c);
 }
 
-// Of one block at 2 bytes a number, with the inputs of its two layers, but for what is kept for
-// each row alone (statistics of norms; the logarithm of fused attention's sums), which the paper
-// leaves out.
+// Numbers kept of one block at 2 bytes a number, with the inputs of its two layers, but for what is
+// kept for each row alone (statistics of norms; the logarithm of fused attention's sums), which the
+// paper leaves out.
 int64_t KeptHalves(const ModelGraph& graph, TensorParallel split) {
   int64_t bytes = 0;
   for (int i : {1, 2}) {
@@ -54,8 +54,8 @@ TEST(KeptActivations, AreThoseOfThePaper) {
   const ModelGraph plain = WithMegatronActivations(WithMegatronKernels(GptBlock(0)));
   EXPECT_EQ(KeptHalves(plain, {}), kSbh * 34 + 2 * kPairs);
   EXPECT_EQ(KeptHalves(WithSelectiveRecompute(plain), {}), kSbh * 34);
-  // Of the inputs of products, both norms' outputs (2 sbh each) and the GELU's (8 sbh) are counted
-  // here.
+  // Both norms' outputs (2 sbh each) and the GELU's (8 sbh) are the inputs of products that are
+  // counted here.
   const ModelGraph fp8 =
       WithMegatronActivations(WithMegatronKernels(GptBlock(0)), ProductInputs::kHalfAsWide);
   EXPECT_EQ(KeptHalves(fp8, {}), kSbh * (34 - 6) + 2 * kPairs);

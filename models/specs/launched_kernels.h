@@ -24,8 +24,8 @@ ModelGraph WithFp8Casts(ModelGraph graph);
 // exponential, sum and quotient, backward a product and a cast. For an instant there are two
 // tensors of logits in 4 bytes. In front of attention q, k and v are copied by head, then k and v
 // twice more. What it keeps of q is a view of the first copy, so that k and v stay twice. That is
-// where q has as many heads as k and v. Each micro-batch's gradients are added to sums of 4 bytes, a
-// kernel a parameter (optim/gradient_accumulator.py).
+// where q has as many heads as k and v. Each micro-batch's gradients are added to sums of 4 bytes,
+// a kernel a parameter (optim/gradient_accumulator.py).
 ModelGraph WithEagerKernels(ModelGraph graph);
 
 // The sum of a column's input gradient, over the devices of tensor parallelism, runs beside its

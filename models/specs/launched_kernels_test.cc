@@ -103,8 +103,8 @@ TEST(EagerKernels, CopiesInFrontOfAttention) {
   }
 }
 
-// Two numbers read and one written in 4 bytes, beside one in 2: five of half precision, in the place
-// of Megatron-LM's sums.
+// Two numbers read and one written in 4 bytes, beside one in 2: five of half precision, in the
+// place of Megatron-LM's sums.
 TEST(EagerKernels, AddGradientsToSumsInFourBytes) {
   const ModelGraph plain = Llama(), eager = WithEagerKernels(Llama());
   for (const int64_t degree : {1, 2}) {

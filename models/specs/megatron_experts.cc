@@ -32,9 +32,10 @@ MegatronExperts MegatronExperts::Of(const LayerSpec& layer) {
           Attribute(layer, "sigmoid") > 0, Attribute(layer, kExpertBiases) > 0};
 }
 
-// Of all scores, s numbers of float32, and of the chosen ones, k. Kernels in the code's order: what
-// scores are chosen by, the choice, the weights, and twice a map of all: zeros, a copy of them,
-// into which the chosen are scattered; the second one cast to integers before, and to bytes behind.
+// The sizes are those of all scores, s numbers of float32, and of the chosen ones, k. Kernels in
+// the code's order: what scores are chosen by, the choice, the weights, and twice a map of all:
+// zeros, a copy of them, into which the chosen are scattered; the second one cast to integers
+// before, and to bytes behind.
 void MegatronExperts::AddChoice(int64_t rows, LayerOperations* ops) const {
   const int64_t s = 2 * rows * experts, k = 2 * rows * chosen;
   const auto add = [](std::initializer_list<int64_t> kernels, std::vector<Operation>* pass) {
@@ -51,7 +52,7 @@ void MegatronExperts::AddChoice(int64_t rows, LayerOperations* ops) const {
   add({s, 2 * s, 2 * k, s, 2 * s, 2 * s, 2 * k, s + s / 4}, &ops->forward);
 }
 
-// Of a few numbers each.
+// The kernels that count have a few numbers each.
 void MegatronExperts::AddCounts(LayerOperations* ops) const {
   constexpr int kKernels = 7, kCopies = 5;
   for (int i = 0; i < kKernels + kCopies; ++i) {

@@ -33,7 +33,7 @@ struct MegatronExperts {
   int64_t tokens, hidden, inner, experts, chosen, shared;
   bool sigmoid = false, biases = false;
 
-  // Of a gpt_experts layer.
+  // Makes one for a gpt_experts layer.
   static MegatronExperts Of(const LayerSpec& layer);
 
   // Between the branch's norm and its sum with the residual.

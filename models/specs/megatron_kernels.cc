@@ -175,7 +175,8 @@ LayerOperations LatentKernels(const LatentSizes& s, const LayerOperations& core,
   const int64_t q_in = l.query_rank > 0 ? l.query_rank : c;
   AddMatmul(m, q, q_in, &ops);
   AddMatmul(m, up, l.rank, &ops);
-  // Of q in place; what the keys and values are made of, and these.
+  // The first one changes q in place, the second one reads what keys and values are made of and
+  // writes these.
   for (const int64_t numbers :
        {2 * m * heads * l.rope_size, m * (2 * up + l.rope_size + heads * l.rope_size)}) {
     AddElementwise(numbers, numbers, &ops);

@@ -28,9 +28,9 @@
 //   parts      of a vocabulary as in the code of Yeung et al. (arXiv 2411.05288): a part makes its
 //              own softmax at once, and its gradient scales that by the part's share; parts of an
 //              embedding look all rows up, clear the others' and copy
-//   slices     of tokens (Seq1F1B's code, arXiv 2406.03488), of fused attention: keys and values are
-//              put behind those of the slices before by a copy, backward adds the gradients of all
-//              keys up to the slice's, and each slice adds the gradients of all parameters
+//   slices     of tokens (Seq1F1B's code, arXiv 2406.03488), of fused attention: keys and values
+//              are put behind those of the slices before by a copy, backward adds the gradients of
+//              all keys up to the slice's, and each slice adds the gradients of all parameters
 //   experts    router, permutations, grouped products and exchanges of Megatron-Core: what is
 //              assumed is in megatron_experts.h
 // Latent attention is fused always: two narrow products with a norm behind each, two wide ones, one

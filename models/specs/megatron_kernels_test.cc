@@ -64,7 +64,8 @@ TEST(MegatronKernels, ComputeTheProductsOfTheModel) {
   }
 }
 
-// Of Llama's blocks, too: keys that heads share, gates, no biases or those of q, k and v alone.
+// The same for Llama's blocks: keys that heads share, gates, no biases or those of q, k and v
+// alone.
 TEST(MegatronKernels, ComputeTheProductsOfLlama) {
   for (const Biases biases : {Biases::kNone, Biases::kQueryKeyValue}) {
     GptConfig c =
@@ -91,7 +92,7 @@ TEST(MegatronKernels, ComputeTheProductsOfLlama) {
   }
 }
 
-// Of latent attention, too.
+// The same for latent attention.
 TEST(MegatronKernels, ComputeTheProductsOfLatentAttention) {
   for (const int64_t query_rank : {0, 24}) {
     GptConfig c =
@@ -178,7 +179,7 @@ TEST(MegatronKernels, NumbersOfTheAttentionsForward) {
   EXPECT_EQ(numbers, sorted);
 }
 
-// Of whole layers as of a group of one.
+// Whole layers have the same operations as in a group of one.
 TEST(MegatronKernels, OperationsAreThoseOfADegreeOfOne) {
   for (const LayerSpec& layer : WithMegatronKernels(Gpt()).layers) {
     const LayerOperations whole = layer.operations(2, TokenSlice());
@@ -239,7 +240,7 @@ TEST(MegatronKernels, SlicesAddUp) {
   }
 }
 
-// Of the second slice and the last one: 4 and 7 rows of keys before 3 and 1, and k and v of each.
+// The second slice and the last one have 4 and 7 rows of keys before 3 and 1, and k and v of each.
 TEST(MegatronKernels, SlicesCopyTheKeysBeforeThem) {
   GptConfig c;
   c.layers = 1;

@@ -12,7 +12,7 @@ namespace pipelab {
 // The attribute of a head that says which LossImplementation it has.
 constexpr char kLossKernels[] = "loss_kernels";
 
-// Of a gpt_embedding and a gpt_head layer.
+// The kernels of a gpt_embedding and a gpt_head layer.
 Kernels EmbeddingOperations(const LayerSpec& layer);
 Kernels HeadKernels(const LayerSpec& layer, LossImplementation loss);
 

@@ -3,7 +3,7 @@
 //
 //   LayerSpec layer = NormSpec({.name = "encoder/norm", .input = 12, .tokens = 40, .hidden = 256});
 //
-// Of the forward it keeps each row's mean and reciprocal deviation, of an RMS norm the latter.
+// The forward keeps each row's mean and reciprocal deviation, of an RMS norm the latter.
 #ifndef PIPELAB_MODELS_SPECS_NORM_SPEC_H_
 #define PIPELAB_MODELS_SPECS_NORM_SPEC_H_
 

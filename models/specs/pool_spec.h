@@ -39,7 +39,7 @@ struct PoolSizes {
 
 PoolSizes GlobalAverage(const std::string& name, int input, int64_t height, int64_t width,
                         int64_t channels);
-// Of a sample's rows, such as a class token.
+// The first of a sample's rows, such as a class token.
 PoolSizes FirstRow(const std::string& name, int input, int64_t rows, int64_t channels);
 LayerSpec PoolSpec(const PoolSizes& sizes);
 PoolSizes PoolSizesOf(const LayerSpec& layer);

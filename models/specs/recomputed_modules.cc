@@ -19,9 +19,9 @@
 namespace pipelab {
 namespace {
 
-// Of a layer, what a part's recomputation changes.
+// What a part's recomputation changes of a layer.
 struct Part {
-  // Of the forward's operations, those to do again, or a part of one.
+  // The operations of the forward to do again, or a part of one.
   std::function<absl::optional<Operation>(const Operation&)> again;
   // Numbers that are not kept, and those that are inputs of products; none: all that it keeps.
   std::function<int64_t(const SplitRows&, TensorParallel)> numbers, inputs;

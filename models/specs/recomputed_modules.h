@@ -22,8 +22,8 @@
 //                 narrow one, else the narrow one and the output's. Grouped products of experts,
 //                 their router and permutations come again; rows that were exchanged are kept
 //
-// A module that the model does not have changes nothing, as in Megatron-LM. A branch that is rebuilt
-// as a whole (mlp, moe) has no part that is rebuilt once more.
+// A module that the model does not have changes nothing, as in Megatron-LM. A branch that is
+// rebuilt as a whole (mlp, moe) has no part that is rebuilt once more.
 #ifndef PIPELAB_MODELS_SPECS_RECOMPUTED_MODULES_H_
 #define PIPELAB_MODELS_SPECS_RECOMPUTED_MODULES_H_
 

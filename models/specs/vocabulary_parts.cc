@@ -39,7 +39,7 @@ LayerOperations ShardOperations(int64_t m, int64_t c, int64_t v, bool local) {
   return ops;
 }
 
-// Of `parts` parts; with a local gradient all of their rows, summed.
+// The costs of `parts` parts; with a local gradient all of their rows, summed.
 LayerCosts LossCosts(int64_t m, int64_t parts, int64_t c, bool local, NumberWidth width) {
   LayerCosts costs;
   costs.kept = costs.forward_peak = FloatBytes(m);

@@ -36,7 +36,8 @@ struct BertConfig {
   int64_t token_types = 0;       // 2 in the paper: GptEmbeddingSizes::types
   bool exact_gelu = false;       // erf's, not the tanh form
   bool tied_embeddings = false;  // one table for input and output
-  // Of the head's norm, above 0: the rows in front of it are sqrt(1e-5 / this) times as large.
+  // The epsilon of the head's norm, above 0: the rows in front of it are sqrt(1e-5 / this) times as
+  // large.
   double head_norm_epsilon = 1e-5;
 };
 

@@ -58,9 +58,9 @@ struct GptConfig {
   double window_rotary_base = 0;  // of blocks with windows (Gemma 3); 0: the same
   Biases biases = Biases::kAll;   // of the blocks' products; a GELU has them
   bool output_bias = false;       // of the logits; not with tied embeddings
-  // Heads for further tokens (specs/further_token_spec.h): each a block like the last one behind the
-  // states of the one before, and the logits of the one table. Priced, not run. A stage that has
-  // one has the loss, too.
+  // Heads for further tokens (specs/further_token_spec.h): each a block like the last one behind
+  // the states of the one before, and the logits of the one table. Priced, not run. A stage that
+  // has one has the loss, too.
   int64_t further_tokens = 0;
 
   bool HasExperts(int64_t block) const {

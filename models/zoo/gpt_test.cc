@@ -115,7 +115,7 @@ TEST(Gpt, HeadsForFurtherTokens) {
       EXPECT_EQ(g.layers[9].inputs[0], 7);  // the states of the one before
     }
   }
-  // Of the kind of the last block.
+  // A further token's block is of the kind of the last one.
   GptConfig experts = LlamaConfig(2, c, 4, 32, 10, 20);
   experts.experts.experts = 4;
   experts.experts.chosen = 2;
@@ -207,7 +207,7 @@ TEST(Gpt, Experts) {
   EXPECT_EQ(g.layers[4].name, "block1/experts");
   EXPECT_EQ(g.num_parameters(), 3 * (4 * c * c + 2 * c + 2 * head) + 3 * c * f +
                                     2 * (5 * c + 6 * 3 * c * e) + c + 2 * words * c);
-  // Of two experts and the shared one.
+  // The products are of two experts and the shared one.
   EXPECT_EQ(g.layers[4].costs(5).forward.value(), 5 * 10 * 2.0 * (5 * c + 3 * 3 * c * e));
 }
 

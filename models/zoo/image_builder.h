@@ -58,7 +58,7 @@ class ImageBuilder {
   ImageAt Subsample(const std::string& name, const ImageAt& x, int64_t offset);
   ImageAt Add(const std::string& name, const std::vector<ImageAt>& x);
   ImageAt Concat(const std::string& name, const std::vector<ImageAt>& x);
-  // Of each pixel, with a ReLU behind it.
+  // A dense layer of each pixel, with a ReLU after it.
   ImageAt Dense(const std::string& name, const ImageAt& x, int64_t out);
   // Targets are floats, one for each pixel and channel.
   void SquaredError(const std::string& name, const ImageAt& x);

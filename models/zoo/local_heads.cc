@@ -74,7 +74,7 @@ class HeadBuilder {
     conv.input = input;
     conv.height = conv.width = side;
     conv.in = shape[1];
-    // Of the three parts of a CIFAR ResNet: 16 and 32 channels get half of the image.
+    // As in the three parts of a CIFAR ResNet, 16 and 32 channels get half of the image.
     conv.out = shape[1] <= 16 ? 32 : 64;
     conv.stride_height = conv.stride_width = shape[1] <= 32 && side > 1 ? 2 : 1;
     conv.kernel_height = conv.kernel_width = 3;

@@ -40,7 +40,7 @@ ImageAt Block(const std::string& name, const ImageAt& x, int64_t inner, int64_t 
   return b->Relu(name + "/relu", b->Add(name + "/add", {branch, shortcut}));
 }
 
-// Of two 3 x 3 convolutions.
+// A block of two 3 x 3 convolutions.
 ImageAt BasicBlock(const std::string& name, const ImageAt& x, int64_t out, ImageBuilder* b) {
   const int64_t stride = x.channels == out ? 1 : 2;
   ImageAt branch = b->Conv(name + "/conv1", x, ConvOf(out, 3, stride, /*relu=*/false));

@@ -87,8 +87,8 @@ struct TimeExtent {
   }
 };
 
-// Of the spans that `include` takes. They follow one another, so the first and the last of them
-// say it.
+// From the first begin to the last end of the spans that `include` takes. They follow one another,
+// so the first and the last of them say it.
 template <typename Include>
 TimeExtent ExtentOf(const DeviceSpans& spans, Include include) {
   size_t first = 0, last = spans.size();

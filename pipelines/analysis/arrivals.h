@@ -57,8 +57,8 @@ std::vector<Nanoseconds> SampleLatencies(const Program& program, const Trace& tr
 // where these times differ by more than 1 % (or 1 ns).
 absl::optional<StreamRules> SteadyRules(const Program& program, const Trace& trace);
 
-// Of the trace of a cost table with these releases, whatever the schedule: from a micro-batch's
-// release on. Micro-batches that begin later than that have waited at their source.
+// The figures of a trace whose cost table has these releases, whatever the schedule: from a
+// micro-batch's release on. Micro-batches that begin later than that have waited at their source.
 StreamFigures FiguresOfReleases(const Program& program, const Trace& trace,
                                 const std::vector<Nanoseconds>& releases);
 

@@ -30,7 +30,7 @@ struct PlanReport {
   std::vector<double> stage_times;  // each stage's part of the value
   std::vector<double> stage_bytes;  // of one of its devices
   int64_t devices = 0;              // used
-  // Of a batch: the longest path through the stages, one micro-batch on each, and the other
+  // What a batch takes: the longest path through the stages, one micro-batch on each, and the other
   // micro-batches at the pace of the slowest stage.
   double step_time = 0;
 

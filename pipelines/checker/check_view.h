@@ -42,7 +42,7 @@ struct PlanView {
   int64_t Samples(int s) const;
   // What one copy has of it, in micro-batches of the problem.
   double PartOfCopy(int s) const;
-  // Of a micro-batch of the problem, on one device.
+  // The time of a micro-batch of the problem on one device.
   double Compute(int s) const;
   double Parameters(int s) const;  // bytes
 };

@@ -27,7 +27,7 @@ std::vector<std::string> ClusterNames();  // sorted
 // where `option` is empty: NotFound lists the names; a file's own are as in cluster_json.h.
 absl::StatusOr<ClusterSpec> LoadCluster(absl::string_view option, absl::string_view word);
 
-// Of words with commas between them, one at least.
+// The clusters of words with commas between them, one at least.
 absl::StatusOr<std::vector<ClusterSpec>> LoadClusters(absl::string_view option,
                                                       absl::string_view words);
 

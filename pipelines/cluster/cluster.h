@@ -61,8 +61,8 @@ struct ClusterLevel {
   Sharing sharing = Sharing::kPair;
   std::vector<int64_t> shape;  // of a mesh or torus; its product is the size
   Connection connection;
-  // Inside of one unit of this level, by ascending ranks, where it is not the connection. The last is
-  // for more ranks, too.
+  // Inside of one unit of this level, by ascending ranks, where it is not the connection. The last
+  // is for more ranks, too.
   std::vector<RingConnection> rings;
   struct Through {
     std::string name;  // "host memory"
@@ -101,8 +101,9 @@ struct ClusterSpec {
   int64_t devices_in(int level) const;
 };
 
-// With as many more nodes as so many devices take: units of the outermost level, where there are several levels and
-// the outermost is a network of switches. A mesh, a torus and a single node stay as they are.
+// With as many more nodes as so many devices take: units of the outermost level, where there are
+// several levels and the outermost is a network of switches. A mesh, a torus and a single node stay
+// as they are.
 ClusterSpec WithNodesFor(int64_t devices, ClusterSpec cluster);
 
 // What a file or a builder of clusters must satisfy; InvalidArgument names the place

@@ -380,7 +380,8 @@ TEST(ClusterJson, ARangeOfEfficienciesThatWereNotCalibrated) {
 }
 
 // Launches and calls are the host's and its framework's: one default for A100s and later (with
-// other calls where NCCL's rings are measured), another for V100s; TPUs, P40s and P100s ran compiled graphs and have none.
+// other calls where NCCL's rings are measured), another for V100s; TPUs, P40s and P100s ran
+// compiled graphs and have none.
 TEST(Catalog, GpusHaveOneRuleForTheHost) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec a100, LoadCluster("--cluster", "dgx-a100"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec h100, LoadCluster("--cluster", "dgx-h100"));

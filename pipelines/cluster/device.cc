@@ -31,8 +31,8 @@ double RoundedUp(int64_t size, int64_t tile) {
   return static_cast<double>(whole) / static_cast<double>(size);
 }
 
-// Of the product of two numbers in this type, which of those of 1 byte are no others' but those of
-// layers.
+// The type in which products of numbers of this type are computed: layers alone multiply 1-byte
+// numbers.
 NumberType ProductType(NumberType type, const Operation& operation) {
   const bool half = operation.kind != OperationKind::kMatmul || operation.half;
   return type == NumberType::kFp8 && half ? NumberType::kBf16 : type;

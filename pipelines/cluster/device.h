@@ -134,7 +134,7 @@ struct DeviceSpec {
   // What published runs reach, of whom and where: "42 to 49 % of the bf16 peak (...)". Empty: not
   // known.
   std::string published;
-  // Of efficiencies that are not calibrated. Unset: kAssumedRange (cluster.h).
+  // The range of efficiencies that are not calibrated. Unset: kAssumedRange (cluster.h).
   absl::optional<Sourced<EfficiencyRange>> efficiency_range;
 };
 
@@ -149,8 +149,8 @@ Flops FlopsSpent(const DeviceSpec& device, const Operation& operation);
 absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType type,
                                           const Operation& operation);
 
-// Of operations one after the other, and so many collectives, which the host launches too, of
-// `collectives_time` together: the larger of the device's sum and of the host's. Measured
+// The time of operations one after the other, and of so many collectives, which the host launches
+// too, of `collectives_time` together: the larger of the device's sum and of the host's. Measured
 // operations have their launches in their times.
 absl::StatusOr<Nanoseconds> RunTime(const DeviceSpec& device, NumberType type,
                                     absl::Span<const Operation> operations, int64_t collectives = 0,

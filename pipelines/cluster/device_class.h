@@ -31,7 +31,7 @@ void FillFromClass(DeviceClass kind, DeviceSpec* device);
 // peak, so that any size takes a ramp and its work at the highest share.
 Sourced<EfficiencyCurve> RampCurve(double highest, double rate, Nanoseconds ramp);
 
-// Of a message between units of a level; 0 is the innermost.
+// The latency of a message between units of a level; 0 is the innermost.
 Sourced<Nanoseconds> LatencyOfClass(DeviceClass kind, int level);
 
 }  // namespace pipelab

@@ -23,7 +23,7 @@ double Choose(int64_t n, int64_t k) {
   return k > n ? 0 : ways;
 }
 
-// Of the ranks that are in a unit of the level, on average; 1 below the innermost.
+// How many of the ranks are in a unit of the level, on average; 1 below the innermost.
 double RanksIn(const ClusterSpec& cluster, const std::vector<int64_t>& ranks, int level) {
   std::set<int64_t> units;
   const int64_t size = level < 0 ? 1 : cluster.devices_in(level);

@@ -17,7 +17,7 @@
 
 namespace pipelab {
 
-// Of a unit of the level below.
+// Devices of a unit of the level below.
 int64_t DevicesBelow(const ClusterSpec& cluster, int level);
 // The innermost level that holds both ranks.
 int LevelOf(const ClusterSpec& cluster, int64_t a, int64_t b);

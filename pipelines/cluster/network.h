@@ -69,8 +69,8 @@ struct PathCost {
   }
 };
 
-// Of a collective's members. A collective of n bytes takes s = ranks - 1 steps (an all-reduce twice
-// as many), in which each rank sends n s / ranks.
+// The ring of a collective's members. A collective of n bytes takes s = ranks - 1 steps (an
+// all-reduce twice as many), in which each rank sends n s / ranks.
 struct RingRoute {
   int64_t ranks = 1;
   Nanoseconds step_latency;   // all links included
@@ -86,7 +86,8 @@ struct Network {
   // By the devices that take part, ascending. Rings of other devices follow from the routes
   // between neighbours (RingOf).
   std::map<std::vector<int>, RingRoute> rings;
-  // Of those of them that have the same experts, for what they alone sum (Program::expert_copies).
+  // The rings of those of them that have the same experts, for what they alone sum
+  // (Program::expert_copies).
   std::map<std::vector<int>, RingRoute> expert_rings;
 
   bool empty() const { return num_devices == 0; }

@@ -18,7 +18,8 @@
 namespace pipelab {
 namespace {
 
-// Of a message between two pipeline devices, from each of the copies of one to its like.
+// The crossing of a message between two pipeline devices, from each of the copies of one to its
+// like.
 Crossing CrossingOf(const ClusterSpec& cluster, const RankGrid& grid, int p, int q) {
   Crossing c;
   c.from = grid.rank(p);
@@ -105,7 +106,7 @@ class RankNetwork::Builder {
     return route;
   }
 
-  // Of each pipeline device all copies, where all members are there, or those of a set, or each
+  // All copies of each pipeline device, where all members are there, or those of a set, or each
   // `stride`-th of these; else the ranks of one place in the sets, as many rings at once as there
   // are places.
   RingCrossing RanksOf(const std::vector<int>& devices, int64_t stride) const {
@@ -132,7 +133,8 @@ class RankNetwork::Builder {
                        [&](int d) { return set_of(d) == set_of(devices[0]); });
   }
 
-  // Of the ring's members, where it is a link that a rank which stands for others may use.
+  // Adds the link for each of the ring's members, where it is one that a rank which stands for
+  // others may use.
   void AddShared(const LinkKey& key, double load, const std::set<int>& members, RingRoute* route) {
     const Sharing sharing = cluster_.levels[key.level].sharing;
     const bool through = key.kind == LinkKind::kThrough;

@@ -65,13 +65,13 @@ struct RankGrid {
   // C, of `data`: devices with parts of the same samples' tokens, which lie side by side, in groups
   // of T. With tp-pp-dp each pipeline device has them together.
   int64_t context = 1;
-  // Of `data` so many that follow one another have different experts, and sum those with the ranks
-  // that have the same.
+  // So many ranks of `data` that follow one another have different experts, and sum those with the
+  // ranks that have the same.
   int64_t experts = 1;
   // Ranks of `data` that share state, which lie side by side, in sets (Program::shards). 0: all.
   int64_t shards = 0;
   int members = 1;  // devices of the program for each pipeline device
-  // Of these so many that follow one another stand for a set; divides the shards. 0: all.
+  // So many of these that follow one another stand for a set; divides the shards. 0: all.
   int set_members = 0;
   // The ranks of a tensor-parallel group send a part of a message each
   // (CostTable::divided_messages), and the receivers gather it within their group: by one more
@@ -80,7 +80,7 @@ struct RankGrid {
   Bytes largest_message;
   // Messages are in calls (Program::calls), whose end has the gathers (MessageGather).
   bool message_calls = false;
-  // Of what rings carry.
+  // The numbers that rings carry.
   NumberType type = NumberType::kFp32;
 
   int64_t ranks() const { return pipeline * tensor * data; }

@@ -55,7 +55,7 @@ TEST(RingStep, BetweenNodesRingsShareTheCard) {
   ExpectCost(RingStep(cluster, {4, 16}), Microseconds(10), 80e9 / 8);
 }
 
-// Of 16 ranks on two nodes 8 send half of what they have over their node's card, or over their own.
+// 8 of 16 ranks on two nodes send half of what they have over their node's card, or over their own.
 TEST(ExchangePath, TheSlowestLinkRules) {
   ClusterSpec cluster = Nodes();
   const auto path = [&](int64_t ranks, int64_t stride) {
@@ -185,7 +185,7 @@ TEST(RingTime, AllReducesMayBeFasterThanRings) {
               2.0 * gather.value() * 10 / 16, 2);
 }
 
-// Of pipeline devices whose copies are `data` ranks.
+// A message between pipeline devices whose copies are `data` ranks.
 PathCost Message(const ClusterSpec& cluster, int64_t data, int pipeline, int from, int to) {
   RankGrid grid;
   grid.pipeline = pipeline;
@@ -220,7 +220,7 @@ Program SmallProgram(int pipeline, int members) {
   return Lower(MakeSchedule("1f1b", sizes).value(), {}).value();
 }
 
-// Of a ring over two nodes whose eight ranks each have a card of their own.
+// The ring is over two nodes whose eight ranks each have a card of their own.
 TEST(RankNetwork, ARingLeavesOverAllCardsOfItsNode) {
   ClusterSpec cluster = Nodes();
   cluster.levels[1].sharing = Sharing::kDevice;
@@ -262,7 +262,8 @@ TEST(RankNetwork, PipelineDevicesOfANodeShareItsCard) {
   grid.data = 4;
   grid.members = 2;
   const Network folded = RankNetwork(&cluster, grid).OfAllPairs();
-  // Of two copies' devices on pipeline device 1: four ranks leave the node at one time.
+  // The link is that of two copies' devices on pipeline device 1: four ranks leave the node at one
+  // time.
   EXPECT_EQ(folded.RouteOf(2, 4).uses[0].load, 4);
   EXPECT_NE(folded.RouteOf(2, 4).uses[0].link, folded.RouteOf(3, 5).uses[0].link);
 }

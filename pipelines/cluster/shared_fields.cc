@@ -24,8 +24,8 @@ constexpr std::array<const char*, 9> kNamesAndNotes = {
 constexpr std::array<const char*, 6> kOfValues = {"value", "points", "worst",
                                                   "m",     "tokens", "shapes"};
 
-// Sources that hold for many values are copied to each. All machines of the catalogue need less than
-// a hundredth of this.
+// Sources that hold for many values are copied to each. All machines of the catalogue need less
+// than a hundredth of this.
 constexpr int64_t kMostCopied = int64_t{4} << 20;  // bytes
 
 // `left`: what may still be copied; below 0 when it was not enough.

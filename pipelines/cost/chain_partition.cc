@@ -89,8 +89,8 @@ absl::StatusOr<std::vector<int>> Minimise(absl::Span<const double> layer_costs, 
 }
 
 // Minimise with the larger of two costs, where stages end anywhere. The least of the first layers
-// grows with their number, and the cost of the layers behind falls, so that the best begin of a last
-// stage is where these cross, and moves on with the number of layers.
+// grows with their number, and the cost of the layers behind falls, so that the best begin of a
+// last stage is where these cross, and moves on with the number of layers.
 std::vector<int> MinimiseLargest(absl::Span<const double> layer_costs, int num_stages) {
   const int layers = static_cast<int>(layer_costs.size());
   std::vector<double> sum(layers + 1, 0);
@@ -147,7 +147,8 @@ class LeastSquares {
   }
 
  private:
-  // Of k stages that have the first n layers, `from` to `to`, and whose last begins in these.
+  // Finds the best k stages that have the first n layers, for n of `from` to `to`, and whose last
+  // stage begins at `earliest` to `latest`.
   void Fill(int k, int from, int to, int earliest, int latest) {
     if (from > to) return;
     const int n = from + (to - from) / 2;

@@ -26,7 +26,7 @@ CollectiveCost CostOfRing(const RingRoute& ring, BytesPerSecond bandwidth, Colle
   return cost;
 }
 
-// Of hops that are all alike.
+// The cost of a ring of hops that are all alike.
 CollectiveCost CostOfHops(const CostTable& costs, int64_t ranks, Collective kind, Bytes bytes) {
   RingRoute ring;
   ring.ranks = ranks;

@@ -38,7 +38,8 @@ struct CollectiveCost {
 CollectiveCost CostOfCollective(const CostTable& costs, Collective kind,
                                 absl::Span<const int> devices, Bytes bytes);
 
-// Of those of the devices that have the same experts, one of each `copies` (network.expert_rings).
+// The same among those of the devices that have the same experts, one of each `copies`
+// (network.expert_rings).
 CollectiveCost CostOfExpertCollective(const CostTable& costs, Collective kind,
                                       absl::Span<const int> devices, int copies, Bytes bytes);
 

@@ -41,7 +41,7 @@ struct StageMemory {
   Bytes backward_peak;
   Bytes backward_input_peak;
   Bytes backward_weight_peak;
-  // Of forward_peak and recompute_peak, what stays for the backward.
+  // What stays of forward_peak and recompute_peak for the backward.
   Bytes forward_peak_kept, recompute_peak_kept;
   // For the device as long as it runs.
   Bytes state;  // weights, gradients, optimizer state
@@ -55,8 +55,8 @@ struct StageMemory {
   Bytes statistics;
   // What copies of the stage sum: gradients of parameters that no tie shares, part of `state`.
   Bytes gradients;
-  // Of the experts that a device has (TensorParallel::experts), which copies with the same ones
-  // sum. Not part of `gradients`.
+  // Gradients of the experts that a device has (TensorParallel::experts): copies with the same ones
+  // sum them. Not part of `gradients`.
   Bytes expert_gradients;
   // A bit for each of CostTable::gradient_buffers that the stage uses, not part of `state`: stages
   // of one device share them.
@@ -131,8 +131,8 @@ struct CostTable {
   // [slice] Where the schedule has token slices, of which a later one has more attention to
   // compute. Empty: a slice costs 1 / num_slices of the whole micro-batch, in time and in bytes.
   std::vector<SliceCosts> slices;
-  // Of passes that exchange attention (Program::exchanges), in the place of their slice's: each
-  // once, and [exchange] which of these it is (exchange_costs.h).
+  // The costs of passes that exchange attention (Program::exchanges), instead of their slice's:
+  // each once, and [exchange] which of these it is (exchange_costs.h).
   struct Exchanges {
     std::vector<StageCost> costs;
     std::vector<int32_t> of_pass;
@@ -165,14 +165,14 @@ struct CostTable {
   // Each of them sends its part of a message, and those that receive it gather the whole
   // (models/graph/collective.h), where all have the same rows.
   bool divided_messages = false;
-  // Of messages in calls (Program::calls): what a tensor-parallel group takes at the end of a call
+  // For messages in calls (Program::calls): what a tensor-parallel group takes at the end of a call
   // to gather a message that came in parts, by the whole message's bytes.
   PathCost message_gather;
   // From when the host knows that the device is idle until the device works again: at the end of
   // each call, and of each of the norm's sums.
   Nanoseconds launch_gap;
-  // Of each device's copies to the host and back (kOffload, kReload), which follow one another:
-  // where several devices share a way there, its share of it. 0: infinite.
+  // The bandwidth of each device's copies to the host and back (kOffload, kReload), which follow
+  // one another: where several devices share a way there, its share of it. 0: infinite.
   BytesPerSecond host_bandwidth{0};
   std::vector<Bytes> gradient_buffers;     // models/specs/fused_sums.h
   std::map<std::string, Bytes> tie_bytes;  // by Tie::parameter: the gradient that its stages sum
@@ -185,12 +185,13 @@ struct CostTable {
   // Replay: [device][instruction] measured durations; empty where stage costs rule.
   std::vector<std::vector<Nanoseconds>> instruction_time;
 
-  // Of an action; a slice's is 1 / SliceParts of it. And of one whose stage costs so much.
+  // The time of an action; a slice's is 1 / SliceParts of it. The second is that of an action whose
+  // stage costs so much.
   Nanoseconds Compute(const Action& action) const;
   Nanoseconds Compute(const Action& action, const StageCost& cost) const;
   // Together, those of CostTable::gradient_buffers whose bits these are.
   Bytes GradientBuffers(uint64_t buffers) const;
-  // Of a compute, with what it exchanges.
+  // The costs of a compute, with what it exchanges.
   const StageCost& CostOf(const Instruction& i) const {
     if (i.arg >= 0 && !exchanges.of_pass.empty()) return exchanges.costs[exchanges.of_pass[i.arg]];
     return StageOf(i.action.stage, ShapeOf(i.action));
@@ -204,7 +205,7 @@ struct CostTable {
   // What the stage's group does together within the action.
   const std::vector<TensorCollective>& StatisticsOf(const Action& action) const;
   int ShapeOf(const Action& a) const { return of_passes ? a.micro_batch : a.slice; }
-  // Of a message, in addition to its path's.
+  // The latency of a message, in addition to its path's.
   Nanoseconds LatencyOfEdge(int edge, bool gradient) const {
     if (edge_latency.empty()) return Nanoseconds(0);
     return gradient ? edge_latency[edge].gradient : edge_latency[edge].forward;
@@ -213,7 +214,7 @@ struct CostTable {
   int64_t SliceParts(const Schedule& schedule) const {
     return slices.empty() ? schedule.num_slices : 1;
   }
-  // Of a message of so many bytes, in how many parts a group sends it.
+  // The parts in which a group sends a message of so many bytes.
   int64_t PartsOfMessage(int64_t bytes) const {
     return divided_messages ? MessageParts(Bytes(bytes), tensor_parallel) : 1;
   }

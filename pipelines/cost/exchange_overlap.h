@@ -27,7 +27,7 @@ struct MergedBlock {
   BlockPartTimes attention, experts;  // without exchanges
 };
 
-// Of the four exchanges together: 0 to 4 times one.
+// What is hidden of the four exchanges together: 0 to 4 times one.
 Nanoseconds HiddenExchanges(const MergedBlock& block, bool delayed_weights);
 
 }  // namespace pipelab

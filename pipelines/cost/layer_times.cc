@@ -13,7 +13,7 @@
 namespace pipelab {
 namespace {
 
-// Of the calls, without their transfers.
+// The time of the calls, without their transfers.
 Nanoseconds OverheadOf(const DeviceSpec& device, const std::vector<TensorCollective>& collectives) {
   Nanoseconds sum;
   if (!device.collective_overhead.has_value()) return sum;

@@ -54,11 +54,12 @@ struct Machine {
 struct TensorGroup {
   TensorParallel split;
   PathCost hop;  // of its ring: RingStep(cluster, {split.degree, 1}) of cluster/rank_network.h
-  // Of the ring of devices with the other tokens, {split.context, split.degree}; or between the
-  // farthest of those that exchange attention between slices (exchange_costs.h).
+  // A step of the ring of devices with the other tokens, {split.context, split.degree}; or a
+  // message between the farthest of those that exchange attention between slices
+  // (exchange_costs.h).
   PathCost context_hop = {};
-  // Of an all-to-all of the devices that divide experts, by what one has for all of them; and of
-  // one of the devices with the other tokens.
+  // The way of an all-to-all of the devices that divide experts, by what one has for all of them;
+  // and of one of the devices with the other tokens.
   PathCost expert_path = {}, context_path = {};
 
   bool overlapped = false;  // gathers and scatters of rows run beside products
@@ -68,8 +69,8 @@ struct TensorGroup {
   bool merges = false;  // LayerTimes::merged_saving is wanted
   bool delayed_weights = false;
 
-  // Of one pass's collectives, one after the other and beside nothing else, but hops, of which what
-  // is left counts when they run beside their parts of the pass's `attention`.
+  // The time of one pass's collectives, one after the other and without overlap. Hops alone run
+  // beside their parts of the pass's `attention`, and count with what is left of them.
   Nanoseconds TimeOf(const std::vector<TensorCollective>& collectives, NumberType type,
                      Nanoseconds attention = Nanoseconds(0)) const;
   // What each device sends for them.
@@ -91,7 +92,7 @@ struct LayerTimes {
   Nanoseconds exchange;       // of the forward's all-to-alls, with their calls
 };
 
-// Of one device of the group. NotFound naming the layer, and what the device lacks.
+// The times of one device of the group. NotFound naming the layer, and what the device lacks.
 absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machine, int64_t samples,
                                    TokenSlice slice = TokenSlice(),
                                    const TensorGroup& group = TensorGroup());

@@ -17,12 +17,12 @@
 
 namespace pipelab {
 
-// Of a transformer layer as the paper has it: 20 bytes a token and hidden number are kept (16-bit
-// numbers, attention's scores, normalisations, GeLU and dropout not among them), and the layer has
-// 12 h^2 parameters. 10 / (3 (6 h + s)) * compute / host.
+// The ratio of a transformer layer as the paper has it: 20 bytes a token and hidden number are kept
+// (16-bit numbers, attention's scores, normalisations, GeLU and dropout not among them), and the
+// layer has 12 h^2 parameters. 10 / (3 (6 h + s)) * compute / host.
 double OffloadRatio(int64_t hidden, int64_t sequence, FlopsPerSecond compute, BytesPerSecond host);
 
-// Of a stage whose forward keeps so much. 0 where the link is infinite.
+// The ratio of a stage whose forward keeps so much. 0 where the link is infinite.
 double OffloadRatio(Bytes kept, const StageCost& stage, BytesPerSecond host);
 
 }  // namespace pipelab

@@ -36,7 +36,7 @@ StageBytes BytesOf(const ModelGraph& graph, const StagePlan& plan, int64_t sampl
 StageMemory MemoryOf(const ModelGraph& graph, const ModelPartition& partition, int stage,
                      const StageBytes& bytes, int optimizer_tensors, TensorParallel split);
 
-// Of parameters: values that several layers share count once.
+// The values of parameters: those that several layers share count once.
 int64_t NumValues(const ModelGraph& graph, const std::vector<int>& layers, TensorParallel split);
 
 }  // namespace pipelab

@@ -125,7 +125,7 @@ absl::StatusOr<Nanoseconds> OptimizerTime(const Machine& machine, int64_t values
   return time + clear;
 }
 
-// Of the layers alone, one after the other.
+// The cost of the layers alone, one after the other.
 absl::StatusOr<StageCost> LayersOnMachine(const ModelGraph& graph, const std::vector<int>& layers,
                                           int64_t samples, TokenSlice slice,
                                           const StageCostOptions& options) {
@@ -160,7 +160,7 @@ absl::StatusOr<StageCost> MachineTimes(const ModelGraph& graph, const StageBytes
   return cost;
 }
 
-// Of bytes counted with 4 a number.
+// Scales bytes that were counted with 4 a number.
 Bytes InNumbersOf(int64_t bytes_of_number, Bytes bytes) {
   return Bytes(bytes.value() / 4 * bytes_of_number);
 }
@@ -172,7 +172,7 @@ void SetNumberBytes(int64_t bytes_of_number, StageMemory* memory) {
   }
 }
 
-// Of state counted with 4 bytes a number.
+// Scales the state, which was counted with 4 bytes a number.
 void SetStateNumbers(const StateNumbers& n, StageMemory* m) {
   if (!n.narrow() || m->numbers.narrow()) return;  // as counted, or the model's own
   const Bytes gradients = m->state - m->statistics - m->weights - m->optimizer;
@@ -302,7 +302,7 @@ absl::Status CheckSizes(const std::vector<int>& sizes, const char* what, int sta
   return absl::OkStatus();
 }
 
-// Of the fullest member of the stage's group.
+// Samples of the fullest member of the stage's group.
 int64_t DeviceSamples(const StageCostOptions& options, int stage, int64_t micro_batch_size) {
   const int64_t size = options.micro_batch_sizes.empty() ? 1 : options.micro_batch_sizes[stage];
   const int64_t devices = options.group_sizes.empty() ? 1 : options.group_sizes[stage];

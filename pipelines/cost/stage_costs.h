@@ -88,7 +88,7 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
                                             const StageCostOptions& options,
                                             StageCostMemo* memo = nullptr);
 
-// Of one stage and a slice, without the checks of sizes.
+// The costs of one stage and a slice, without the checks of sizes.
 absl::StatusOr<StageCost> ComputeStageCost(const ModelGraph& graph, const ModelPartition& partition,
                                            int stage, int64_t micro_batch_size, TokenSlice slice,
                                            const StageCostOptions& options);

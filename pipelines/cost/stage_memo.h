@@ -3,7 +3,8 @@
 //
 //   StageCostMemo memo(graph);
 //   for (const ModelPartition& p : partitions) {
-//     PIPELAB_ASSIGN_OR_RETURN(CostTable t, ComputeStageCosts(graph, p, /*micro_batch_size=*/1, options, &memo));
+//     PIPELAB_ASSIGN_OR_RETURN(
+//         CostTable t, ComputeStageCosts(graph, p, /*micro_batch_size=*/1, options, &memo));
 //   }
 //
 // A memo holds for one graph, one size of micro-batches and one set of options.

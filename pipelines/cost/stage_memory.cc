@@ -140,7 +140,7 @@ StageMemory ForwardOfBlocks(const StageBytes& stage) {
   return memory;
 }
 
-// Of gradients: one a use of a value.
+// The bytes of gradients: one for each use of a value.
 Bytes GradientBytes(const ModelGraph& graph, const std::vector<int>& layers, TensorParallel split) {
   Bytes gradients;
   for (int i : layers) {

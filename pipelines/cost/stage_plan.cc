@@ -40,8 +40,8 @@ int ReleasePlace(const StagePlan& plan, int value, StagePass pass) {
   return -1;
 }
 
-// Of a stage that rebuilds blocks, where a value may have two lives: what a forward leaves to later
-// blocks, and what comes back when its own block is rebuilt.
+// The releases of a stage that rebuilds blocks, where a value may have two lives: what a forward
+// leaves to later blocks, and what comes back when its own block is rebuilt.
 class BlockReleases {
  public:
   explicit BlockReleases(StagePlan* plan) : plan_(*plan) {

@@ -84,7 +84,7 @@ struct StagePlan {
   // [pass][place] -> values that nobody needs once the layer at the place has run.
   std::array<std::vector<std::vector<int>>, kNumStagePasses> released_of_pass;
 
-  // Of a forward that drops.
+  // Whether a forward that drops does so in this block.
   bool Drops(const Block& block) const { return block.rebuilt || !rebuilds; }
   // A split backward that rebuilds the value finds it: it waits for the weight part.
   bool FindsValue(int value, StagePass backward) const {

@@ -25,10 +25,11 @@ struct StateNumbers {
   bool cast = false;
 
   bool narrow() const { return weights < 4; }
-  // Of a device's part where weights, or gradients, are sharded.
+  // Bytes of a number in a device's part where weights, or gradients, are sharded.
   int64_t part_weights() const { return cast ? 0 : weights; }  // the copy is the optimizer's
   int64_t part_gradients() const { return cast ? 4 : gradients; }
-  // Of the optimizer's tensors, with `tensors` of its own.
+  // Bytes that the optimizer keeps per parameter: in `tensors`, and in the masters of narrow
+  // weights.
   int64_t OptimizerBytes(int tensors) const { return 4 * (tensors + (narrow() ? 1 : 0)); }
 
   friend bool operator==(const StateNumbers& a, const StateNumbers& b) {

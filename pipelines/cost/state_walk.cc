@@ -26,7 +26,7 @@ CopyState StateOfCopy(const CostTable& costs, const Program& program, const Stag
   return state;
 }
 
-// Those of the stages that a device has.
+// The buffers of the stages that a device has.
 Bytes BuffersOf(const CostTable& costs, const Program& program, uint64_t buffers) {
   return program.schedule.forward_only ? Bytes(0) : costs.GradientBuffers(buffers);
 }
@@ -102,7 +102,7 @@ void StateWalk::AddOlder(const Action& a, int versions) {
   now_.older_weights += costs_.stages[a.stage].memory.weights * versions;
 }
 
-// Of what travels: hops, gradients and steps.
+// Begins what travels: hops, gradients and steps.
 void StateWalk::BeginHop(const Instruction& i) {
   if (IsWeightGradient(i)) {
     Copy& copy = CopyOf(i);

@@ -53,7 +53,7 @@ struct StateParts {
   Bytes total() const { return weights + gradients + optimizer + statistics + older_weights; }
 };
 
-// Of one copy of a stage.
+// The state of one copy of a stage.
 struct CopyState {
   StateParts always;
   Bytes gathered;       // weights more while they are put together

@@ -41,9 +41,9 @@ struct FillNetwork {
   FlopsPerSecond rate() const { return FlopsPerSecond(flops.value() / ToSeconds(time)); }
 };
 
-// Of 1, 2, 4, ... samples, up to the first that a device of its own does not hold, which is not
-// there. NotFound naming the layer and what the machine lacks; ResourceExhausted naming the network
-// where not one sample fits.
+// The network with 1, 2, 4, ... samples, as long as an otherwise empty device holds it. NotFound
+// naming the layer and what the machine lacks; ResourceExhausted naming the network where not one
+// sample fits.
 absl::StatusOr<std::vector<FillNetwork>> FillNetworks(const ModelGraph& graph,
                                                       const Machine& machine,
                                                       const FillNetworkOptions& options);

@@ -50,7 +50,7 @@ class GapForecast {
   // The gaps of the next step of one program. One in which other jobs took longer than was foreseen
   // says nothing of its own length, and counts as foreseen.
   void Add(const std::vector<DeviceGaps>& gaps);
-  // Of the step to come, by device and Gap::instruction.
+  // The lengths of the gaps of the step to come, by device and Gap::instruction.
   std::map<std::pair<int, int32_t>, Nanoseconds> Foreseen() const;
   Nanoseconds TimeOf(int device, int32_t instruction) const;
   // Gives the program's fills what is foreseen.

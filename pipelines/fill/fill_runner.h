@@ -16,7 +16,7 @@
 // than every fill has, that held more than its fill, or that keeps more between two pieces than the
 // limit. So is a job that fails; the training and the other jobs go on.
 //
-// Of one thread, but for what is asked between steps. Nanoseconds, bytes.
+// A runner is used by one thread, but for what is asked between steps. Units: nanoseconds, bytes.
 #ifndef PIPELAB_PIPELINES_FILL_FILL_RUNNER_H_
 #define PIPELAB_PIPELINES_FILL_FILL_RUNNER_H_
 
@@ -41,7 +41,7 @@ class FillWork {
   virtual ~FillWork() = default;
   virtual const std::string& name() const = 0;
   virtual bool over() const = 0;
-  // Of the next piece: pieces of one class take the same time.
+  // The class of the next piece: pieces of one class take the same time.
   virtual int next_class() const { return 0; }
   // What the next piece needs beside what the job holds.
   virtual Bytes next_bytes() const = 0;
@@ -54,7 +54,7 @@ struct FillRunnerOptions {
   std::function<int64_t()> now = nullptr;  // for tests; null: the steady clock [ns]
 };
 
-// Of one device, in the order in which they run.
+// The jobs of one device, in the order in which they run.
 using FillWorks = std::vector<std::unique_ptr<FillWork>>;
 
 struct FillJobReport {

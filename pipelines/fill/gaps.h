@@ -43,8 +43,8 @@ struct Gap {
   int64_t begin_ns = 0, end_ns = 0;
   Bytes free;  // all the time; 0 where the step alone needs more than there is
   GapKind kind = GapKind::kFillDrain;
-  // Of the device's list: in front of which a fill goes, or the fill that is there. The first wait
-  // in the gap, or what comes behind it; the list's length at its end.
+  // The instruction of the device's list in front of which a fill goes, or the fill that is there:
+  // the first wait in the gap, or what comes after it; the list's length at its end.
   int32_t instruction = 0;
   Nanoseconds filled;  // of which other jobs ran
 

@@ -38,8 +38,8 @@ struct FirstComeRun {
 absl::StatusOr<FirstComeRun> SimulateFirstCome(PreparationSizes sizes,
                                                absl::Span<const BatchSeconds> seconds);
 
-// Of a trace's trainer: its share of the epoch that it waits, from its first batch on; and batches
-// that lie ready for it, on average over the epoch.
+// Figures of a trace's trainer: its share of the epoch that it waits, from its first batch on; and
+// batches that lie ready for it, on average over the epoch.
 struct PreparationFigures {
   double epoch = 0, waiting = 0, first = 0;  // seconds; a share; seconds
   double queue = 0;

@@ -22,9 +22,9 @@
 
 namespace pipelab {
 
-// Of vertices and of edges in the order of `neighbours_E`, at least 0. An edge weighs what it does
-// in both lists, so a graph may be a directed one; without any weight it is left out. Empty: 1
-// each.
+// The weights of vertices and of edges in the order of `neighbours_E`, at least 0. An edge weighs
+// what it does in both lists, so a graph may be a directed one; without any weight it is left out.
+// Empty: 1 each.
 struct GraphWeights {
   std::vector<int64_t> vertices_V, edges_E;
 };

@@ -15,8 +15,9 @@
 // kSplit    split parallelism (GSplit, arXiv 2303.13775): models/data/split_sampler.h. An owner
 //           caches its own vertices alone.
 //
-// Of several hosts each has all rows and an equal part of the batch, which its members divide.
-// Caches have the rows that are inputs most often in pre-samples. Bytes are those of float32.
+// Where there are several hosts, each has all rows and an equal part of the batch, which its
+// members divide. Caches have the rows that are inputs most often in pre-samples. Bytes are those
+// of float32.
 #ifndef PIPELAB_PIPELINES_GRAPHS_GRAPH_PLACEMENT_H_
 #define PIPELAB_PIPELINES_GRAPHS_GRAPH_PLACEMENT_H_
 
@@ -46,8 +47,8 @@ struct GraphSetUp {
   std::vector<int> fanouts = {15, 15, 15};
   uint64_t seed = 1;
   int64_t width = 0, hidden = 256, classes = 0;
-  // Of GAT, the last of whose layers has one; 0: GraphSAGE. The first layer of GAT pushes products
-  // of sources and not of targets.
+  // Heads of GAT, whose last layer has one; 0: GraphSAGE. The first layer of GAT pushes products of
+  // sources and not of targets.
   int64_t heads = 0;
   int64_t cache_bytes = 0;  // of a member, for rows
   // kCache: where a host's caches have room for more than all rows, each has the hottest too.
@@ -90,9 +91,9 @@ struct GraphStep {
   int64_t exchanged_bytes() const;  // of forward and backward
 };
 
-// Of one system and group: the counts of several batches as if they were one. A graph and a batch
-// that are scaled down by n have the same share of their draws in common, so n such batches count
-// as one of the whole graph.
+// Adds up the counts of several batches of one system and group, as if they were one batch. A graph
+// and a batch that are scaled down by n have the same share of their draws in common, so n such
+// batches count as one of the whole graph.
 void Add(const GraphStep& more, GraphStep* sum);
 
 class GraphCounter {

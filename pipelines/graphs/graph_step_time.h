@@ -54,8 +54,9 @@ struct GraphLayerShape {
   int64_t heads = 0;          // GAT's; 0: GraphSAGE with means
   bool needs_inputs = false;  // gradients of inputs
 };
-// Those of the layers' specification (models/specs/graph_conv_spec.h), but that GraphSAGE
-// multiplies all sources before the mean where that makes rows narrower, as DGL's SAGEConv does.
+// The operations are those of the layers' specification (models/specs/graph_conv_spec.h), but that
+// GraphSAGE multiplies all sources before the mean where that makes rows narrower, as DGL's
+// SAGEConv does.
 LayerOperations GraphLayerOperations(const GraphLayerShape& shape);
 
 }  // namespace pipelab

@@ -1,14 +1,15 @@
 // Batches that are prepared in front of the stage that trains on them: sampled, gathered, moved
 // (Kaler et al., "SALIENT", MLSys 2022). Not in the catalogue: its sizes are not a pipeline's.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(Schedule s, MakePreparation({.workers = 2, .depth = 2, .batches = 31}));
+//   PIPELAB_ASSIGN_OR_RETURN(Schedule s,
+//                            MakePreparation({.workers = 2, .depth = 2, .batches = 31}));
 //   PIPELAB_ASSIGN_OR_RETURN(Program p, Lower(std::move(s), {}));     // simulated, or executed
 //
 // Four stages: sample, gather, move, train. Each batch is a micro-batch, prepared by one worker and
 // followed by an optimizer step. Workers take batches in turn, and the trainer takes them in order,
 // so nothing depends on who is fast. A worker begins a batch only when the trainer has been
-// through the forward of its `depth`-th batch before that: an edge carries a word back, as tokens go back in decoding. So at
-// most workers * depth batches are under way, in queues too.
+// through the forward of its `depth`-th batch before that: an edge carries a word back, as tokens
+// go back in decoding. So at most workers * depth batches are under way, in queues too.
 #ifndef PIPELAB_PIPELINES_GRAPHS_PREPARATION_H_
 #define PIPELAB_PIPELINES_GRAPHS_PREPARATION_H_
 

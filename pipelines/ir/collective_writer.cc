@@ -261,7 +261,8 @@ void CollectiveWriter::Finish() {
   StepAll();
 }
 
-// Of all gradients, by all devices, with nothing left to be added to them.
+// Appends the sum of the squares of all gradients, by all devices, with nothing left to be added to
+// them.
 void CollectiveWriter::SumSquares() {
   if (options_.norm_values == 0) return;
   std::vector<int> stages(schedule().num_stages());

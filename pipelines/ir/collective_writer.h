@@ -4,8 +4,9 @@
 //
 //   PIPELAB_ASSIGN_OR_RETURN(auto writer, CollectiveWriter::Make(&program, options));
 //   for (each action in the global order) {
-//     writer.Before(device, position);  ... the action's instructions ...  writer.After(device,
-//     position);
+//     writer.Before(device, position);
+//     ...  // the action's instructions
+//     writer.After(device, position);
 //   }
 //   writer.Finish();
 //

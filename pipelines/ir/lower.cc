@@ -174,7 +174,7 @@ class Lowering {
     AppendInstruction(&program_, d, op, replica, a, arg);
   }
 
-  // Of the end with the smaller ones.
+  // Micro-batches of the edge's end that has the smaller ones.
   int64_t MessageMicroBatches(int edge) const {
     const Schedule& s = program_.schedule;
     const StageGraph::Edge& e = s.stages.edges[edge];
@@ -269,8 +269,8 @@ class Lowering {
 
   void Reserve();
 
-  // Of a device: how many so far, the offload that has not been waited for, reloads by their stage,
-  // micro-batch and slice.
+  // A device's copies: how many so far, the offload that has not been waited for, reloads by their
+  // stage, micro-batch and slice.
   struct HostCopies {
     int32_t count = 0, offload = -1;
     Action offloaded;

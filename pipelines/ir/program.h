@@ -8,16 +8,16 @@
 // Semantics of a device's instruction list, in order:
 //  * kReceive posts a receive and does not wait. Its memory is charged to the device from here on.
 //  * kWait waits for one posted receive; the compute that needs it follows.
-//  * kCompute runs one action, which may compute a part of another's attention, or have others compute
-//    a part of its own (Program::exchanges): these passes meet in each attention layer. A forward hands its outputs to kSend (other devices) or keeps them
-//    for the local consumer; it keeps what its backward needs (only its inputs when the stage
-//    recomputes). A backward (B, or W after I) frees that.
+//  * kCompute runs one action, which may compute a part of another's attention, or have others
+//    compute a part of its own (Program::exchanges): these passes meet in each attention layer. A
+//    forward hands its outputs to kSend (other devices) or keeps them for the local consumer; it
+//    keeps what its backward needs (only its inputs when the stage recomputes). A backward (B, or W
+//    after I) frees that.
 //  * kSend hands over one message, without waiting for the receiver. The device no longer pays for
 //    its memory.
 //  * kSynchronise ends a call of the communication library (Program::calls): the sends, receives
-//  and
-//    waits since the last compute or kSynchronise were issued together, and the device goes on when
-//    all of them are over, its sends included.
+//    and waits since the last compute or kSynchronise were issued together, and the device resumes
+//    when all of them are over, its sends included.
 //  * kReduce begins to sum the gradients of a reduction over its members, and kReduceWait waits for
 //    the sum. In between nothing adds to these gradients.
 //  * Where weights travel (Schedule::weights_travel), a message may be a hop: of a stage's weights,
@@ -28,11 +28,11 @@
 //  * kNorm begins to sum the squares of all gradients over all devices, for their global norm;
 //    kNormWait waits for the sums. In between and until the steps nothing adds to any gradient.
 //  * kStep runs the optimizer of one stage; where parameters are sharded, on the device's part.
-//  * kOffload begins to copy what a forward keeps to the host's memory, kReload to copy it back, and
-//    kHostWait waits for one of them. A device's copies follow one another on its host link. What
-//    was offloaded is the device's until its kHostWait, which comes before the device's next
-//    kOffload or kReload; a reload's memory is the device's from kReload on, and its kHostWait comes
-//    before the backward. So peaks follow from the order, whatever copies take.
+//  * kOffload begins to copy what a forward keeps to the host's memory, kReload to copy it back,
+//    and kHostWait waits for one of them. A device's copies follow one another on its host link.
+//    What was offloaded is the device's until its kHostWait, which comes before the device's next
+//    kOffload or kReload; a reload's memory is the device's from kReload on, and its kHostWait
+//    comes before the backward. So peaks follow from the order, whatever copies take.
 //  * kFill: from here until what the device waits for next, work of other jobs may run, so long and
 //    with so much memory as Program::fills says (pipelines/fill/fill_pass.h writes them).
 //
@@ -193,10 +193,9 @@ struct Program {
   // of the cost table must know it, too (pipelines/step/step.h). With `shards` it is so in each
   // set, and the sets may stand for more of them. The runtime takes 1 only.
   int devices_per_member = 1;
-  // Of the devices of a stage's group, in order, so many that follow one another have different
-  // experts (TensorParallel::expert_copies). A stage's reductions and gathers are of its other
-  // parameters over all members, and then of its experts over those that have the same. Divides
-  // the copies.
+  // So many devices that follow one another in a stage's group have different experts
+  // (TensorParallel::expert_copies). A stage's reductions and gathers are of its other parameters
+  // over all members, and then of its experts over those that have the same. Divides the copies.
   int expert_copies = 1;
 };
 
@@ -238,9 +237,9 @@ inline bool SumsEqualParts(const Program& program, bool scatter) {
   return !scatter && program.sharding != Sharding::kReplicated;
 }
 
-// Of the devices that share a collective of the stage's parameters, ascending, those that have the
-// experts of `device` (one of them): they share one more, of these. `equal_parts`: of the sums
-// between replicas, whose members have one part of the same experts.
+// The devices that have the experts of `device`, ascending, among `devices`, which share a
+// collective of the stage's parameters: these share one more, of the experts. `equal_parts`: the
+// collectives are sums between replicas, whose members have one part of the same experts.
 std::vector<int> ExpertDevices(const Program& program, const std::vector<int>& devices, int device,
                                bool equal_parts);
 

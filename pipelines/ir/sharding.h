@@ -68,7 +68,7 @@ struct Shard {
   Sharding sharding = Sharding::kReplicated;
   int parts = 1;
   int index = 0;  // -1: none, another copy has it: on the device, or (travels) the owner's
-  // Of these copies, so many that follow one another have different experts
+  // So many of these copies that follow one another have different experts
   // (Program::expert_copies): each shares its own with parts / expert_copies of them.
   int expert_copies = 1;
   // Weights that travel (weight_ring.h): one copy, the owner's, has the whole; with kFully.
@@ -92,11 +92,11 @@ struct Shard {
   }
 };
 
-// Of weights that travel: the device that has the stage's between steps, and steps them. One each
-// of `devices`, and so that stage 0 is at once where the first pass needs it, and the others come
-// there in turn. In groups of `group` devices (Schedule::weight_group) stages that follow one
-// another are in different groups, and in them at different places, so that all links between
-// groups work at one time.
+// The device that has the stage's weights between steps, where weights travel, and steps them. Each
+// of `devices` has one stage, so that stage 0 is at once where the first pass needs it, and the
+// others come there in turn. In groups of `group` devices (Schedule::weight_group) stages that
+// follow one another are in different groups, and in them at different places, so that all links
+// between groups work at one time.
 inline int OwnerOf(int stage, int devices, int group = 1) {
   if (group == 1) return (devices - stage) % devices;
   const int groups = devices / group, in_group = stage / groups, of_group = stage % groups;
@@ -112,7 +112,7 @@ struct StageRun {
 
 // In the order of `begin`. Weights: of F, B, I, R and W.
 std::vector<StageRun> WeightRuns(const Schedule& schedule, int device, Residency residency);
-// Of B and W.
+// The same for gradients: the runs of B and W.
 std::vector<StageRun> GradientRuns(const Schedule& schedule, int device, Residency residency);
 // The runs when each is begun where the one before begins: what would be gathered again while it is
 // still there stays.

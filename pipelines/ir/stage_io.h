@@ -28,7 +28,8 @@ struct EdgeMessage {
   int MicroBatch(int pass) const { return pass * parts + part; }
 };
 
-// Of a stage on one device. Other devices only: what stays on a device makes no message.
+// The messages of a stage on one device, with other devices only: what stays on a device makes no
+// message.
 struct StageIo {
   std::vector<EdgeMessage> in;   // along in_edges: activations arrive, their gradients leave
   std::vector<EdgeMessage> out;  // along out_edges: activations leave, their gradients arrive

@@ -1,8 +1,9 @@
 // The time of a batch through a synchronous pipeline, in closed form: DAPPLE's latency (Fan et al.,
 // PPoPP 2021), of stages on consecutive devices.
 //
-//   BatchTime({{1, 2, 0.5}, {1, 2, 0.5}}, /*micro_batches=*/8);     // stages: forward, backward,
-//   sum PlanBatchTime(problem, plan.stages, TransferKind::kBesideCompute);
+//   // Stages: forward, backward, sum.
+//   BatchTime({{1, 2, 0.5}, {1, 2, 0.5}}, /*micro_batches=*/8);
+//   PlanBatchTime(problem, plan.stages, TransferKind::kBesideCompute);
 //
 // Take any stage Q as the one that is never idle. Its first forward begins after those of the
 // stages before it, it works on all micro-batches, and then the last backward goes back to each
@@ -25,7 +26,7 @@
 
 namespace pipelab {
 
-// Of one micro-batch; `sum`: of the gradients over its copies, once a batch.
+// The times of one micro-batch; `sum`: of the gradients over its copies, once a batch.
 struct BatchPassTimes {
   double forward = 0, backward = 0, sum = 0;
 };
@@ -59,10 +60,10 @@ PlanLevel LevelOfDevices(const PlanProblem& problem, int64_t first, int64_t coun
 
 enum class TransferKind : uint8_t { kBesideCompute, kBetweenPasses };
 
-// Of one device, copies being on consecutive ones from `first`.
+// The times of one device of a stage whose copies are on consecutive ones from `first`.
 BatchPassTimes StagePasses(const PlanProblem& problem, PlanTimes times, double parameter_bytes,
                            int64_t first, int64_t copies);
-// Of the bytes of a cut, from one group of consecutive devices to the next.
+// The time of a cut's bytes, from one group of consecutive devices to the next.
 double TransferTime(const PlanProblem& problem, double bytes, int64_t first, int64_t copies,
                     int64_t next_first, int64_t next_copies);
 

@@ -72,7 +72,7 @@ struct SequenceCosts {
 template <typename Costs>
 class CopiesSearch {
  public:
-  // Of all stages together.
+  // `most_copies` is the most that all stages together may have.
   CopiesSearch(const Costs& costs, int most_copies, double upper)
       : costs_(costs),
         sets_(costs.sets()),
@@ -216,7 +216,7 @@ class CopiesSearch {
     return known.time.least < most ? known.time.least : kInfinity;
   }
 
-  // Of a set's plans those that no plan of fewer copies equals.
+  // Keeps those of a set's plans that no plan of fewer copies equals.
   void Keep(int u) {
     Row& row = rows_[u];
     row.kept_begin = static_cast<int>(kept_.size());

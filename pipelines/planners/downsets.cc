@@ -78,8 +78,8 @@ class Downsets::Builder {
   Downsets Take() { return std::move(sets_); }
 
  private:
-  // Greedily: below a node is the top of a chain that it needs, directly if there is one. Reaches are
-  // how far a set must reach on each chain before the node can be added.
+  // Greedily: below a node is the top of a chain that it needs, directly if there is one. Reaches
+  // are how far a set must reach on each chain before the node can be added.
   std::vector<std::vector<uint8_t>> PutOnChains() {
     std::vector<std::vector<uint8_t>> reaches(needs_.size());  // [node][chain]
     sets_.place_.resize(needs_.size());

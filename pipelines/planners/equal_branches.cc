@@ -12,8 +12,8 @@
 namespace pipelab {
 namespace {
 
-// [operator] Whether every other one comes before it or after it: in topological order each of those
-// before it has an edge to it or to one before it, and each of those after it likewise.
+// [operator] Whether every other one comes before it or after it: in topological order each of
+// those before it has an edge to it or to one before it, and each of those after it likewise.
 std::vector<bool> BesideNone(const PlanProblem& problem, const std::vector<int>& order) {
   const int n = problem.size();
   std::vector<int> place(n);

@@ -3,7 +3,7 @@
 //   const EqualBranches equal(problem);
 //   auto sets = Downsets::Make(equal.InOrder(groups), limit);   // one of all cuts that are alike
 //   ...                                                         // a sequence of stages over `sets`
-//   equal.Rearrange(&stages);                                   // the same, with the fewest edges cut
+//   equal.Rearrange(&stages);                                   // the same, with fewest edges cut
 //
 // Sixteen equal chains of six operators between a source and a join have 7^16 cuts, of which 74,613
 // differ in more than the chains' names: how many chains are cut behind their first operator, how

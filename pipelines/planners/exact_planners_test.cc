@@ -57,7 +57,8 @@ struct Masks {
   }
 };
 
-// Of all stages with the ways of their operators; then of all sequences, from the last stage on.
+// The best over all stages with the ways of their operators, then over all sequences, from the last
+// stage on.
 class PiperBruteForce {
  public:
   explicit PiperBruteForce(const PlanProblem& p) : p_(p), masks_(p), all_((1 << p.size()) - 1) {}

@@ -10,7 +10,7 @@ double GraphBatchTime(const PlanProblem& problem, const std::vector<PlanStage>& 
   const std::vector<int> stage_of = StageOf(problem, stages);
   const auto samples = static_cast<double>(problem.micro_batch_size);
   const double batch = static_cast<double>(BatchSamples(problem)) / samples;
-  // Of the paths that end with a stage; every edge goes on to a later one.
+  // The longest of the paths that end with a stage; every edge goes on to a later one.
   std::vector<double> path(stages.size());
   double longest = 0, rest = 0;
   for (int s = 0; s < static_cast<int>(stages.size()); ++s) {

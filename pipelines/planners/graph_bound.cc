@@ -138,8 +138,8 @@ class RelaxedCosts : public SequenceCosts {
     stage->copies_behind = static_cast<int64_t>(std::ceil(behind / longest_ * (1 - 1e-9)));
     return longer;
   }
-  // Of a copy's smallest micro-batches, where sizes are free: those of a larger one keep as much in
-  // parts of it.
+  // Counts a copy's smallest micro-batches, where sizes are free: those of a larger one keep as
+  // much in parts of it.
   int64_t InFlight(const Stage& stage, int copies, int /*copies_behind*/) const {
     if (all_.any_size) return 1 + stage.copies_behind / copies;
     return 1 + (stage.copies_behind + copies - 1) / copies;

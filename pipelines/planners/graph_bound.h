@@ -31,8 +31,9 @@ struct GraphBound {
   bool too_many_cuts = false;     // for the search
 };
 
-// Of kGraphBatchTime, or of kGraphStageTime. `known` is infinite where no plan is known. Without
-// the search, which needs a graph of few cuts, the bound is that of the work of all operators.
+// A bound of kGraphBatchTime (`batch`), or of kGraphStageTime. `known` is infinite where no plan is
+// known. Without the search, which needs a graph of few cuts, the bound is that of the work of all
+// operators.
 GraphBound BoundOfGraphPlans(const PlanProblem& problem, bool batch, double known,
                              absl::Time deadline);
 

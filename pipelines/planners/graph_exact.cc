@@ -73,7 +73,7 @@ class ExactGraphSearch {
     feeds_.resize(p_.size());
     for (const PlanEdge& edge : p_.edges) feeds_[edge.from] |= Mask{1} << edge.to;
     for (int v = 0; v < p_.size(); ++v) {
-      // Of one device: no stage takes less from each of its copies.
+      // The work is that of one device: no stage takes less from each of its copies.
       least_.push_back(sets_.LeastWork(v));
       choice_ |= sets_.Make({v}).choice;
     }

@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(All, GraphShapes, ::testing::Range(0, kGraphShapes));
 // a machine that does other things, too.
 constexpr double kBlowUp = 5;
 
-// Of this program so far.
+// Processor time of this program so far.
 double ProcessorSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 // 0 under a sanitizer, which has memory of its own.
 double PeakMegabytes() {

@@ -33,7 +33,8 @@ struct GraphLabel {
 
 class GraphLabelStore {
  public:
-  // Of an upset and a number of devices at most so many: others become one with the least figures.
+  // At most so many labels are kept for an upset and a number of devices: others become one with
+  // the least figures.
   explicit GraphLabelStore(size_t most_labels) : most_same_(most_labels) {}
 
   // To the labels of its upset. False: one of them is not worse.

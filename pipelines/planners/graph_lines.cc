@@ -28,7 +28,7 @@ std::vector<int> GraphLines::Next(const std::vector<int>& part_of, int num_parts
   for (int part = 0; part < num_parts; ++part) {
     if (missing_parts[part] == 0 && !ready[part].empty()) ready_parts.push_back(part);
   }
-  // Of those that became ready together the first listed is next, or any.
+  // The first listed of those that became ready together comes next, or any of them.
   const auto arrange = [&](std::vector<int>* nodes, size_t begin) {
     const auto from = nodes->begin() + static_cast<int64_t>(begin);
     if (kind == LineKind::kDepthFirst) std::shuffle(from, nodes->end(), random_);

@@ -12,7 +12,8 @@
 
 namespace pipelab {
 
-// Of the nodes in a part: one path after the other, as listed or in random order, or any next.
+// How the nodes in a part are ordered: one path after the other, as listed or in random order, or
+// any next.
 enum class LineKind : uint8_t { kListed, kDepthFirst, kAny };
 
 class GraphLines {

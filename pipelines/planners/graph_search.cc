@@ -34,7 +34,8 @@ bool PutStagesInOrder(const PlanProblem& problem, std::vector<PlanStage>* stages
     ++missing[to];
     feeds[from].push_back(to);
   }
-  // Of those that can be next the one with the first operator: branches one after the other.
+  // Next is the one with the first operator among those that can be next: branches one after the
+  // other.
   std::set<std::pair<int, int>> ready;
   const auto add = [&](int s) { ready.emplace(unordered.stages[s].layers[0], s); };
   for (int s = 0; s < size; ++s) {
@@ -87,7 +88,7 @@ bool GraphSearch::Offer(std::vector<PlanStage> stages) {
   if (PlanValue(p_, longest, stages) > goal_.longest_stage * kSameRatio) return false;
   const double value =
       PlanValue(p_, goal_.batch ? PlanObjective::kGraphBatchTime : longest, stages);
-  // Of equal plans the new one: the search must not stand still.
+  // The new one of equal plans is taken: the search must not stand still.
   if (value > value_) return false;
   const bool better = value * kSameRatio < value_;
   value_ = value;

@@ -160,7 +160,7 @@ class GraphPlanner {
  private:
   // That is when this share of the time that is left is over.
   absl::Time Share(double share) const { return absl::Now() + (deadline_ - absl::Now()) * share; }
-  // Of a stage time, as many make the objective.
+  // So many stage times make the objective.
   double Pieces(bool batch) const { return batch ? BatchPieces(problem_) : 1; }
 
   // A plan whose longest stage is below the known one's may be better than the search's.

@@ -123,7 +123,7 @@ class Builder {
     }
   }
 
-  // Of the operator's layers together, plainly.
+  // The times of the operator's layers together, plainly.
   absl::StatusOr<PlanTimes> TimesOn(const PlanOperator& op, int64_t micro_batch_size) const {
     Nanoseconds forward, all;
     for (int i : op.layers) {

@@ -57,7 +57,7 @@ void OperatorSets::MakeShapes() {
   }
 }
 
-// Of the problem's samples.
+// The time of the problem's samples.
 double OperatorSets::VariantTime(const PlanVariant& variant, double samples) const {
   return TimesOfSamples(problem_, variant, samples).time *
          (static_cast<double>(problem_.micro_batch_size) / samples);
@@ -127,7 +127,7 @@ void OperatorSets::Add(int v, OperatorSet* set) const {
   set->has[v] = true;
   set->chosen.clear();
   for (size_t i = 0; i < cost.times.size(); ++i) set->times[i] += cost.times[i];
-  // Of an edge whose other end is inside neither end is paid for.
+  // Neither end of an edge whose other end is inside is paid for.
   const auto move = [&](bool inside, double here, double there) {
     set->boundary += inside ? -there : here;
     set->boundary_edges += inside ? -1 : 1;

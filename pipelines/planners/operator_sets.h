@@ -101,7 +101,7 @@ class OperatorSets {
   PlanStage StageOf(const OperatorSet& set, StageShape shape, int64_t in_flight) const;
 
  private:
-  // Of one operator; least of each over its variants.
+  // The figures of one operator, each the least over its variants.
   struct OperatorCost {
     std::vector<double> times;                // [place]
     std::vector<double> in_bytes, out_bytes;  // [its edge] over a stage's border
@@ -131,7 +131,7 @@ class OperatorSets {
   void AddSaver(const std::vector<PlanVariant>& variants, OperatorCost* cost) const;
   double CommunicationTime(double bytes, int edges, double parameters, StageShape shape) const;
   double VariantTime(const PlanVariant& variant, double samples) const;
-  // Of operator v of the set, as in its variants.
+  // The costs of the variants of operator v of the set, in their order.
   std::vector<VariantCost> VariantCostsOf(const OperatorSet& set, int v, StageShape shape,
                                           int64_t in_flight) const;
 

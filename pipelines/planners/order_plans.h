@@ -61,7 +61,7 @@ struct GraphGoal {
   bool sequence = false;
 };
 
-// Of a value below `known`; empty where there is none, or the effort ended before.
+// The best plan, of a value below `known`; empty where there is none, or the effort ended before.
 std::vector<PlanStage> BestOfOrder(const OperatorSets& sets, const std::vector<int>& order,
                                    const GraphGoal& goal, double known, SearchEffort* effort);
 

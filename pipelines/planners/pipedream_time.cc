@@ -30,9 +30,9 @@ int64_t MachinesOn(const PlanStage& stage, size_t level) {
   return stage.data_of_level.empty() ? stage.data : stage.data_of_level[level];
 }
 
-// Of stages [begin, end) on the levels below `levels`: the longest of the parts that level makes of
-// them. Stages of one part fill a machine of the level, so that is where a part ends. `first`:
-// nothing is charged for what comes in or goes out of the first part.
+// The time of stages [begin, end) on the levels below `levels`: the longest of the parts that level
+// makes of them. Stages of one part fill a machine of the level, so that is where a part ends.
+// `first`: nothing is charged for what comes in or goes out of the first part.
 double TimeOf(const PlanProblem& problem, const std::vector<PlanStage>& stages, size_t levels,
               int begin, int end, bool first) {
   if (levels == 0) return ComputeTime(problem, stages[begin]);

@@ -14,7 +14,7 @@ int64_t MostCopies(const PiperCosts& costs, const PlanProblem& problem) {
   return std::min(problem.devices / costs.degrees()[0], problem.micro_batches);
 }
 
-// Of the only degree.
+// The costs of plans with the only degree.
 class PiperCopyCosts : public SequenceCosts {
  public:
   using Stage = PiperStage;

@@ -43,7 +43,7 @@ struct PiperStage {
   }
 };
 
-// Of any variant, on all devices of its degree together.
+// The least time over the variants, on all devices of its degree together.
 double LeastDeviceTime(const PlanOperator& o);
 
 class PiperCosts {
@@ -57,8 +57,8 @@ class PiperCosts {
   bool stopped() const { return stopped_; }
   const Downsets& sets() const { return sets_; }
   const std::vector<int>& degrees() const { return degrees_; }
-  // Of each operator, variants of one degree differ in time and memory alone, and two at most are
-  // worth anything. Else only LeastTime is to be used.
+  // Whether an operator's variants of one degree differ in time and memory alone, and two at most
+  // are worth anything. Else only LeastTime is to be used.
   bool uniform() const { return uniform_; }
   // Numbers of copies that a stage may have: divisors of the micro-batches, ascending.
   const std::vector<int>& copies() const { return copies_; }
@@ -141,7 +141,8 @@ class PiperCosts {
 
   void FindDegrees();
   void AddOperators();
-  // Of the operators of degree t; and of each operator that can recompute, its class in modes_.
+  // The sums of the operators of degree t; `slow_of` gets the class in modes_ of each operator that
+  // can recompute.
   std::vector<Sums> SumsOfGroups(int t, std::vector<int>* slow_of);
   void AddWork();
   void AddCuts(absl::Time deadline);

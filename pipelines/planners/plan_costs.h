@@ -29,7 +29,7 @@ double CopiesBandwidth(const PlanProblem& problem, int64_t copies);
 std::vector<int64_t> GraphInFlight(const PlanProblem& problem,
                                    const std::vector<PlanStage>& stages);
 
-// Of one device of the stage: what micro-batches in flight keep, and the rest.
+// The bytes of one device of the stage: what micro-batches in flight keep, and the rest.
 double MemoryOfStage(const PlanProblem& problem, const std::vector<PlanStage>& stages, int stage);
 
 // What a batch takes in a graph of stages: the longest path through them, a micro-batch of its own

@@ -14,8 +14,8 @@
 
 namespace pipelab {
 
-// Of one of the plan's copies, one rank a stage: stages must have equally many, and micro-batches
-// of one size. PyTorch's own data parallelism is around such a pipeline.
+// The schedule of one of the plan's copies, one rank for each stage: stages must have equally many,
+// and micro-batches of one size. PyTorch's own data parallelism is around such a pipeline.
 absl::StatusOr<std::string> PyTorchCsv(const PlanPipeline& pipeline);
 
 }  // namespace pipelab

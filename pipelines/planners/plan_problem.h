@@ -42,7 +42,7 @@ enum class PlanObjective : uint8_t {
   kSliceTime,  // TeraPipe: of a batch in slices of samples and tokens (token_slicing.h)
 };
 const char* PlanObjectiveName(PlanObjective objective);  // "stage_time"
-// Of stages that form a DAG, with micro-batches of their own.
+// Whether stages form a DAG, with micro-batches of their own.
 bool IsGraphObjective(PlanObjective objective);
 
 struct PlanTimes {
@@ -112,10 +112,10 @@ struct PlanProblem {
   std::vector<PlanLevel> levels;  // kPipeDream: from the innermost; their product is `devices`
   double latency = 0;             // of a message; Piper and PipeDream have none
   int64_t micro_batches = 1;      // of a batch, over all copies of a stage
-  // Of the micro-batch that all figures are of, and of a batch: for planners that choose the size
-  // of micro-batches. Bytes of other sizes are in proportion, and so are times but for those of
-  // PlanVariant::times. `micro_batch_sizes` ascend.
-  // batch_samples 0: micro_batch_size * micro_batches
+  // Samples of the micro-batch that all figures are of, and of a batch, for planners that choose
+  // the size of micro-batches. Bytes of other sizes are in proportion, and so are times but for
+  // those of PlanVariant::times. `micro_batch_sizes` ascend. `batch_samples` 0: it is
+  // micro_batch_size * micro_batches.
   int64_t micro_batch_size = 1, batch_samples = 0;
   std::vector<int64_t> micro_batch_sizes;
   // Tokens of a sample, where it can be cut into slices of a multiple of `token_step`, which is
@@ -137,8 +137,9 @@ int64_t BatchSamples(const PlanProblem& problem);
 // What that is in the problem's micro-batches.
 double BatchPieces(const PlanProblem& problem);
 
-// Of a micro-batch of so many samples on one device. Sizes between those that have times are on the
-// straight line between these; smaller and larger ones are in proportion to the first and the last.
+// The times of a micro-batch of so many samples on one device. Sizes between those that have times
+// are on the straight line between these; smaller and larger ones are in proportion to the first
+// and the last.
 PlanTimes TimesOfSamples(const PlanProblem& problem, const PlanVariant& variant, double samples);
 
 // Operators in topological order, otherwise as listed.

@@ -27,16 +27,16 @@ namespace pipelab {
 
 struct PlannerOptions {
   absl::Duration time_limit = absl::InfiniteDuration();
-  // Of planners that are told how many stages to make (uniform, gpipe, chain, terapipe): 0, as many
-  // as devices, or as operators where these are fewer.
+  // For planners that are told how many stages to make (uniform, gpipe, chain, terapipe). 0: as
+  // many as devices, or as operators where these are fewer.
   int stages = 0;
-  // Of planners that choose the micro-batches of stages (graphpipe): samples of every stage's, over
-  // its copies; 0: of each stage any of PlanProblem::micro_batch_sizes.
+  // For planners that choose the micro-batches of stages (graphpipe): samples of every stage's
+  // micro-batch, over its copies. 0: each stage has any of PlanProblem::micro_batch_sizes.
   int64_t micro_batch_size = 0;
-  // Of piper: only plans with a smaller objective are of use; where there are none, this is the
+  // For piper: only plans with a smaller objective are of use; where there are none, this is the
   // bound of an infeasible plan.
   double known_value = std::numeric_limits<double>::infinity();
-  // Of graphpipe: each of its searches ends after at most so many steps, which are the same on
+  // For graphpipe: each of its searches ends after at most so many steps, which are the same on
   // every machine.
   int64_t most_steps = std::numeric_limits<int64_t>::max();
 };

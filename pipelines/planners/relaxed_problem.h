@@ -17,7 +17,7 @@ namespace pipelab {
 
 PlanProblem RelaxedProblem(const PlanProblem& problem);
 
-// Of the smallest micro-batch that a copy can have.
+// Samples of the smallest micro-batch that a copy can have.
 int64_t LeastCopySamples(const PlanProblem& problem);
 
 }  // namespace pipelab

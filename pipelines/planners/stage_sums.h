@@ -19,7 +19,7 @@ const PlanVariant& VariantIn(const PlanProblem& problem, const PlanStage& stage,
 // Samples of one copy's micro-batch.
 double SamplesOfCopy(const PlanProblem& problem, const PlanStage& stage);
 
-// Of the problem's samples on one device, in micro-batches of the stage's size.
+// The time of the problem's samples on one device, in micro-batches of the stage's size.
 double ComputeTime(const PlanProblem& problem, const PlanStage& stage);
 
 double ParameterBytes(const PlanProblem& problem, const PlanStage& stage);

@@ -58,7 +58,7 @@ std::vector<PlanStage> StagesFor(const PlanProblem& problem, int num_stages, boo
   return stages;
 }
 
-// Of each slice, the slowest stage's.
+// Each slice takes the slowest stage's time.
 SlicingProblem Slicing(const PlanProblem& problem, const std::vector<PlanStage>& stages) {
   SlicingProblem slicing;
   slicing.batch_samples = BatchSamples(problem);

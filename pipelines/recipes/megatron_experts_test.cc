@@ -246,7 +246,7 @@ TEST(MegatronSettings, ModelsWithExpertsReadBackOverAGrid) {
           EXPECT_THAT(s.notes(), IsEmpty()) << text;
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe again, ReadMegatronFlags(s.Text(), "f", 64));
           EXPECT_EQ(again.config, r.config) << text << "\n" << s.Text();
-          // Of windows a list for each layer stands for every N-th.
+          // A list of windows for each layer stands for every N-th.
           PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph before, BuildGpt(r.model));
           PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph after, BuildGpt(again.model));
           ASSERT_EQ(before.layers.size(), after.layers.size());

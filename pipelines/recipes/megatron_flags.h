@@ -24,7 +24,8 @@
 
 namespace pipelab {
 
-// `devices` 0: as many as torchrun is told, --nnodes times --nproc-per-node. `choice` is for scripts.
+// `devices` 0: as many as torchrun is told, --nnodes times --nproc-per-node. `choice` is for
+// scripts.
 absl::StatusOr<Recipe> ReadMegatronFlags(absl::string_view text, absl::string_view what,
                                          int64_t devices, const ScriptChoice& choice = {});
 

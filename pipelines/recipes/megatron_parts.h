@@ -15,7 +15,7 @@ inline constexpr int64_t kMostMegatronBatch = 1 << 24;
 
 // Sizes, attention and experts, without the number of words.
 absl::Status TakeMegatronModel(const MegatronOptions& options, Recipe* recipe);
-// Of a model with its heads: norms of heads, latent attention, windows.
+// Norms of heads, latent attention and windows, once the recipe's model has its heads.
 absl::Status TakeMegatronAttention(const MegatronOptions& options, Recipe* recipe);
 absl::Status TakeMegatronExperts(const MegatronOptions& options, Recipe* recipe);
 // Behind the degree of tensor parallelism, which pads them.

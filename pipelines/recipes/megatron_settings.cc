@@ -267,7 +267,7 @@ absl::Status AddRecomputation(const StepConfig& c, Settings* s) {
   return absl::OkStatus();
 }
 
-// Of narrow numbers. Weights have 2 bytes there; what has 4 here moves as 2.
+// Settings of narrow numbers. Weights have 2 bytes there; what has 4 here moves as 2.
 void AddMegatronState(const Recipe& r, Settings* s) {
   const StateNumbers& n = r.config.state;
   const bool fp16 = r.type == NumberType::kFp16, wide = n.narrow() && n.gradients == 4;

@@ -42,7 +42,7 @@ class StageReader {
   }
 
  private:
-  // Of one device, in order; 1 without interleaving.
+  // Stages of one device, in order; 1 without interleaving.
   absl::StatusOr<int64_t> VirtualStages(int64_t counted_layers) {
     const char* each = "num-layers-per-virtual-pipeline-stage";
     const char* number = "num-virtual-stages-per-pipeline-rank";

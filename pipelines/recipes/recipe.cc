@@ -28,7 +28,7 @@ absl::Status SetStages(std::vector<MegatronStage> stages, Recipe* recipe) {
                    [](const MegatronStage& s) { return s.token_heads > 0; })) {
     stages.back().token_heads = further;
   }
-  // Of our layers a block has two, and a head for a further token four.
+  // A block has two of our layers, and a head for a further token four.
   std::vector<int64_t> layers;
   for (size_t s = 0; s < stages.size(); ++s) {
     const int64_t heads = stages[s].token_heads;

@@ -33,7 +33,7 @@ Verdict Compare(absl::string_view op, int64_t a, int64_t b) {
   return absl::nullopt;
 }
 
-// Of expressions, those without special characters but ^ and $.
+// Looks for an expression, which may have no special characters but ^ and $.
 Verdict FindExpression(absl::string_view text, absl::string_view expression) {
   const bool begins = absl::ConsumePrefix(&expression, "^");
   const bool ends = absl::ConsumeSuffix(&expression, "$");

@@ -34,7 +34,7 @@ class ShellExpander {
                 std::function<absl::StatusOr<bool>(const ShellDoubt&)> decide)
       : state_(*state), what_(what), decide_(std::move(decide)) {}
 
-  // Of the words that follow.
+  // The line of the words that follow.
   void set_line(int line) { line_ = line; }
   int line() const { return line_; }
 

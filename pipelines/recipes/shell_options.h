@@ -5,14 +5,14 @@
 //       ReadShellOptions("TP=8\ntorchrun train.py --size $TP --fast", "f", {}, role_of));
 //   // {"--size", {"8"}}, {"--fast", {}}
 //
-// A text that begins with an option is a file of options: each takes what follows up to the next one
-// or the end of the line, and (, | and ; are characters. Other texts are read as bash would read them
-// up to the launch (shell_script.h): a command that runs a Python program with options that
-// `role_of` knows, behind torchrun, srun, `bash -c` and the like. A script without commands has the
-// options of all its variables.
+// A text that begins with an option is a file of options: each takes what follows up to the next
+// one or the end of the line, and (, | and ; are characters. Other texts are read as bash would
+// read them up to the launch (shell_script.h): a command that runs a Python program with options
+// that `role_of` knows, behind torchrun, srun, `bash -c` and the like. A script without commands
+// has the options of all its variables.
 //
-// Errors: InvalidArgument with the line of what cannot be read; of conditions that would decide about
-// options that count, and of values of such options, that are not known; of several launches.
+// Errors: InvalidArgument with the line of what cannot be read; of conditions that would decide
+// about options that count, and of values of such options, that are not known; of several launches.
 #ifndef PIPELAB_PIPELINES_RECIPES_SHELL_OPTIONS_H_
 #define PIPELAB_PIPELINES_RECIPES_SHELL_OPTIONS_H_
 

@@ -99,7 +99,7 @@ TEST(ReadShellOptions, NamesConditionsThatDecide) {
   EXPECT_THAT(ReadBehind("A=${DEBUG:+1}", "--a 2 $A"), HasSubstr("--set=DEBUG=..."));
   EXPECT_THAT(ReadBehind("nvidia-smi && N=1", "--a 2 $N"),
               HasSubstr("f:1: 'nvidia-smi' decides about options"));
-  // Of no influence: what ends the script, makes folders, or gives such options.
+  // These have no influence: what ends the script, makes folders, or gives such options.
   EXPECT_EQ(ReadBehind("cd $D || exit 1\n[ $# -lt 2 ] && { echo usage; exit 1; }\n"
                        "if [ ! -d $D ]; then mkdir -p $D; fi\nif [ $D = x ]; then L=--no-l; fi",
                        "--a 2 $L"),

@@ -6,8 +6,8 @@
 //
 // Variables, arrays, functions, loops, `case`, `if`, `eval` and `bash -c` count. What the script
 // alone does not decide (what it calls, files, the environment) is a choice of the caller's: `path`
-// has the alternative of each in turn, and 0 stands for those behind it: what holds where nothing is
-// set and every command succeeds. Equal conditions are one choice.
+// has the alternative of each in turn, and 0 stands for those behind it: what holds where nothing
+// is set and every command succeeds. Equal conditions are one choice.
 #ifndef PIPELAB_PIPELINES_RECIPES_SHELL_SCRIPT_H_
 #define PIPELAB_PIPELINES_RECIPES_SHELL_SCRIPT_H_
 

@@ -8,7 +8,7 @@
 
 namespace pipelab {
 
-// Of a recipe with its model and degrees.
+// Takes the schedule; the recipe must have its model and degrees.
 absl::Status TakeTorchtitanSchedule(const TorchtitanKeys& keys, Recipe* recipe);
 
 }  // namespace pipelab

@@ -32,7 +32,7 @@ int64_t HeadSize(const GptConfig& m) {
   return m.head_size > 0 || m.latent.rank > 0 ? m.head_size : m.hidden / m.heads;
 }
 
-// Of all its sizes but the samples' length.
+// Whether two are one model, by all sizes but the samples' length.
 bool SameModel(const GptConfig& a, const GptConfig& b) {
   return ModelText(a) == ModelText(b) && a.norm == b.norm && a.positions == b.positions &&
          a.rotary_base == b.rotary_base && a.biases == b.biases && a.dropout == b.dropout &&
@@ -146,7 +146,7 @@ absl::Status AddData(const StepConfig& c, Settings* s) {
   return absl::OkStatus();
 }
 
-// Of sharded weights. What has 4 bytes here moves as 2.
+// Settings of sharded weights. What has 4 bytes here moves as 2.
 void AddTorchtitanState(const StateNumbers& n, Settings* s) {
   const bool narrow_sums = n.gradients == 2 || !n.narrow();
   if (narrow_sums) s->Add("training.mixed_precision_reduce", TomlString("bfloat16"));

@@ -18,7 +18,7 @@ namespace pipelab {
 absl::StatusOr<std::vector<MegatronStage>> TorchtitanStages(int64_t layers, int64_t stages,
                                                             int64_t first = 1, int64_t last = 1);
 
-// Of lists of modules: [["tok_embeddings", "layers.0"], ["layers.1", "norm", "output"]].
+// The stages of lists of modules: [["tok_embeddings", "layers.0"], ["layers.1", "norm", "output"]].
 absl::StatusOr<std::vector<MegatronStage>> StagesOfModules(const nlohmann::json& parts,
                                                            int64_t layers);
 // The same as a TOML value.

@@ -105,7 +105,8 @@ class TorchtitanReader {
     return TakeExperts();
   }
 
-  // Of the ranks that shard weights, those of C included; and of T where experts are not split.
+  // Experts are divided among the ranks that shard weights, those of C included, and of T where
+  // experts are not split.
   absl::Status TakeExperts() {
     StepConfig& c = r_.config;
     const std::string place = "parallelism.expert_parallel_degree";

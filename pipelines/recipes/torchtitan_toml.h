@@ -1,6 +1,7 @@
 // torchtitan's TOML as a recipe, and back (torchtitan/config/job_config.py of 2025).
 //
-//   PIPELAB_ASSIGN_OR_RETURN(Recipe r, ReadTorchtitanToml(text, "--toml=run.toml", /*devices=*/64));
+//   PIPELAB_ASSIGN_OR_RETURN(Recipe r,
+//                            ReadTorchtitanToml(text, "--toml=run.toml", /*devices=*/64));
 //   PIPELAB_ASSIGN_OR_RETURN(Settings s, TorchtitanSettings(r));
 //   s.Text();                      // "[model]\nname = \"llama3\"\n..."
 //

@@ -153,7 +153,7 @@ class YamlReader {
     return Take(line, pair->first, pair->second);
   }
 
-  // Of a key with nothing behind it, whose words are the items below.
+  // Ends a key with nothing behind it, whose words are the items below.
   absl::Status EndKey() {
     const YamlLine key = std::exchange(key_, YamlLine());
     if (key.number == 0 || !options_.back().values.empty()) return absl::OkStatus();

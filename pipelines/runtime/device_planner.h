@@ -88,7 +88,7 @@ class DevicePlanner {
     const StageGraph::Edge& e = schedule_.stages.edges[std::get<0>(v)];
     return std::get<1>(v) ? e.from : e.to;
   }
-  // Of a value at its producer's end, and at its consumer's.
+  // The stage at the end of a value's producer, and at that of its consumer.
   const HeldStage& ProducerStage(const Value& v) const {
     return held_.Of(std::get<2>(v), Producer(v));
   }

@@ -61,7 +61,8 @@ class DeviceRunner {
  private:
   // The place of the instruction that comes next, ExecutorOptions::first_come.
   size_t Next();
-  // Of another message that has come, or of a receive to post before; the list's length: none.
+  // The place of another message that has come, or of a receive to post before; the list's length:
+  // none.
   size_t Overtaking() const;
   absl::Status Execute(const Instruction& i, int32_t index);
   absl::Status Compute(const Instruction& i, const ComputePlan& compute);
@@ -80,7 +81,7 @@ class DeviceRunner {
   absl::StatusOr<Tensor> GatherMessage(const TensorSpec& spec, const Tensor& part);
   // kOffload, kReload and kHostWait.
   absl::Status MoveToHost(const Instruction& i, int32_t index);
-  // Of the pass that is over.
+  // The copies of the pass that has finished.
   std::vector<HostCopy> HostCopies() const;
   absl::Status RunCollective(OpCode op, int32_t index);
   // With what comes after it.

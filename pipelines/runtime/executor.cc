@@ -153,7 +153,7 @@ class ThreadedExecutor : public Executor {
     }
     const auto grace = ToChrono(std::min({options_.wait_limit, options_.action_limit, kGrace}));
     done_.wait_for(lock, grace, [&] { return running_ == 0; });
-    // Of several processes that wait for one another, the first ends the run; what the waits of the
+    // The first of several processes that wait for one another ends the run; what the waits of the
     // others come back with is its error, and not theirs.
     const bool ours = echo_.ok() || echo_.message() == stuck.message();
     if (!stuck.ok() && error_.ok() && ours) error_ = stuck;

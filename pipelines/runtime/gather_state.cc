@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kChunk = int64_t{1} << 16;
 
 using Entries = std::vector<StateEntry>;
-// Of each entry of a chunk.
+// The parts of each entry of a chunk.
 using Parts = std::vector<std::vector<ParameterPart>>;
 
 // A value that several parameters have by a tie comes once.

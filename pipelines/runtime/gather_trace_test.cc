@@ -16,7 +16,7 @@ namespace {
 
 constexpr absl::Duration kLong = absl::Seconds(60);
 
-// Of `devices` devices; each number another.
+// A trace of `devices` devices; each number another.
 Trace MakeTrace(int first, int devices) {
   Trace trace;
   trace.origin = TraceOrigin::kMeasured;

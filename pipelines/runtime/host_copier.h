@@ -40,7 +40,7 @@ class HostCopier {
   // What the pointers point to must stay there until Wait. Unimplemented: tensors that overlap.
   absl::Status Begin(bool reload, const std::vector<Tensor*>& tensors);
   void Wait(int32_t copy);
-  // Of a finished copy, on the steady clock.
+  // When a finished copy ran, on the steady clock.
   struct Times {
     int64_t begin_ns = 0, end_ns = 0;
   };

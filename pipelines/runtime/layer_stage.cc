@@ -195,7 +195,7 @@ void LayerStage::SumOverRows() {
   rows_summed_ = true;
 }
 
-// Of parameters that all peers have, one peer adds the squares.
+// One peer adds the squares of the parameters that all peers have.
 absl::StatusOr<Tensor> LayerStage::BeginNorm(const NormShare& share) {
   SumOverRows();
   TensorPeers* peers = options_.peers;

@@ -162,8 +162,8 @@ class LayerStage : public StageModule {
   // Loss of each micro-batch's last forward, the sum over this member's tokens. Empty but in the
   // loss's stage.
   const std::map<int, double>& losses() const { return losses_; }
-  // Of its layers with experts, what forwards have added since the last call, by the layer's number
-  // in the graph: rows that this member routes.
+  // The rows that this member routes, as forwards have added them since the last call, by the
+  // number in the graph of each layer with experts.
   std::map<int, ExpertLoads> TakeLoads() { return std::exchange(loads_, {}); }
   // The norm of all gradients of the model at the last step, before clipping; 0 where no norm was
   // taken.
@@ -226,14 +226,14 @@ class LayerStage : public StageModule {
                             const std::vector<EdgeShape>& edges,
                             const std::vector<bool>& expected = {}) const;
   LayerContext ContextFor(int64_t step, const Action& a) const;
-  // Of a forward or backward of the schedule, with what it exchanges.
+  // The context of a forward or backward of the schedule, with what it exchanges.
   LayerContext ContextOfPass(int64_t step, const Action& a) const;
   // Layers compute with this version from here on.
   void Bind(int version);
   // Gives layers the tensors that are there now.
   void BindAgain();
   absl::Status CheckGathered(const Action& a) const;
-  // Of parameters_, or their experts.
+  // Begins to scatter the gradients of parameters_, or of their experts.
   absl::StatusOr<PartedTensor> Scatter(StageParameters* parameters);
   // Weight gradients come: there is room for them.
   void PrepareGradients();
@@ -252,10 +252,10 @@ class LayerStage : public StageModule {
   // `sequences`, [place]: what the slices of the micro-batch share; null for whole samples.
   std::vector<Tensor> RunForward(LayerContext ctx, const BatchSource* data, StagePass pass,
                                  std::vector<LayerStash>* sequences, MicroBatch* mb);
-  // Of its places, in order: the layers of RunForward.
+  // Runs the layers of RunForward that are at the block's places, in order.
   void ForwardBlock(const StagePlan::Block& block, LayerContext ctx, const BatchSource* data,
                     StagePass pass, std::vector<LayerStash>* sequences, MicroBatch* mb);
-  // Those of the action's micro-batch; null for whole samples.
+  // RunForward's `sequences` of the action's micro-batch; null for whole samples.
   std::vector<LayerStash>* SequencesOf(const Action& a);
   // One layer of a backward. `gradients`, by value, are of what comes out of layers and gain those
   // of this layer's inputs.

@@ -53,7 +53,7 @@ class SliceExchanger final : public ChunkExchange {
     std::vector<Share> given, received;
   };
 
-  // Of the pass's next message with a peer, one way: both ends count alike.
+  // The tag of the pass's next message with a peer, one way: both ends count alike.
   uint64_t TagOf(std::map<int, uint64_t>* counts, int peer) const;
 
   const std::unique_ptr<Communicator> communicator_;

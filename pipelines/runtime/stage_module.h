@@ -58,8 +58,8 @@ class SharedParameters {
 
 class StageModule : public SharedParameters {
  public:
-  // Of its parameters, the experts that only some copies have (Program::expert_copies): they are
-  // not among its own. Null: none.
+  // The experts that only some copies have (Program::expert_copies); their parameters are not among
+  // its own. Null: none.
   virtual SharedParameters* experts() { return nullptr; }
 
   // `drop`: keep the inputs only; a Recompute will come.
@@ -72,8 +72,8 @@ class StageModule : public SharedParameters {
                                                        std::vector<Tensor> output_gradients) = 0;
   virtual absl::Status BackwardWeight(const Action& a) = 0;
   // What the forward of the action's micro-batch has left for its backward, all of it: the caller
-  // may put other tensors of the same values in their place, on the device (kOffload of it, kReload)
-  // or in the host's memory, as long as no backward runs on those.
+  // may put other tensors of the same values in their place, on the device (kOffload of it,
+  // kReload) or in the host's memory, as long as no backward runs on those.
   virtual absl::StatusOr<std::vector<Tensor*>> Kept(const Action& /*a*/) {
     return absl::UnimplementedError("the stage cannot give away what a forward keeps");
   }

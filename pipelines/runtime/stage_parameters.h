@@ -159,7 +159,7 @@ class StageParameters {
                   const Shard& shard, bool values_only, bool of_experts);
   // Whether a parameter is here, and not among the others.
   bool Takes(const ParameterSpec& p) const;
-  // Those of the parameter.
+  // The StageParameters, this or the experts', that have the parameter.
   const StageParameters& Having(absl::string_view name) const;
   void AddSquares(const NormShare& share, bool whole, std::vector<float>* terms);
   // Masters apart from the values.
@@ -191,7 +191,7 @@ class StageParameters {
   std::pair<Tensor, int64_t> Kept(const Region& region, StateKind kind) const;
   std::pair<Tensor, int64_t> KeptIn(const Region& region, const Tensor& own, const Tensor& ties,
                                     bool whole) const;
-  // Of the values themselves, where masters are kept as StateKind::kValue.
+  // The same of the values themselves, where masters are kept as StateKind::kValue.
   std::pair<Tensor, int64_t> KeptValues(const Region& region) const;
 
   const OptimizerOptions optimizer_;

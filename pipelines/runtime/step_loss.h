@@ -20,7 +20,7 @@
 
 namespace pipelab {
 
-// Of one copy of the stage with the loss.
+// The part of one copy of the stage with the loss.
 struct LossPart {
   int64_t place = 0;             // among the copies
   std::map<int, double> losses;  // by micro-batch
@@ -38,7 +38,7 @@ struct StepLoss {
 };
 
 StepLoss SumLosses(std::vector<LossPart> parts, LoadsOfLayers loads);
-// Of all processes; each gets it.
+// The sum over all processes; each gets it.
 absl::StatusOr<StepLoss> SumLossesOfProcesses(ProcessGroup& group, const std::vector<LossPart>& own,
                                               const LoadsOfLayers& loads, absl::Duration limit);
 

@@ -91,7 +91,7 @@ class DeviceTraining final : public PipelineTraining {
   absl::Status SetState(const TrainingState& state) override {
     PIPELAB_RETURN_IF_ERROR(CheckSteps());
     if (!forward_only()) return SpreadWhole(state);
-    // Of any training: what is left of it here are values.
+    // The state may be of any training: what is left of it here are values.
     TrainingState values = EmptyState(target_, state.step);
     values.model = state.model;
     values.source = state.source;
@@ -122,7 +122,7 @@ class DeviceTraining final : public PipelineTraining {
 
   ProcessGroup* processes() const { return devices_->processes(); }
 
-  // Of several processes, that none has a step that failed.
+  // Checks that no process has a step that failed.
   absl::Status CheckSteps() const {
     absl::Status own;
     if (in_step_) {

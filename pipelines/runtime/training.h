@@ -52,7 +52,7 @@ namespace pipelab {
 struct FillOptions {
   int learn_steps = 3;                   // in which nothing runs
   Nanoseconds slack = Microseconds(50);  // of each wait, left free
-  // Of a rank, for the training and the jobs; 0: as much as they want.
+  // What the training and the jobs may use of a rank's memory; 0: as much as they want.
   Bytes device_memory;
 };
 
@@ -89,23 +89,24 @@ struct TrainingOptions {
   std::function<absl::StatusOr<FillWorks>(int rank, Backend* backend)> fill_works;
   FillOptions fill;
 
-  // Of a micro-batch, over all copies.
+  // Samples of a micro-batch, over all copies.
   int64_t samples() const { return config.micro_batch_size * config.data; }
 };
 
 struct TrainingStep {
   double loss = 0;  // mean over the step's tokens, nats
-  // Of all gradients together, before clipping; 0 where clip_norm is.
+  // The norm of all gradients together, before clipping; 0 where clip_norm is.
   double gradient_norm = 0;
-  // Of models with experts: the rows of the fullest expert over its layer's mean, in the layer
+  // For models with experts: the rows of the fullest expert over its layer's mean, in the layer
   // where that is most; and how many choices capacities dropped. 0 if only a GPU knows.
   double largest_load = 0;
   int64_t dropped_choices = 0;
-  // Of the ranks; in another process than the first, of its own ranks.
+  // The trace of all ranks; a process that is not the first has that of its own ranks.
   Trace trace;
 };
 
-// Of a trace of ranks, the program's devices: those of member t of each tensor-parallel group.
+// The part of a trace of ranks that is a trace of the program's devices: the ranks that are member
+// t of their tensor-parallel groups.
 Trace TraceOfMember(const Trace& ranks, int64_t tensor_parallel, int64_t t);
 
 class PipelineTraining {

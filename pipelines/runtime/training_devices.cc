@@ -299,7 +299,7 @@ TrainingDevices::Device* TrainingDevices::DeviceOf(int rank) const {
   return i < 0 || i >= static_cast<int>(devices_.size()) ? nullptr : devices_[i].get();
 }
 
-// Of one device of the program.
+// The ranks of one device of the program.
 std::vector<int> TrainingDevices::TensorRanks(int device) const {
   std::vector<int> ranks;
   for (int t = 0; t < plan_.split.degree; ++t) ranks.push_back(RankOf(device, t));

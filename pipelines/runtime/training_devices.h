@@ -50,7 +50,7 @@ class TrainingDevices {
     return loss_stages_;
   }
 
-  // Of the last step, of the ranks here, each token's choices once.
+  // Loads in the last step, on the ranks here, with each token's choices once.
   LoadsOfLayers TakeLoads() const;
 
   int first_rank() const { return first_rank_; }
@@ -76,7 +76,8 @@ class TrainingDevices {
     std::unique_ptr<CommunicatorPeers> peers;  // null where it computes alone
     // The groups of its stages that have batch normalisations and several devices.
     std::vector<std::unique_ptr<CommunicatorPeers>> copies;
-    // Those of its stages that have the other tokens of the same samples, or the other experts.
+    // The groups of its stages that have the other tokens of the same samples, or the other
+    // experts.
     std::vector<std::unique_ptr<CommunicatorPeers>> context;
     std::unique_ptr<SliceExchanger> exchange;  // null: its passes exchange no attention
     std::vector<std::unique_ptr<LayerStage>> stages;

@@ -177,8 +177,8 @@ absl::Status CheckSizes(const SchemeParams& p) {
   return absl::OkStatus();
 }
 
-// Of schedule, program and simulated trace, for each action: most is its instructions and their
-// spans, of which a message has three.
+// Bytes of schedule, program and simulated trace, for each action: most is its instructions and
+// their spans, of which a message has three.
 constexpr int64_t kBytesPerAction = 260;
 constexpr Bytes kAlwaysThere(256 << 20);  // not asked for
 

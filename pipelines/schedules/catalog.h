@@ -4,7 +4,7 @@
 //                            MakeSchedule("chimera", {.devices = 4, .micro_batches = 8}));
 //
 // A scheme is a pure function from sizes, and for some the times of passes, to an order. A new one
-// is a file, a BUILD stanza, a line in catalog.cc and a test.
+// is a file, a line in catalog.cc and a test.
 #ifndef PIPELAB_PIPELINES_SCHEDULES_CATALOG_H_
 #define PIPELAB_PIPELINES_SCHEDULES_CATALOG_H_
 
@@ -87,8 +87,8 @@ struct SchemeParams {
   bool forwards_first = false;
   // Stages that are not a chain; none: a chain of one stage a device.
   StageGraph stages = {};
-  // Of those: [stage] -> the devices that share its micro-batches by rows, no device in two; empty:
-  // stage s on device s.
+  // For such stages: [stage] -> the devices that share its micro-batches by rows, no device in two;
+  // empty: stage s on device s.
   std::vector<std::vector<int>> devices_of_stage = {};
   // [stage] Micro-batches (Schedule::micro_batches_of_stage); empty: micro_batches each.
   // local_replay: passes, of micro-batches of one size.

@@ -24,7 +24,7 @@ int Groups(const SchemeParams& params) {
   return params.group_size > 0 ? params.group_size : params.devices;
 }
 
-// Of a prompt; by default no more than there is room for.
+// Chunks of a prompt; by default no more than there is room for.
 int Chunks(const SchemeParams& params) {
   return params.slices > 0 ? params.slices : std::min(kDefaultSlices, params.micro_batches);
 }

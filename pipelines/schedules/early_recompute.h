@@ -2,7 +2,8 @@
 // (Liu et al., "Mario: Near Zero-cost Activation Checkpointing in Pipeline Parallelism", PPoPP
 // 2025).
 //
-//   Schedule early = RecomputeInGaps(schedule, PassLengths::Unit(schedule.num_stages()), /*ahead=*/1);
+//   Schedule early =
+//       RecomputeInGaps(schedule, PassLengths::Unit(schedule.num_stages()), /*ahead=*/1);
 //
 // The order of all else stays. A recompute moves only into a gap that is as long as it is, so for
 // these lengths nothing begins later than before. At most `ahead` rebuilt activations of a device

@@ -133,7 +133,7 @@ TEST(Gis, HalfOfTheStagesHaveAQuarter) {
       }
     }
   }
-  // Of P (V + 1) / 2 the second half has P (V/2 + 1) / 4: (V + 2) / (4 (V + 1)) of it.
+  // The second half has P (V/2 + 1) / 4 of P (V + 1) / 2: (V + 2) / (4 (V + 1)) of it.
   const Schedule s = MakeOrDie("po_h", GisSizes(64, 256, 8));
   const double all = static_cast<double>(HeldBySecondHalf(s, 0, 0));
   EXPECT_NEAR(static_cast<double>(HeldBySecondHalf(s, 0, 4)) / all, 10.0 / 36, 0.02);

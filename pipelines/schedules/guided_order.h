@@ -31,7 +31,7 @@ struct PassLengths {
 
   static PassLengths Unit(int stages);  // 1, and hops of 0
   bool AreEqual() const;                // all alike, and hops of 0
-  // Of params.times, which are not empty; with recompute where params asks for it.
+  // Makes them from params.times, which are not empty; with recompute where params asks for it.
   static PassLengths Of(const SchemeParams& params);
 };
 
@@ -42,7 +42,7 @@ struct GuidedRule {
   int patience_quarters = 4;
 };
 
-// Of a device.
+// What a device may hold at a time.
 struct HeldLimits {
   int activations = 0;                            // from F to W
   int waiting = std::numeric_limits<int>::max();  // from I to W: what recompute leaves, at least 1

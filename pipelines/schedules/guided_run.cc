@@ -93,7 +93,7 @@ class GuideRun {
     Clocks clocks;
   };
   struct Queue {
-    // Of the first that is not done: its place in the guide and when its input arrives, if that is
+    // The first that is not done: its place in the guide and when its input arrives, if that is
     // known.
     int32_t head = std::numeric_limits<int32_t>::max();
     int64_t arrival = kUnknown;
@@ -197,7 +197,7 @@ class GuideRun {
     return has;
   }
 
-  // Of what is first in a queue and is known: later ones arrive later.
+  // The next arrival of what is first in a queue and is known: later ones arrive later.
   int64_t NextArrival(int d, int64_t now) const {
     int64_t next = kUnknown;
     for (const auto& queues_of : guide_.queues_of) {

@@ -13,7 +13,7 @@
 namespace pipelab {
 namespace {
 
-// Of the groups in which the scheme takes M micro-batches on P devices.
+// The largest of the groups in which the scheme takes M micro-batches on P devices.
 int LargestGroup(int p, int m, int size) {
   if (m < p) return m;
   if (size == 0) return (m + m / p - 1) / (m / p);

@@ -40,7 +40,7 @@ class FreeMemory {
   std::vector<Bytes> bytes_;  // [device]
 };
 
-// Of a whole order.
+// Which limits a whole order exceeds.
 Beyond BeyondLimits(const OrderLimits& limits, const Schedule& complete,
                     const PassLengths& lengths);
 

@@ -292,7 +292,7 @@ TEST(PassTimes, Refuse) {
   EXPECT_EQ(Refusal("zb1p", params), "zb1p pass times: backward_weight has -4 ns; at least 0");
 }
 
-// Of any stage; a forward's results are in the way while it runs.
+// The use of any stage; a forward's results are in the way while it runs.
 OrderLimits::Use UseOf(ActionKind kind) {
   if (kind == ActionKind::kForward) return {Bytes(5), Bytes(3)};
   return kind == ActionKind::kBackwardInput ? OrderLimits::Use{Bytes(1), Bytes(-2)}

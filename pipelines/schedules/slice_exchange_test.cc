@@ -19,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Of a giver a line: "0F1.3 -> 2: 0..0".
+// Each giver has a line: "0F1.3 -> 2: 0..0".
 std::string PictureOf(const SliceExchangePlan& plan) {
   std::string text = "\n";
   for (const PassExchange& p : plan.passes) {

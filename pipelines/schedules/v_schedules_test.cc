@@ -92,8 +92,8 @@ TEST(VSchedules, NowhereLongerThanTheAuthorsOrders) {
   EXPECT_GE(shorter, 20);
 }
 
-// A block walked slot by slot, every six slots: F go down the devices and up again at once, and after
-// a pause I do the same.
+// A block walked slot by slot, every six slots: F go down the devices and up again at once, and
+// after a pause I do the same.
 std::vector<std::vector<Action>> RepeatedBlock(int devices, int micro_batches, int down_step,
                                                int pause) {
   std::vector<std::vector<std::pair<int, Action>>> slots(devices);

@@ -91,7 +91,7 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
   const int devices = sizes.devices, micro_batches = sizes.micro_batches;
   const auto has = [&](SchemeOption option) { return (scheme.options & option) != 0; };
   std::vector<SchemeParams> all = {sizes};
-  // Of a scheme with one stage per device more of them bring nothing.
+  // More stages per device bring nothing in a scheme with one of them.
   if (has(kVirtualStages) && sizes.virtual_stages == 0 && scheme.default_virtual_stages > 1) {
     std::vector<int> stages = {2, 3, 4, 6, 8, 12, 16};
     if (limits.least_virtual_stages > 0) {

@@ -15,13 +15,13 @@ namespace pipelab {
 
 struct VariantLimits {
   int max_stages = std::numeric_limits<int>::max();  // the model's layers
-  // No group of micro-batches has fewer than P, which Megatron-LM's interleaved schedule asks: M is a
-  // multiple of the group's size, or at least P are left.
+  // No group of micro-batches has fewer than P, which Megatron-LM's interleaved schedule asks: M is
+  // a multiple of the group's size, or at least P are left.
   bool full_groups = false;
   // Ways that run each micro-batch in two halves: the schedule then has twice as many.
   bool halves = false;
-  // Every number of stages a device from this one up to max_stages, and groups of every size below P;
-  // EveryGroupSize has those above it. 0: some.
+  // Every number of stages a device from this one up to max_stages, and groups of every size below
+  // P; EveryGroupSize has those above it. 0: some.
   int least_virtual_stages = 0;
 };
 
@@ -41,9 +41,9 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
 
 // P micro-batches (0) and 2P.
 std::vector<int> SomeGroupSizes(const SchemeParams& sizes);
-// Sizes of groups that part the micro-batches in different ways (MicroBatchGroups), from 0, those first
-// whose largest group is smallest. Of more than 64 micro-batches those that divide them, with 2P.
-// `full_groups`: as in VariantLimits, so that P need not be among them.
+// Sizes of groups that part the micro-batches in different ways (MicroBatchGroups), from 0, those
+// first whose largest group is smallest. Of more than 64 micro-batches those that divide them, with
+// 2P. `full_groups`: as in VariantLimits, so that P need not be among them.
 std::vector<int> EveryGroupSize(SchemeParams sizes, bool full_groups);
 
 }  // namespace pipelab

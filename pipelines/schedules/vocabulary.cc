@@ -189,7 +189,8 @@ std::vector<Placed> InterlacedPasses(int devices, int device, int micro_batches)
   return passes;
 }
 
-// Of the caller's stages: 0 where they are a chain of `chain` stages, which has no parts.
+// The barriers of the caller's stages: 0 where they are a chain of `chain` stages, which has no
+// parts.
 absl::StatusOr<int> BarriersOf(const SchemeParams& params, int chain) {
   const StageGraph& stages = params.stages;
   if (stages.num_stages() == 0) return 0;

@@ -30,8 +30,8 @@ struct ZeroBubbleStage {
   Nanoseconds hop;
   Bytes kept;             // by F, until I
   Bytes kept_for_weight;  // by I, until W
-  // Of all that is kept at a time. A forward takes room for the larger of both at once, so that no
-  // I ever waits for memory.
+  // The limit of all that is kept at a time. A forward takes room for the larger of both at once,
+  // so that no I ever waits for memory.
   Bytes memory_limit;
 };
 

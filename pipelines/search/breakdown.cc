@@ -65,8 +65,8 @@ double Sum(const std::vector<UnitTime>& groups, bool recompute) {
   return sum;
 }
 
-// Of forward, backward and recompute, the share that is collectives of the tensor-parallel group
-// and of context parallelism.
+// The share of forward, backward and recompute that is collectives of the tensor-parallel group and
+// of context parallelism.
 absl::StatusOr<double> TensorShareOf(const StepModel& model, const StepConfig& c) {
   if (!c.split().divides() || model.cluster == nullptr) return 0.0;
   ClusterSpec free = *model.cluster;

@@ -1,5 +1,5 @@
-// KeptUnits says what the units of a model (stage_cut.h) keep of a micro-batch until its backward, at
-// least, however the model is cut: a search knows it before it has stages. Private to search.
+// KeptUnits says what the units of a model (stage_cut.h) keep of a micro-batch until its backward,
+// at least, however the model is cut: a search knows it before it has stages. Private to search.
 //
 //   KeptUnits units(&cache);
 //   PIPELAB_ASSIGN_OR_RETURN(const std::vector<double>* kept, units.Of(config));  // [unit] bytes

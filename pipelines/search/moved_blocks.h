@@ -1,6 +1,6 @@
-// Moves blocks between the stages of a configuration for as long as its step gets shorter. The rules
-// that a search cuts by (StepConfig::cut) balance stages or devices, and know nothing of an order:
-// where first and last devices wait anyway, others may have more.
+// Moves blocks between the stages of a configuration for as long as its step gets shorter. The
+// rules that a search cuts by (StepConfig::cut) balance stages or devices, and know nothing of an
+// order: where first and last devices wait anyway, others may have more.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const absl::optional<RankedStep> faster,
 //                            WithMovedBlocks(&cache, request, best));
@@ -16,8 +16,8 @@
 namespace pipelab {
 
 // None where no move helps, and where there is nothing to move: one stage, stages that are not
-// whole groups of the model, several replicas, or a `layout` or `cut` that the request fixes. A move
-// takes one group from one stage to another, the stages in between moving along. It looks at
+// whole groups of the model, several replicas, or a `layout` or `cut` that the request fixes. A
+// move takes one group from one stage to another, the stages in between moving along. It looks at
 // kMostMoves steps at most, so the result is better than the rule's, and need not be the best.
 constexpr int kMostMoves = 40;
 absl::StatusOr<absl::optional<RankedStep>> WithMovedBlocks(StepCache* cache,

@@ -21,9 +21,9 @@
 namespace pipelab {
 
 // Values that differ: schedule (with its stages of a device and groups), b, P, T, C, how these
-// devices exchange, E, recomputation, sharding, sequence parallelism. What another value decides is not counted:
-// schedules where one has no pipeline, sequence parallelism where one has T = 1, and whether
-// sharded weights are let go between passes where one has a pipeline and one has none.
+// devices exchange, E, recomputation, sharding, sequence parallelism. What another value decides is
+// not counted: schedules where one has no pipeline, sequence parallelism where one has T = 1, and
+// whether sharded weights are let go between passes where one has a pipeline and one has none.
 int ChangedValues(const StepConfig& a, const StepConfig& b);
 
 // Fastest first, `space.top` in all. Devices and batch are the configuration's. Errors as

@@ -82,8 +82,8 @@ const OrderWalk& OrderBound::Walk() {
   return walk;
 }
 
-// Of a schedule with the optimizer's state sharded, at least: the same memory for configurations
-// that share a schedule, which is made, or found not to fit, once for all of them.
+// The limits of a schedule with the optimizer's state sharded, at least: the same memory for
+// configurations that share a schedule, which is made, or found not to fit, once for all of them.
 absl::StatusOr<StepCache::Limits> OrderBound::LimitsOf(StepConfig c, Bytes memory,
                                                        Nanoseconds time) {
   StepCache::Limits limits;

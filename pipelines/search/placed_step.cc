@@ -77,7 +77,7 @@ const PathCost& PlacedStep::Hop(int from, int to) {
   return *hop;
 }
 
-// Of the data-parallel group.
+// The time of the data-parallel group's gather.
 Nanoseconds PlacedStep::GatherTime(const StageCopy& copy) const {
   const Gather gather{{copy}};
   return TimeOfRings(copy.device, Collective::kAllGather, GatherBytes(costs_, order_, gather),

@@ -39,12 +39,12 @@ class PlacedStep {
   // The cache must outlive it.
   explicit PlacedStep(StepCache* cache) : cache_(*cache) {}
 
-  // Of one copy. Configurations that differ in their sharding alone share most of the work where
-  // they follow one another. Errors are PredictStep's.
+  // `schedule` is of one copy. Configurations that differ in their sharding alone share most of the
+  // work where they follow one another. Errors are PredictStep's.
   absl::Status Set(const StepConfig& config, const Schedule& schedule);
 
   const StepConfig& config() const { return config_; }
-  // Of the configuration, but for how parameters are sharded and summed.
+  // The key of the configuration, but for how parameters are sharded and summed.
   const std::string& key() const { return key_; }
   // Its schedule and sharding; it is not lowered.
   const Program& order() const { return order_; }
@@ -59,7 +59,7 @@ class PlacedStep {
   Nanoseconds CollectivesOfRuns(int device) const;
   // [device] The copies of stages that it has, in the order of stages.
   std::vector<std::vector<StageCopy>> Copies() const;
-  // Of a device that has these; or a bound of it, where `walk` has bounds.
+  // The end of the step on a device that has these; or a bound of it, where `walk` has bounds.
   Nanoseconds End(const std::vector<StageCopy>& copies, const OrderWalk& walk) const;
   // What there is of it at all times, of a device that has these.
   Bytes StateOfDevice(const std::vector<StageCopy>& copies) const;
@@ -68,7 +68,7 @@ class PlacedStep {
   bool one_group() const {
     return config_.copies() > 1 && order_.schedule.placement.num_replicas() == 1;
   }
-  // Of a copy of a stage; of one beside another on its device.
+  // The state of a copy of a stage: of the first on its device, and of one beside another.
   struct State {
     Bytes first, again;
   };
@@ -76,7 +76,7 @@ class PlacedStep {
   void SetStates();
   Nanoseconds StepTime(const StageCopy& copy) const;
   Nanoseconds ReductionTime(const StageCopy& copy) const;
-  // Of all copies, and then of those with the same experts.
+  // The time of the ring of all copies, and then of the ring of those with the same experts.
   Nanoseconds TimeOfRings(int device, Collective kind, Bytes bytes, Bytes of_experts) const;
   Nanoseconds EndOfReductions(const std::vector<StageCopy>& copies, const OrderWalk& walk) const;
 

@@ -16,7 +16,7 @@ namespace {
 
 double Value(Nanoseconds t) { return static_cast<double>(t.value()); }
 
-// Of a device's stage activations.
+// The most of its stage activations that a device holds.
 double MostHeldBy(const StepCache& cache, const StepConfig& c) {
   const double unknown = std::numeric_limits<double>::max();
   if (c.has_schedule_file() || cache.HasSchedule(c.scheme)) return unknown;

@@ -50,7 +50,7 @@ class PlacementBound {
   absl::StatusOr<Bytes> MemoryOfOrder(const StepConfig& config, Bytes memory);
 
  private:
-  // Of a micro-batch at a stage, in nanoseconds.
+  // The ways of a micro-batch to and from a stage, in nanoseconds.
   struct Ways {
     double before = 0;  // until its forward can begin
     double beyond = 0;  // from the end of its forward until its gradient is there

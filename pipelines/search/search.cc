@@ -41,7 +41,7 @@ bool After(const Candidate& a, const Candidate& b) {
          std::tie(a.bound, a.method, a.first, a.node);
 }
 
-// Of one model: the user's, or that with its vocabulary divided for some pipelines.
+// The bounds of one model: the user's, or that with its vocabulary divided for some pipelines.
 struct Bounds {
   explicit Bounds(StepCache* cache) : of_any(cache), of_placement(cache), of_order(cache) {}
 
@@ -56,7 +56,7 @@ class Shared {
   explicit Shared(StepCache* cache) : cache_(*cache) {}
 
   StepCache& cache() { return cache_; }
-  // Of the model that the configuration cuts. InvalidArgument: StepCache::CacheOf.
+  // The bounds of the model that the configuration cuts. InvalidArgument: StepCache::CacheOf.
   absl::StatusOr<Bounds*> BoundsOf(const StepConfig& c) {
     PIPELAB_ASSIGN_OR_RETURN(StepCache * cut, cache_.CacheOf(c));
     return &bounds_.try_emplace(cut, cut).first->second;

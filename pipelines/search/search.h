@@ -52,7 +52,8 @@ struct SearchMethod {
   StateNumbers state;      // StepConfig::state
   uint32_t execution = 0;  // StepConfig::execution
   bool pipeline = true;    // false: no pipeline, one stage
-  // VariantLimits::full_groups; of `virtual_stages`, groups of P (Narayanan et al. 2021, section 2.2).
+  // VariantLimits::full_groups; of `virtual_stages`, groups of P (Narayanan et al. 2021, section
+  // 2.2).
   bool full_groups = false;
 };
 
@@ -96,7 +97,7 @@ struct SearchRequest {
   int max_tensor = 8;  // devices of a tensor-parallel group, at most: those of a node
   std::vector<SearchMethod> methods;
   std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kFull};
-  // Of recompute=blocks: how many of each stage, where it has more; 0: all.
+  // With recompute=blocks: how many blocks of each stage, where it has more; 0: all.
   std::vector<int> rebuilt_blocks = {0};  // or SomeRebuiltBlocks()
   int max_context = 1;                    // C, at most
   std::vector<ContextExchange> context_exchanges = {ContextExchange::kGather};  // with C above 1
@@ -112,7 +113,7 @@ struct SearchRequest {
   // Ranks among which the state that a sharding divides is divided, where they can be; 0: all.
   std::vector<int> shards = {0};  // or, with `every_size`, every number
   FixedKeys fixed;
-  // Of a device, that a step may use; 0: all that it has.
+  // What a step may use of a device's memory; 0: all that it has.
   Bytes memory;
   // Only configurations that it takes; none: all.
   std::function<bool(const StepConfig&)> accept;

@@ -16,7 +16,7 @@
 
 namespace pipelab {
 
-// Of a device, that a step may use.
+// What a step may use of a device's memory.
 Bytes MemoryFor(const StepModel& model, const SearchRequest& search);
 // InvalidArgument naming the option.
 absl::Status CheckSearch(const StepModel& model, const SearchRequest& search);
@@ -24,8 +24,8 @@ absl::Status CheckSearch(const StepModel& model, const SearchRequest& search);
 absl::Status NothingFits(const StepModel& model, const SearchRequest& search,
                          const SearchRefusals& refusals);
 
-// A search's bounds of whole samples in a chain of stages are true of the scheme. They are not known
-// to be true of a schedule file.
+// A search's bounds of whole samples in a chain of stages are true of the scheme. They are not
+// known to be true of a schedule file.
 bool IsBounded(const Scheme& scheme);
 bool IsBounded(absl::string_view scheme);
 // The request's ways to recompute, or the one that it fixes.

@@ -43,7 +43,7 @@ std::vector<int64_t> DivisorsOf(int64_t n, int64_t most, bool all = true) {
 // Sizes that a scheme is asked for, which its variants keep.
 constexpr std::array<absl::string_view, 4> kSizes = {"V", "group", "replicas", "slices"};
 
-// Those of SearchMethod: keys with one value each, which its schedules have.
+// The keys of SearchMethod: keys with one value each, which its schedules have.
 constexpr std::array<absl::string_view, 8> kOfMethod = {
     "layout", "gathers_each",    "no_pipeline_overlap", "steady_overlap",
     "state",  "no_data_overlap", "whole_messages",      "execution"};
@@ -262,7 +262,7 @@ absl::Status SearchSpace::Schedules(StepConfig c, Children* schedules) {
   PIPELAB_RETURN_IF_ERROR(TakeMethod(&c));  // the grid may be another method's, too
   const bool divides = c.pipeline > 1 && c.has_equal_messages();
   if (!divides && !search_.fixed.has("whole_messages")) c.whole_messages = false;
-  // Of one micro-batch on one device these have the same order.
+  // These have the same order for one micro-batch on one device.
   const bool twins = c.pipeline == 1 && c.micro_batches == 1 && method_.schemes.size() > 1;
   for (const std::string& scheme : method_.schemes) {
     if (twins && scheme == "interleaved") continue;

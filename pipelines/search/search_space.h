@@ -58,11 +58,11 @@ class SearchSpace {
   absl::Status ForEachChild(const SearchNode& node, Look look,
                             absl::optional<Exchanges> exchanges = absl::nullopt);
   // The same schedule with one more rebuilt block, which takes no less time; none where it rebuilds
-  // none or all of the `most` that a stage has. Such schedules are no children of their grid but for
-  // the first.
+  // none or all of the `most` that a stage has. Such schedules are no children of their grid but
+  // for the first.
   absl::Status WithOneMoreRebuilt(const SearchNode& schedule, int most, Look look);
-  // The same schedule with the next larger groups of micro-batches, which keeps no less and hides no
-  // more; none where it has the largest or none. Neither are these children of their grid.
+  // The same schedule with the next larger groups of micro-batches, which keeps no less and hides
+  // no more; none where it has the largest or none. Neither are these children of their grid.
   absl::Status WithLargerGroups(const SearchNode& schedule, Look look);
 
  private:

@@ -530,7 +530,7 @@ TEST(VocabularySearchTest, BoundsHold) {
   }
 }
 
-// Of some of all that a search looks at.
+// Bounds hold for some of all that a search looks at.
 TEST_P(SearchOfRandomModels, BoundsHold) {
   std::vector<StepConfig> configs;
   uint64_t looked_at = 0;

@@ -61,7 +61,8 @@ double TimeOfUnits(const std::vector<UnitTime>& units, const std::vector<double>
     const Nanoseconds passes = cost.forward + cost.backward_input + cost.backward_weight;
     time += static_cast<double>(passes.value());
     later += static_cast<double>(cost.backward_input.value());
-    // The ends have more than a block, of which a part may be rebuilt: they are taken to hold nothing.
+    // The ends have more than a block, of which a part may be rebuilt: they are taken to hold
+    // nothing.
     if (rebuilds && (u == 0 || u + 1 == units.size())) continue;
     held.push_back({kept[u] * later, static_cast<double>(cost.forward.value())});
     area += held.back().area;
@@ -313,9 +314,9 @@ absl::StatusOr<Nanoseconds> StepBounds::LeastWork(const StepConfig& grid,
   return Nanoseconds(static_cast<int64_t>(least.value_or(0)));
 }
 
-// A pass of several micro-batches' samples takes no longer than one pass of each: what is rounded up
-// to whole rows or tiles is less, and efficiencies do not fall with the size. So all of these sizes
-// are bounded by a micro-batch that is a multiple of each.
+// A pass of several micro-batches' samples takes no longer than one pass of each: what is rounded
+// up to whole rows or tiles is less, and efficiencies do not fall with the size. So all of these
+// sizes are bounded by a micro-batch that is a multiple of each.
 absl::StatusOr<Nanoseconds> StepBounds::LeastWorkOfSizes(const StepConfig& division,
                                                          const std::vector<int64_t>& sizes,
                                                          int64_t samples,
@@ -365,8 +366,8 @@ absl::StatusOr<StepLeast> StepBounds::LeastOfGrid(const StepConfig& grid,
   StepLeast least;
   PIPELAB_ASSIGN_OR_RETURN(least.time, LeastWork(grid, exchanges));
   if (!free.has_value() || !kept_.AreChain(grid.cut)) return least;
-  // Exchanges beside another micro-batch rebuild nothing, but ForEachExchange has them for those that
-  // are waited for, too.
+  // Exchanges beside another micro-batch rebuild nothing, but ForEachExchange has them for those
+  // that are waited for, too.
   const bool rebuilds =
       std::find(exchanges.begin(), exchanges.end(), Exchanges::kWaited) != exchanges.end() &&
       std::any_of(recompute.begin(), recompute.end(), &Rebuilds);

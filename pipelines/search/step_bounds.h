@@ -9,8 +9,8 @@
 // and before the backwards that must come after its last one, beside which only their own weight
 // gradients can run, along the edges of the model. Transfers, reductions and steps are left out.
 // Memory: an even share of the state. Beside the state there must be room for what micro-batches
-// keep: summed over all devices, bytes kept times how long they are kept are at most this room times
-// the step (Little's law).
+// keep: summed over all devices, bytes kept times how long they are kept are at most this room
+// times the step (Little's law).
 #ifndef PIPELAB_PIPELINES_SEARCH_STEP_BOUNDS_H_
 #define PIPELAB_PIPELINES_SEARCH_STEP_BOUNDS_H_
 
@@ -58,8 +58,8 @@ class StepBounds {
   absl::StatusOr<int> MostUnits(const StepConfig& config);
   // True if a rule before the configuration's (CutRule) makes the same stages.
   absl::StatusOr<bool> IsCutByAnother(StepConfig config);
-  // A device needs so much beside its state in any schedule of the grid, with the best of these ways
-  // to recompute: what one unit keeps.
+  // A device needs so much beside its state in any schedule of the grid, with the best of these
+  // ways to recompute: what one unit keeps.
   absl::StatusOr<Bytes> LeastKeptOfGrid(const StepConfig& grid,
                                         const std::vector<Recompute>& recompute);
   // The same, and the time, with the best of these exchanges: as Least for schedules. Without
@@ -86,16 +86,16 @@ class StepBounds {
   };
   struct StageLeast {
     UnitTime time;
-    // Of the forwards on the longest way to it, and of the backwards on the longest way back from
-    // it: whole ones, and of input gradients alone.
+    // The times of the forwards on the longest way to it, and of the backwards on the longest way
+    // back from it: whole ones, and of input gradients alone.
     Nanoseconds before, after, after_inputs;
     double kept = 0;  // bytes of a micro-batch
   };
   // The stages are those of the cut that PredictStep makes.
   struct CutCosts {
     std::vector<StageLeast> stages;
-    // Byte-nanoseconds of a micro-batch on all stages, with whole backwards and with input gradients
-    // alone; 0 where units are no chain.
+    // Byte-nanoseconds of a micro-batch on all stages, with whole backwards and with input
+    // gradients alone; 0 where units are no chain.
     double held = 0, held_for_inputs = 0;
     bool knows_kept = false;
   };

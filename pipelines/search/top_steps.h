@@ -41,9 +41,10 @@ class TopSteps {
 
   // Where it is one of the best. Whether it is the fastest.
   bool Keep(RankedStep result, StepRank rank);
-  // Of the last of the best; 0 while there are not as many as are asked for.
+  // The step time of the last of the best; 0 while there are not as many as are asked for.
   Nanoseconds ToBeat() const;
-  // Whether it would not be among as many as are asked for even if it took no longer than its bound.
+  // Whether it would not be among as many as are asked for even if it took no longer than its
+  // bound.
   bool IsBeyond(Nanoseconds bound, const StepRank& rank) const;
   // Whether its layout has a faster result already, of which it is no way. That is the layout's
   // best, since what has a lower bound was opened before.

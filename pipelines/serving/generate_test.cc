@@ -99,7 +99,7 @@ struct Prompts {
   std::vector<std::vector<int32_t>> ids;
 };
 
-// Of unequal lengths, more than there are slots.
+// Prompts of unequal lengths, more than there are slots.
 Prompts SomePrompts() {
   Prompts prompts;
   const CounterRng rng(7, "prompts");

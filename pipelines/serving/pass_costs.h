@@ -60,11 +60,11 @@ class ServingCosts {
   Bytes MessageBytes(int stage, const std::vector<TokenRun>& runs) const;
   // What they return needs no ServingCosts to live.
   ServingTimes Times() const;
-  // Of a program of PassSchedule(plan).
+  // The costs of a program of PassSchedule(plan).
   CostTable Table(const PassPlan& plan) const;
 
-  // Of a stage: all slots' caches, 2 x heads of keys x their size for each token and attention; and
-  // weights.
+  // A stage's bytes: all slots' caches, 2 x heads of keys x their size for each token and
+  // attention; and weights.
   Bytes CacheBytes(int stage, const ServingOptions& options) const;
   Bytes WeightBytes(int stage) const { return stages_[stage].weights; }
 

@@ -25,7 +25,7 @@ Nanoseconds LongestTime(const Program& program);
 // "... takes longer than the simulator can count, ...": `what` ends with its verb.
 absl::Status LongerThan(Nanoseconds most, absl::string_view what);
 
-// Of actions, fills and copies to the host, of which `copy` is the largest.
+// Checks the times of actions, fills and copies to the host, of which `copy` is the largest.
 absl::Status CheckTimes(const Program& program, const CostTable& costs, Bytes copy,
                         Nanoseconds most);
 

@@ -149,7 +149,7 @@ InstructionCostTable::StageInstructionCosts InstructionCostTable::CostsOfStage(
     out += bytes;
     if (!s.stages.edges[e].gradient.none()) out_back += bytes;
   }
-  // Of the device's own rows already (cost_table.h); token slices may be alike.
+  // These are bytes of the device's own rows already (cost_table.h); token slices may be alike.
   const auto own = [this](Bytes bytes) { return bytes.value() / slice_parts_; };
   const int64_t kept = own(m.kept), for_weight = own(m.kept_for_weight);
   const int64_t dropped = own(m.kept_when_dropped), carried = own(m.carried);

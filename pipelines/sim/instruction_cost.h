@@ -75,7 +75,8 @@ class InstructionCostTable {
   // What an offload moves: all that the forward keeps for its backward, but for what slices share.
   int64_t HostBytes(const Instruction& i) const { return OfAction(i, ActionKind::kReload).change; }
 
-  // Of a message, and of what one member of a tensor-parallel group sends of it.
+  // The bytes of a message; SentBytes are those that one member of a tensor-parallel group sends of
+  // it.
   int64_t MessageBytes(const Message& m) const {
     if (ABSL_PREDICT_FALSE(m.is_hop())) return hop_bytes_[2 * m.hop_of_stage + m.gradient];
     const int64_t bytes = message_bytes_[m.edge + (slices_differ_ ? ShapeOf(m) * num_edges_ : 0)];
@@ -121,7 +122,7 @@ class InstructionCostTable {
   InstructionCost WithFlows(InstructionCost cost, const Instruction& i) const;
   StageInstructionCosts CostsOfStage(const StageCost& cost, int stage, int slice, bool recomputed,
                                      const std::vector<int>& group) const;
-  // Of what the group does together in the action, one after the other.
+  // The time of what the group does together in the action, one after the other.
   int64_t StatisticsTime(const Action& a, const std::vector<int>& group) const;
   // The whole of a message beside the part that has come, until it is gathered.
   InstructionCost OfGather(const Message& m) const {

@@ -65,7 +65,7 @@ MemoryPeak PeakOf(const Program& program, const CostTable& costs,
   Bytes most = program.instructions[device].empty() ? peak.parts.total() : Bytes(-1);
   for (size_t n = 0; n < program.instructions[device].size(); ++n) {
     walk.Run(n);
-    // Of two equal ones the second, whose parts are finer.
+    // The second of two equal ones is taken: its parts are finer.
     for (const MemoryParts* parts : {&walk.after(), &walk.during()}) {
       if (parts->total() <= most) continue;
       most = parts->total();

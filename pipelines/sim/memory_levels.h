@@ -50,7 +50,8 @@ std::vector<std::vector<MemoryPoint>> MemoryLevels(const Program& program, const
                                                    const Trace& trace);
 
 struct MemoryPeak {
-  // Of the device's list: which it is that has the device at its fullest; -1 for an empty list.
+  // The place in the device's list of the instruction during which the device is at its fullest; -1
+  // for an empty list.
   int32_t instruction = -1;
   MemoryParts parts;
 };

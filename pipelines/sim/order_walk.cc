@@ -69,7 +69,8 @@ class Walk {
     int64_t inwards = 0, outwards = 0;  // from a message's begin to its arrival
     int64_t gather = 0;                 // of its parts, in calls
   };
-  // Those of a stage, what comes in and what goes out; what stays on the device is not among them.
+  // The ends of a stage, what comes in and what goes out; what stays on the device is not among
+  // them.
   struct Ends {
     std::vector<End> in, out, gradients_in, gradients_out;
   };
@@ -213,7 +214,7 @@ PassMemories MemoriesOf(const Program& order, const CostTable& costs) {
     const auto& groups = s.placement.groups[r];
     memories[r].resize(s.num_stages());
     for (int stage = 0; stage < s.num_stages(); ++stage) {
-      // Of outputs and of gradients; what stays on the device is no message.
+      // Counts of outputs and of gradients; what stays on the device is no message.
       int64_t in = 0, out = 0, gradients_in = 0, gradients_out = 0;
       const auto count = [&](int e, int64_t* outputs, int64_t* gradients) {
         const StageGraph::Edge& edge = s.stages.edges[e];

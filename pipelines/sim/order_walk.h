@@ -43,9 +43,9 @@ struct OrderWalk {
 // edge may have none where its stage takes one from another.
 bool CanWalkOrder(const Schedule& schedule);
 
-// Of `order`, the schedule and `calls` are read: a valid one that CanWalkOrder (CHECKed). Of
-// `costs`, no network, speeds or measured times. `hop` gives the way between two devices. `begin`:
-// [device] when its first action may begin; empty: 0.
+// The schedule and `calls` of `order` are read: a valid schedule that CanWalkOrder (CHECKed). The
+// network, speeds and measured times of `costs` are not. `hop` gives the way between two devices.
+// `begin`: [device] when its first action may begin; empty: 0.
 OrderWalk WalkOrder(const Program& order, const CostTable& costs,
                     absl::FunctionRef<PathCost(int from, int to)> hop,
                     const std::vector<Nanoseconds>& begin = {});

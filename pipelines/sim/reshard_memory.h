@@ -30,7 +30,7 @@ class ReshardMemoryTable {
 
   // False in most schedules: then Of is 0 everywhere.
   bool any() const { return any_; }
-  // Of a forward, backward or its input part; 0 for other actions.
+  // The memory of a forward, backward or its input part; 0 for other actions.
   ReshardMemory Of(int device, int replica, const Action& a) const;
 
  private:
@@ -40,7 +40,7 @@ class ReshardMemoryTable {
     int64_t bytes = 0;  // of the tensor, all parts
     int64_t local = 0;  // bytes that stay on the device
   };
-  // Of one member and one of the micro-batches after which parts repeat.
+  // The memory of one member and one of the micro-batches after which parts repeat.
   struct Memory {
     ReshardMemory forward, backward;
   };

@@ -27,7 +27,7 @@ CostTable EdgesOf(const Schedule& s, const std::vector<int>& bytes) {
   return costs;
 }
 
-// Of a forward, before and after it, and of a backward.
+// The bytes of a forward, before and after it, and of a backward.
 std::vector<int64_t> PartsOf(const ReshardMemoryTable& table, int device, int stage,
                              int micro_batch = 0, int slice = 0) {
   Action a;

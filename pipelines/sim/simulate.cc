@@ -85,7 +85,7 @@ class Simulation {
     int64_t level = 0, peak = 0;
     // Without overlap: since when it only communicates.
     int64_t exchange_begin = 0;
-    // Of CostTable::steady_overlap: the first backward and the last forward.
+    // For CostTable::steady_overlap: the first backward and the last forward.
     size_t steady_begin = 0, steady_end = 0;
     bool sending = false;  // whether it waits for what it sends
     // Its host link: when the last copy ends, when each ends, what the host has.
@@ -298,7 +298,7 @@ class Simulation {
     if (a.arrival != Arrival::kUnknown) Arrive(a);
   }
 
-  // Of a call.
+  // Posts a message of a call.
   void Post(int32_t id, int64_t now) {
     int64_t leaves = 0;
     if (calls_.Post(id, now, &leaves)) Send(id, leaves);

@@ -141,7 +141,7 @@ void Transfers::Begin(int ring, double bytes, int64_t time) {
   starts_.push({time, sequence_++, shared_of_ring_[ring], {0, bytes}});
 }
 
-// Of what is all on its way now.
+// The arrival of what is all on its way now.
 int64_t Transfers::ArrivalOf(const SharedWay& path) const {
   return now_ + path.latency +
          (path.ring >= 0 ? 0 : LatencyOfEdge(program_.messages[path.transfer.message]));

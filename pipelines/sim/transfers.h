@@ -62,7 +62,8 @@ class Transfers {
 
   // Whether messages or other rings use its links, too; if not, its time is CollectiveTime.
   bool IsShared(int ring) const { return !shared_of_ring_.empty() && shared_of_ring_[ring] >= 0; }
-  // Of a shared ring, at `time` of which latencies are over: `bytes` are what one rank sends.
+  // Begins the bytes of a shared ring, at the `time` when its latencies have passed: `bytes` are
+  // what one rank sends.
   void Begin(int ring, double bytes, int64_t time);
 
   bool pending() const { return !starts_.empty() || !ends_.empty(); }

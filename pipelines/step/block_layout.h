@@ -22,8 +22,9 @@ std::string EvenBlocks(int64_t blocks, int64_t stages);
 // whether it did.
 bool GatherByBlock(int64_t blocks, StepConfig* config);
 
-// PyTorch's DistributedDataParallel without a pipeline sums gradients beside the last backward, some
-// at a time: a block's here. Changes nothing of configurations with a pipeline or with one copy.
+// PyTorch's DistributedDataParallel without a pipeline sums gradients beside the last backward,
+// some at a time: a block's here. Changes nothing of configurations with a pipeline or with one
+// copy.
 void SumByBlock(int64_t blocks, StepConfig* config);
 
 }  // namespace pipelab

@@ -14,20 +14,21 @@
 
 namespace pipelab {
 
-// Of the first layer with experts; none without one.
+// The rows of the first layer with experts; none without one.
 absl::optional<RoutedRows> RowsOfExperts(const ModelGraph& graph);
 
 // With exchanges beside compute: micro-batches on a device less those of its warm-up, as a share.
-// Interleaved, Megatron-Core has one forward more in the warm-up than else: 2 (P - 1) + (V - 1) G + 1
-// on the first device, in groups of G micro-batches, which counts here for all. Without a pipeline
-// these are the V forwards of the first micro-batch.
+// Interleaved, Megatron-Core has one forward more in the warm-up than else:
+// 2 (P - 1) + (V - 1) G + 1 on the first device, in groups of G micro-batches, which counts here
+// for all. Without a pipeline these are the V forwards of the first micro-batch.
 double MergedShare(const StepConfig& config);
 
 // InvalidArgument naming the word: dispatch or exchanges without experts over several devices,
 // layers whose tokens choose differently, schemes and recomputation that do not merge
 // micro-batches.
 absl::Status CheckExchanges(const ModelGraph& graph, const StepConfig& config);
-// Its two parts: how rows go, which the schedule does not change, and what their exchanges run beside.
+// Its two parts: how rows go, which the schedule does not change, and what their exchanges run
+// beside.
 absl::Status CheckDispatch(const ModelGraph& graph, const StepConfig& config);
 absl::Status CheckHiddenExchanges(const StepConfig& config);
 

@@ -112,7 +112,7 @@ TEST_F(ExpertStepTest, ExchangesTakeTheLinksOfTheirRanks) {
   EXPECT_EQ(far.devices[0].tensor, near.devices[0].tensor);
 }
 
-// Of eight experts over two nodes a token reaches the other node with one of two choices on
+// With eight experts over two nodes a token reaches the other node with one of two choices on
 // average, and for 11 of 14 pairs at all: once is enough.
 TEST_F(ExpertStepTest, TokensThatGoOnceTakeLess) {
   const char* far = "1f1b:P=2,D=8,M=4,E=8,ranks=tp-pp-dp";

@@ -14,8 +14,8 @@
 namespace pipelab {
 namespace {
 
-// Numbers in the buffers of a block: of queries, keys and values, of their projection and of a gated
-// feed-forward.
+// Numbers in the buffers of a block: of queries, keys and values, of their projection and of a
+// gated feed-forward.
 constexpr int64_t kBufferedTokens = 64, kBufferedWidth = 128, kBufferedInner = 384;
 constexpr int64_t kBufferNumbers =
     4 * kBufferedWidth * kBufferedWidth + 3 * kBufferedWidth * kBufferedInner;
@@ -71,8 +71,8 @@ TEST(GradientBuffersOfAStep, FollowTheState) {
   EXPECT_EQ(More(c), 0);
 }
 
-// A loss in place keeps the logits' gradient alone, and the head's own gradient in half precision is
-// beside it and the input's when its product is over.
+// A loss in place keeps the logits' gradient alone, and the head's own gradient in half precision
+// is beside it and the input's when its product is over.
 TEST(GradientBuffersOfAStep, HeadsLeaveAGradient) {
   constexpr int64_t kWords = 512, kSamples = 3;
   const GptConfig gpt = LlamaConfig(/*layers=*/1, kBufferedWidth, /*heads=*/4, kBufferedInner,

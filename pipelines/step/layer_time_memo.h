@@ -42,7 +42,7 @@ class LayerTimeMemo {
 
   // TimesInGraph. Holds until the next call.
   absl::StatusOr<const LayerTimes*> TimesOf(const StepConfig& config, Group group, int layer);
-  // Of all layers and passes.
+  // The time of all layers and passes together.
   absl::StatusOr<Nanoseconds> WorkOf(const StepConfig& config, Group group);
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 bool BringsGradient(const StageGraph::Edge& e) { return !e.gradient.none(); }
 
-// Of the model's layers, for those of the model with heads, which have -1.
+// Takes values of the model's layers to those of the model with heads; the heads have -1.
 std::vector<int> Moved(const std::vector<int>& of_layer, const std::vector<int>& layer_of) {
   std::vector<int> moved;
   for (int layer : layer_of) {

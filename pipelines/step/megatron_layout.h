@@ -1,12 +1,13 @@
 // Megatron-LM's strings of what each stage of a pipeline has, --pipeline-model-parallel-layout.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(std::vector<MegatronStage> stages, ParseMegatronLayout("Et*3|(tt|)*2L"));
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<MegatronStage> stages,
+//                            ParseMegatronLayout("Et*3|(tt|)*2L"));
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<int> of_layer, StageOfLayerIn(stages, graph));
 //   FormatMegatronLayout(stages)       // "Et*3|(t*2|)*2L"
 //
-// Stages are parted by '|': E is the embedding, t a Transformer layer, m a head that predicts further
-// tokens, L the loss with the output layer. "t*4" is tttt, and "(t*4|)*2" repeats what is in
-// parentheses, which do not nest. Commas mean nothing. A stage may be empty. The stage of number
+// Stages are parted by '|': E is the embedding, t a Transformer layer, m a head that predicts
+// further tokens, L the loss with the output layer. "t*4" is tttt, and "(t*4|)*2" repeats what is
+// in parentheses, which do not nest. Commas mean nothing. A stage may be empty. The stage of number
 // v P + p is the v-th of pipeline device p.
 //
 // A model's layers are those of the letters: the first is the embedding, the last the loss, and
@@ -46,7 +47,8 @@ absl::StatusOr<std::vector<MegatronStage>> ParseMegatronLayout(absl::string_view
 // The shortest form: runs of letters as "t*4", of equal stages as "(t*4|)*6".
 std::string FormatMegatronLayout(const std::vector<MegatronStage>& stages);
 
-// Stages with so many Transformer layers each, the embedding with the first, the loss with the last.
+// Stages with so many Transformer layers each, the embedding with the first, the loss with the
+// last.
 std::vector<MegatronStage> StagesOfTransformers(const std::vector<int64_t>& transformers);
 
 // [layer of the graph] Its stage. Refused: empty stages, and token heads other than the model's,

@@ -24,7 +24,7 @@ class ModelOnCluster {
   static absl::StatusOr<std::unique_ptr<ModelOnCluster>> Load(const std::string& model,
                                                               const std::string& cluster,
                                                               const std::string& dtype = "");
-  // Of a graph and a cluster at hand.
+  // Makes one from a graph and a cluster at hand.
   static std::unique_ptr<ModelOnCluster> Of(ModelGraph graph, absl::optional<ClusterSpec> cluster,
                                             NumberType type);
 

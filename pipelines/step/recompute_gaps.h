@@ -21,7 +21,8 @@ namespace pipelab {
 absl::StatusOr<Schedule> RecomputeEarly(const StepConfig& config, Schedule schedule,
                                         const PassLengths& lengths);
 
-// Of a step of these costs; messages as if nothing else were under way. `schedule`: the program's.
+// The lengths of passes in a step of these costs; messages as if nothing else were under way.
+// `schedule`: the program's.
 PassLengths LengthsOf(const CostTable& costs, const Schedule& schedule);
 
 }  // namespace pipelab

@@ -16,7 +16,7 @@
 
 namespace pipelab {
 
-// Of a file's text, in the form that its name or option ends with: csv, json, else ir/text.h.
+// Reads a file's text, in the form that its name or option ends with: csv, json, else ir/text.h.
 // `name` is what messages of JSON name; `skipped` may be null.
 absl::StatusOr<Schedule> ParseScheduleFile(absl::string_view ending, absl::string_view text,
                                            absl::string_view name, CsvSkipped* skipped);

@@ -78,7 +78,7 @@ double NominalCost(const LayerSpec& layer, const StepConfig& c, bool forward_onl
   return cost;
 }
 
-// Of the head of a stage that learns locally and ends with the layer.
+// The cost of the head of a stage that learns locally and ends with the layer.
 absl::StatusOr<double> HeadCost(const StepModel& model, const StepConfig& config, int layer,
                                 LocalHead kind) {
   absl::StatusOr<ModelGraph> graph = LocalHeadGraph(model.model->graph, layer, kind);

@@ -14,7 +14,7 @@
 //   memory          the largest stage's state and activations are least, between blocks
 // A layout names the layers of each stage instead.
 //
-// Of a model with a divided vocabulary (StepModel::vocabulary_parts) the chain is cut so, and each
+// In a model with a divided vocabulary (StepModel::vocabulary_parts) the chain is cut so, and each
 // part is a stage.
 //
 // Stages that learn locally (scheme local) count with their heads, and each is cut so that all of
@@ -56,7 +56,7 @@ std::vector<int> UnitOfLayer(const GroupedModel& model, CutRule rule);
 // vocabulary nothing is rebuilt, as of a whole one.
 std::vector<int> RebuiltBlocksOf(const StepModel& model);
 
-// Of one micro-batch on one rank of a tensor-parallel group.
+// The times of one micro-batch on one rank of a tensor-parallel group.
 struct UnitTime {
   Nanoseconds forward, backward_input, backward_weight, recompute;
 };

@@ -53,7 +53,7 @@ absl::Status CheckDevices(const StepModel& model, const StepConfig& c) {
       model.cluster->max_devices()));
 }
 
-// Of a program of parts that say how large their micro-batches are.
+// The options for a program of parts that say how large their micro-batches are.
 StageCostOptions CostOptionsOf(const StepParts& parts) {
   const StepModel& model = *parts.model;
   StageCostOptions options;
@@ -168,7 +168,7 @@ absl::Status CheckRebuilds(const Schedule& schedule, const StepConfig& c) {
   return absl::OkStatus();
 }
 
-// Of one copy, for the members of a group.
+// The schedule of one copy, for the members of a group.
 absl::StatusOr<Schedule> ScheduleFor(StepCache* cache, const StepConfig& c, int members) {
   PIPELAB_ASSIGN_OR_RETURN(const Schedule* one, cache->ScheduleOf(c));
   Schedule schedule = *one;

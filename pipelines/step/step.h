@@ -85,11 +85,11 @@ struct StepParts {
   // The grid, and how the step is run. The schedule has `members` devices for each of P.
   StepConfig config;
   int members = 1;
-  // Of the program's smallest micro-batches, over their group: C times their samples.
+  // Samples of the program's smallest micro-batches, over their group: C times their samples.
   int64_t micro_batch_size = 1;
   std::vector<int64_t> slices;  // tokens of each slice; empty: whole samples
   LoweringOptions lowering;     // LoweringOf(config), and what no configuration says
-  // Of one copy, where they are known (StepCache).
+  // The costs of one copy, where they are known (StepCache).
   const CostTable* costs = nullptr;
 };
 absl::StatusOr<Step> AssembleStep(StepParts parts);
@@ -116,7 +116,7 @@ absl::Status CheckCountable(const StepModel& model, int64_t micro_batch_size,
 // Devices of the program for each pipeline device: two stand for all copies where all are alike.
 // Of sets of shards without a pipeline, two stand for each set and two for all sets.
 int MembersOf(const StepModel& model, const StepConfig& config);
-// Of the largest edge; 0 without edges.
+// The message of the largest edge; 0 without edges.
 Bytes LargestMessage(const CostTable& costs);
 // Where its ranks are, `members` of them for each pipeline device. The message is one member's.
 RankGrid GridOfStep(const StepModel& model, const StepConfig& config, int members,

@@ -42,9 +42,10 @@ namespace pipelab {
 struct StepStages {
   const ModelPartition* partition = nullptr;
   const std::vector<Tie>* ties = nullptr;
-  // Of one rank of a tensor-parallel group, for whole micro-batches of one copy. Without links.
+  // The costs of one rank of a tensor-parallel group, for whole micro-batches of one copy. Without
+  // links.
   const CostTable* costs = nullptr;
-  // Of stages that learn locally: the model that the partition and the costs are of.
+  // For stages that learn locally: the model that the partition and the costs are of.
   const GroupedModel* with_heads = nullptr;
 };
 
@@ -95,7 +96,7 @@ class StepCache {
   // [stage] Its number of units: those of the layout, if there is one and it has whole units, else
   // CutUnits of stage_cut.h. Equal ones are in one place.
   absl::StatusOr<const std::vector<int>*> UnitsOf(const StepConfig& config, int stages);
-  // Of the model without heads.
+  // The partition of the model without heads.
   absl::StatusOr<const ModelPartition*> PartitionOf(const StepConfig& config, int stages);
   // `slices`: tokens of each slice of a sample; empty: whole samples.
   absl::StatusOr<StepStages> StagesOf(const StepConfig& config, int stages,
@@ -134,7 +135,7 @@ class StepCache {
     return found == own_.end() ? nullptr : &found->second;
   }
   bool HasSchedule(const std::string& name) const { return OwnOf(name) != nullptr; }
-  // Of a step of `samples`: products of forward and, in training, backward.
+  // The flops of a step of `samples`: products of forward and, in training, backward.
   Flops ModelFlops(int64_t samples, bool forward_only = false);
 
  private:
@@ -144,13 +145,14 @@ class StepCache {
     absl::optional<LocalStages> local;
   };
 
-  // Of each number of parts, of barriers.
+  // The cache for a number of parts and of barriers.
   struct Divided {
     DividedVocabulary of;
     std::unique_ptr<StepCache> cache;
   };
 
-  // The rule of a cut, recomputation, whether it is of all blocks, and M where the rule looks at it.
+  // The rule of a cut, recomputation, whether it is of all blocks, and M where the rule looks at
+  // it.
   using CutKey = std::tuple<CutRule, Recompute, bool, int>;
   static CutKey CutKeyOf(const StepConfig& c) {
     return {c.cut, c.recompute, c.recomputes_forwards(),
@@ -182,7 +184,7 @@ class StepCache {
   absl::StatusOr<std::vector<int>> StagesOfLayout(const StepConfig& config) const;
 
   const StepModel model_;
-  // Of a divided vocabulary: it and the whole model, which layouts name the layers of.
+  // For a divided vocabulary: it and the whole model, which layouts name the layers of.
   const DividedVocabulary* divided_ = nullptr;
   const ModelGraph* whole_ = nullptr;
   std::map<std::pair<int, int>, Divided> divided_by_;  // by parts, barriers

@@ -41,12 +41,13 @@
 //   rebuilt_together
 //                   it rebuilds so many blocks at a time, of which the first one's input alone is
 //                   kept (1)
-//   early_recompute of recompute=full: stages are rebuilt where a device would wait, at most so many
-//                   before their turn (Mario, PPoPP 2025; recompute_gaps.h) (0)
-//   published       of schemes that make their order for the passes' times: the order for equal ones,
-//                   as released code has it
-//   split_head      of schedules that split backwards: the head is split, too. By default its weight
-//                   part runs with its input part, in I; with sharded gradients it must be split
+//   early_recompute of recompute=full: stages are rebuilt where a device would wait, at most so
+//                   many before their turn (Mario, PPoPP 2025; recompute_gaps.h) (0)
+//   published       of schemes that make their order for the passes' times: the order for equal
+//                   ones, as released code has it
+//   split_head      of schedules that split backwards: the head is split, too. By default its
+//                   weight part runs with its input part, in I; with sharded gradients it must be
+//                   split
 //   sequence        sequence parallelism within tensor-parallel groups
 //   batch_norm      synchronised or own: what data-parallel copies normalise by
 //   local_heads     of stages that learn locally: linear (default) or convolution
@@ -176,7 +177,7 @@ struct StepConfig {
   int64_t devices() const { return int64_t{pipeline} * tensor * copies(); }
   // Ranks with the same weights, or the same part of them: what sums gradients, and shards.
   int copies() const { return context * data; }
-  // Of these, those that divide what is sharded.
+  // The ranks among these that divide what is sharded.
   int sharing() const { return shards == 0 ? copies() : shards; }
   bool divides_vocabulary() const { return vocabulary_barriers > 0; }
   TensorParallel split() const {

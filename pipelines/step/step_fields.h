@@ -1,7 +1,8 @@
 // The fields of a StepConfig by name, for its text and JSON forms and for filters.
 //
-//   for (const StepField& f : StepFields()) if (f.key == "sharding") f.get(config);   //
-//   "optimizer"
+//   for (const StepField& f : StepFields()) {
+//     if (f.key == "sharding") f.get(config);   // "optimizer"
+//   }
 #ifndef PIPELAB_PIPELINES_STEP_STEP_FIELDS_H_
 #define PIPELAB_PIPELINES_STEP_STEP_FIELDS_H_
 

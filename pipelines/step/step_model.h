@@ -23,7 +23,7 @@ struct StepModel {
   // Two devices of the program stand for all data-parallel copies. False: one for each copy, with
   // the same result in D / 2 times the work; what runs has them all.
   bool fold_data = true;
-  // Of a divided vocabulary (divided_vocabulary.h): so many layers in front of the chain, and one
+  // With a divided vocabulary (divided_vocabulary.h) so many layers in front of the chain, and one
   // more behind it, are units and stages of their own. 0: all of the model is the chain.
   int vocabulary_parts = 0;
 

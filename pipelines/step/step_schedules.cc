@@ -17,7 +17,7 @@
 namespace pipelab {
 namespace {
 
-// Of all schedules that are kept: 12 bytes each.
+// Actions of all schedules that are kept: 12 bytes each.
 constexpr int64_t kMostCachedActions = int64_t{1} << 24;
 
 int64_t NumActions(const Schedule& schedule) {

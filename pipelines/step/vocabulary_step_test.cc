@@ -108,7 +108,7 @@ TEST(VocabularyStep, BalancesAVocabulary) {
       EXPECT_LT(ToSeconds(divided.step_time), 0.9 * ToSeconds(whole.step_time));
     }
     EXPECT_LT(divided.largest_device, whole.largest_device);
-    // Of the model's own products, whoever computes them.
+    // The flops are of the model's own products, whoever computes them.
     EXPECT_EQ(divided.step.model_flops.value(), whole.step.model_flops.value());
     Bytes least = divided.devices[0].peak_state, most = least, all;
     for (const DevicePrediction& d : divided.devices) {

@@ -19,7 +19,7 @@ namespace {
 constexpr absl::Duration kFarewell = absl::Seconds(2);
 constexpr absl::Duration kLook = absl::Milliseconds(50);  // how often waits look around
 
-// Of the whole state, what one stage has.
+// What one stage has of the whole state.
 std::string StateOfStage(const TrainingState& state, const swarm::Job& job,
                          const SwarmLayout& layout, int stage) {
   ModelGraph part;

@@ -144,7 +144,7 @@ class SwarmCoordinator final : public SwarmService {
   void GoBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool StageIsLost() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AwaitGradients();
-  // Of the first step that is not committed.
+  // The shares of the first step that is not committed.
   std::map<int, std::vector<int>> SharesOf(int stage) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Average();
   bool Commit(absl::Time begin);  // false: a gradient is missing again

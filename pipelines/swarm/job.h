@@ -46,7 +46,7 @@ struct SwarmLayout {
   std::vector<int64_t> boundary;  // [stage] numbers of what it gives to the next; the last's is 0
 };
 
-// Of a GPT and Adam, with the sizes that both functions below read back.
+// A job that trains a GPT with Adam, with the sizes that both functions below read back.
 swarm::Job MakeJob(const GptConfig& model, const OptimizerOptions& optimizer);
 GptConfig ModelOf(const swarm::Job& job);
 OptimizerOptions OptimizerOf(const swarm::Job& job);
@@ -67,10 +67,10 @@ std::string FirstDifference(const SwarmSettings& given, const SwarmSettings& rig
 
 inline UpdateRule UpdateRuleOf(const swarm::Job& job) { return {job.delay(), job.fresh_every()}; }
 
-// Of a checkpoint; it refers to the layout's graph.
+// What a checkpoint is read into and written from; it refers to the layout's graph.
 StateTarget TargetOf(const swarm::Job& job, const SwarmLayout& layout);
 
-// Of messages.
+// These check, write and read the numbers of messages.
 absl::Status CheckValues(const swarm::Values& values, int64_t numbers, bool eight_bits);
 absl::Status ToValues(absl::Span<const float> numbers, bool eight_bits, swarm::Values* values);
 absl::Status FromValues(const swarm::Values& values, bool eight_bits, absl::Span<float> numbers);

@@ -11,7 +11,7 @@
 namespace pipelab {
 namespace {
 
-// Of `values` in `parts`, as equal as can be.
+// Where a part of `values` begins, with `parts` as equal as can be.
 int64_t PartBegin(int64_t values, int64_t parts, int64_t part) { return values * part / parts; }
 
 std::string ToBytes(absl::Span<const float> values) {

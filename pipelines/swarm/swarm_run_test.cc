@@ -222,8 +222,8 @@ TEST(SwarmRunTest, EightBitsHaveAFourthOfTheTraffic) {
   job.set_eight_bits(true);
   const Ran ran = RunSwarm(OptionsOf(job), NoFault);
   EXPECT_NEAR(ran.losses.at(0), Undisturbed().losses.at(0), 0.02);
-  // Of the 2 boundaries' 2 * 8 * 8 values, a micro-batch's two forwards take one and give two;
-  // backwards take two inputs and two gradients, and give two.
+  // A boundary has 2 * 8 * 8 values: a micro-batch's two forwards take one and give two; backwards
+  // take two inputs and two gradients, and give two.
   const int64_t micro_batches = kSteps * 6, floats = 4 * 128, int8 = 16 + 2 + 128;
   EXPECT_EQ(Undisturbed().traffic.values_out, micro_batches * 5 * floats);
   EXPECT_EQ(Undisturbed().traffic.values_back, micro_batches * 4 * floats);

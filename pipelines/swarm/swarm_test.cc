@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 constexpr Nanoseconds Seconds(int64_t n) { return Milliseconds(n * 1000); }
 constexpr Nanoseconds Hours(int64_t n) { return Seconds(n * 3600); }
 
-// Of a second forward and three backward.
+// A stage with a forward of 1 s and a backward of 3 s.
 SwarmStage PlainStage() {
   SwarmStage stage;
   stage.forward.compute = Seconds(1);

@@ -171,7 +171,7 @@ absl::Status SwarmTrainer::RunMicroBatch(const Place& place, int micro_batch,
     has_gradient = micro_batches_[place.Of(micro_batch)].has_gradient;
   }
   const int highest = *missing.rbegin(), lowest = *missing.begin();
-  // Of those that are missing: inputs of the highest, and what its output's gradient needs.
+  // The missing stages need inputs of the highest, and what its output's gradient needs.
   int last = highest;
   while (last + 1 < stages && !has_gradient[last]) ++last;
   for (int stage = 0; stage < last; ++stage) {

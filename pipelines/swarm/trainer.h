@@ -14,7 +14,7 @@
 // A restarted coordinator may have other stages. One of another training (SettingsOf) refuses this
 // trainer. Where several coordinators answer alternately, nothing of one reaches another.
 //
-// Of several trainers each takes its share of micro-batches; those of one that dies are begun anew
+// Each of several trainers takes its share of micro-batches; those of one that dies are begun anew
 // by the others. Run returns SwarmPeer's errors, and FailedPrecondition where its data do not fit
 // the model, or where peers refuse several of its requests in a row: the fault is its own, so it
 // blames nobody and ends.

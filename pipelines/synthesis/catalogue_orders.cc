@@ -61,7 +61,8 @@ void AddWords(const SynthesisProblem& p, const std::string& name, const OrderWor
   }
 }
 
-// Of one replica over the problem's stages, with the problem's times where they are taken.
+// Schedules of one replica over the problem's stages, with the problem's times where they are
+// taken.
 void ForEachSchedule(const SynthesisProblem& p,
                      absl::FunctionRef<void(const std::string&, const Schedule&)> use) {
   if (p.stages() % p.devices != 0) return;

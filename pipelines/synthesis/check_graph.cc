@@ -139,8 +139,8 @@ ProofGraph::ProofGraph(const SynthesisProblem& p, bool memory)
   tail_ = Earliest(after_, std::vector<int>(order_.rbegin(), order_.rend()));
 }
 
-// Of each pass, in the order: behind what it waits for, and behind all passes of its device that
-// must be over, of which one runs at a time.
+// The earliest begin of each pass, in the order: after what it waits for, and behind all passes of
+// its device that must be over, of which one runs at a time.
 std::vector<int64_t> ProofGraph::Earliest(const std::vector<std::vector<Edge>>& before,
                                           const std::vector<int>& order) const {
   const size_t nodes = before.size();

@@ -1,11 +1,12 @@
 // How long words take, fast enough to be asked a hundred thousand times.
 //
 //   WordEvaluator evaluator(problem);
-//   const int64_t makespan = evaluator.Makespan(words);   // ns; kNoMakespan: they wait for each other
+//   // ns; kNoMakespan: they wait for each other
+//   const int64_t makespan = evaluator.Makespan(words);
 //   evaluator.Begins(d)[i];                               // of the last words: when the pass began
 //
-// Equal to Simulate of the schedule on the same times, with messages that nothing delays. O(passes);
-// allocates nothing after the first call. Memory is not looked at (FitsMemory).
+// Equal to Simulate of the schedule on the same times, with messages that nothing delays.
+// O(passes); allocates nothing after the first call. Memory is not looked at (FitsMemory).
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_EVALUATE_H_
 #define PIPELAB_PIPELINES_SYNTHESIS_EVALUATE_H_
 
@@ -30,8 +31,9 @@ class WordEvaluator {
 
   int64_t Makespan(const OrderWords& words);
   const std::vector<int64_t>& Begins(int device) const { return begins_[device]; }
-  // Of the last words, which end and have no copies: passes that follow one another without a pause
-  // from the first time to the last, in order; what each waits for is the one before it.
+  // A critical path of the last words, which end and have no copies: passes that follow one another
+  // without a pause from the first time to the last, in order; what each waits for is the one
+  // before it.
   std::vector<WordPlace> CriticalPath(const OrderWords& words) const;
 
  private:
@@ -44,7 +46,7 @@ class WordEvaluator {
     int32_t next = -1, device_of_next = -1;
     int32_t to = 0;  // which unit of `next` takes it, from its own on
   };
-  // Of the symbol's n-th pass, or its copy for that unit.
+  // The times of the symbol's n-th pass, or its copy for that unit.
   const Pass& PassOf(Symbol symbol, int64_t n) const {
     return passes_[symbol * slices_ + (slices_ == 1 ? 0 : n % slices_)];
   }

@@ -78,7 +78,7 @@ class LocalOrderSearch {
     return StageOf(symbol) == stage && IsForward(symbol);
   }
 
-  // Of the unit whose forward is there.
+  // Changes the trip of the unit whose forward is there.
   void ChangeTrip(int64_t at, std::vector<Symbol>* word) {
     const int stage = StageOf((*word)[at]);
     int n = 0;                   // forwards before it

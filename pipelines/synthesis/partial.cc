@@ -105,8 +105,8 @@ PartialOrders::PartialOrders(const SynthesisProblem& p, const Heads& heads, Opti
   }
 }
 
-// Of all n-th passes of the symbol with this n % K. `later`: bytes of a micro-batch at later
-// stages.
+// Makes the data of all n-th passes of the symbol with this n % K. `later`: bytes of a micro-batch
+// at later stages.
 void PartialOrders::MakePass(Symbol symbol, int n, int64_t later) {
   const int s = StageOf(symbol), kind = KindOf(symbol), slice = p_.SliceOf(symbol, n);
   const OrderLimits::Use use = p_.Use(symbol, slice);
@@ -238,7 +238,7 @@ int64_t PartialOrders::BeginOf(const State& s, int d, Symbol symbol) const {
     thread_local std::vector<int64_t> next_f, next_i;
     NextBegins(s, &next_f, &next_i);
     const int stage = StageOf(symbol);
-    // Of the stage's next I; of those behind it as much later as their work takes.
+    // When the stage's next I can begin; those behind it begin as much later as their work takes.
     const int64_t ahead = UnitOf(s, symbol) - s[counts_ + pass.next];
     const int64_t needed = next_i[stage] + ahead * passes_[pass.next * K_].length;
     const double early = (1 + options_.lead) * static_cast<double>(pass.copy);

@@ -67,8 +67,8 @@ class PartialOrders {
   // `sum`: of all devices' own bounds.
   int64_t LowerBound(const State& state, int* device = nullptr, int64_t* sum = nullptr) const;
 
-  // Of which unit the next of the kind is; N: there is none, of copies none as things are. Copies
-  // out are of a forward, copies back of a backward.
+  // The unit of the next symbol of the kind. N: there is none, and of copies none as things are.
+  // Copies out are of a forward, copies back of a backward.
   int64_t UnitOf(const State& s, Symbol symbol) const {
     if (copies_ && IsCopy(symbol)) return NextSent(s, symbol);
     return s[counts_ + CountedAs(symbol)];
@@ -130,7 +130,7 @@ class PartialOrders {
   }
   // Whether its results go back to the same stage, the last slice's first.
   bool IsMirrored(Symbol symbol) const { return CountedAs(symbol) == SymbolOf(S_ - 1, kPassF); }
-  // Of an F and I, whose input arrives, and of an L, whose copy is there.
+  // Where the state has when the input of an F or I arrives, and when the copy of an L is there.
   int64_t Slot(Symbol symbol, int64_t n) const {
     const int kind = KindOf(symbol) == kCopyL ? 2 : KindOf(symbol);
     return arrivals_ + (int64_t{3} * StageOf(symbol) + kind) * window_ + n % window_;
@@ -145,11 +145,13 @@ class PartialOrders {
   int64_t ComingBack(const State& s, int device, Symbol symbol) const;
   void MakePass(Symbol symbol, int n, int64_t later);
   void ApplyCopy(int device, Symbol symbol, State* state) const;
-  // Of each stage's next F and I the least begin; of all that is left the least makespan.
+  // `f` and `i` get the least begin of each stage's next F and I; returns the least makespan of all
+  // that is left.
   int64_t NextBegins(const State& s, std::vector<int64_t>* f, std::vector<int64_t>* i) const;
   int64_t LinkBound(const State& s, int device) const;
   int64_t NextBack(const State& s, int stage) const;
-  // Of the next copy of the kind; N: none whose forward, or micro-batch's forwards, are over.
+  // The unit of the next copy of the kind; N: none whose forward, or micro-batch's forwards, are
+  // over.
   int64_t NextSent(const State& s, Symbol copy) const;
   // ns of all copies of the kind that are left; where it is given what is sent, of those to come,
   // too.

@@ -82,14 +82,15 @@ struct SynthesisProblem {
   // [stage] Whether micro-batches may go there between F and I; empty: of none. Not of stages that
   // are recomputed.
   std::vector<bool> may_offload;
-  // Of a pass, [stage * slices + slice]: memory above what the device holds while it runs, and what
-  // it changes. No limit of time. Of whole backwards, `backward_input` is B's and `backward_weight`
-  // is not looked at.
+  // The use of a pass, [stage * slices + slice]: memory above what the device holds while it runs,
+  // and what it changes. No limit of time. Of whole backwards, `backward_input` is B's and
+  // `backward_weight` is not looked at.
   OrderLimits limits;
 
   int stages() const { return static_cast<int>(device_of_stage.size()); }
   int units() const { return micro_batches * slices; }
-  // Of the symbol's n-th pass; of a copy out of forward n, or back for backward n.
+  // The slice of the symbol's n-th pass; of a copy that is out of forward n, or back for backward
+  // n.
   int SliceOf(Symbol symbol, int n) const {
     const bool first = IsForward(symbol) || KindOf(symbol) == kCopyO;
     return first ? n % slices : slices - 1 - n % slices;
@@ -109,7 +110,7 @@ struct SynthesisProblem {
   bool IsPass(Symbol symbol) const { return KindOf(symbol) < kinds(); }
   int64_t Symbols() const;  // of all words together, at the most
   bool Recomputes(int stage) const { return !recomputed.empty() && recomputed[stage]; }
-  // Of the R in front of an I, which does not wait for the gradient; 0 without.
+  // The time of the R in front of an I, which does not wait for the gradient; 0 without.
   int64_t Rebuild(int stage, int slice = 0) const {
     return Recomputes(stage) ? lengths.recompute[stage * slices + slice] : 0;
   }
@@ -180,14 +181,14 @@ bool FitsMemory(const SynthesisProblem& problem, int device, const std::vector<S
 
 // Which go to the host: [stage][forward].
 using SentSet = std::vector<std::vector<bool>>;
-// Of stages that may offload this share, evenly: 1 is all, a half every second one.
+// Evenly this share of the forwards of stages that may offload: 1 is all, a half every second one.
 SentSet EvenlySent(const SynthesisProblem& problem, double share);
 SentSet SentIn(const SynthesisProblem& problem, const OrderWords& words);
 
 // With the recomputes, offloads and reloads.
 Schedule ScheduleOf(const SynthesisProblem& problem, const OrderWords& words);
-// Of a schedule over the same stages and devices, one replica; a B is I and W of a problem that
-// splits backwards. InvalidArgument where the problem cannot say it.
+// The words of a schedule over the same stages and devices, one replica; a B is I and W of a
+// problem that splits backwards. InvalidArgument where the problem cannot say it.
 absl::StatusOr<OrderWords> WordsOf(const SynthesisProblem& problem, const Schedule& schedule);
 
 }  // namespace pipelab

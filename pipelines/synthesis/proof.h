@@ -3,7 +3,7 @@
 //   Proof proof;
 //   proof.words = ...; proof.makespan = ...;      // this order takes so long
 //   proof.bound = BestBound(problem);             // and none is shorter than this
-//   proof.log = exact.log;                        // or, where there is a log, than the order itself
+//   proof.log = exact.log;                        // or, where there is a log, than the order
 #ifndef PIPELAB_PIPELINES_SYNTHESIS_PROOF_H_
 #define PIPELAB_PIPELINES_SYNTHESIS_PROOF_H_
 

@@ -184,7 +184,7 @@ class Reader {
     return found != object.end() && found->is_string() ? found->get<std::string>() : "";
   }
 
-  // Of an even number, the lower of the middle two.
+  // An even number of times has the lower of the middle two.
   Nanoseconds Median(int stage, char kind, int64_t slice) {
     std::vector<int64_t>& all = passes_[{stage, kind, slice}];
     if (all.empty()) return Nanoseconds(0);

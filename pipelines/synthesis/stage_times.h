@@ -12,9 +12,9 @@
 // Each but `state` may be a list, one for each token slice: {"forward": ["1 ms", "1.2 ms"], ...};
 // then all are, of as many slices.
 //
-// Of a run: a Chrome trace as `show --trace_out` and the studies write it. A stage's time is the
-// median of its passes of a kind and token slice; of a measured trace, of their processor time, as
-// where devices share cores. A run of whole backwards gives those (whole_backward). A hop is the
+// Times of a run: a Chrome trace as `show --trace_out` and the studies write it. A stage's time is
+// the median of its passes of a kind and token slice; of a measured trace, of their processor time,
+// as where devices share cores. A run of whole backwards gives those (whole_backward). A hop is the
 // shortest way of a message.
 //
 // Errors: InvalidArgument, one line that names file, field and what would be right.

@@ -217,7 +217,7 @@ class StepSynthesizer {
     }
   }
 
-  // Of the problem's passes; 0 where it has no order.
+  // The bound of the problem's passes; 0 where it has no order.
   static Nanoseconds BoundOf(const SynthesisProblem& problem) {
     return Nanoseconds(CheckProblem(problem).ok() ? BestBound(problem).value : 0);
   }

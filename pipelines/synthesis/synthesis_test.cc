@@ -104,7 +104,7 @@ TEST(StagesThatMakeRoom, AreThoseWithoutRoomForWhatIsInFlight) {
   EXPECT_THAT(StagesThatMakeRoom(none, all, 1), ElementsAre(true, true, true, false));
 }
 
-// Of slices one more is in flight for each but the first: 4, 4, 3 and 2 of them here.
+// With slices one more is in flight for each but the first: 4, 4, 3 and 2 of them here.
 TEST(StagesThatMakeRoom, CountSlices) {
   SynthesisProblem none = UnitSlices(4, 8, 2, LoopedDevices(4, 1));
   none.limits.free.assign(4, Bytes(3));

@@ -26,11 +26,12 @@ SynthesisProblem UnitSlices(int devices, int micro_batches, int slices,
 // has no limit of memory.
 SynthesisProblem RandomCopies(uint64_t seed, int devices, int micro_batches,
                               std::vector<int> device_of_stage);
-// Of slices, each with copies of its own; a part of what some keep is read later.
+// The same with slices, each with copies of its own; a part of what some keep is read later.
 SynthesisProblem RandomSlicedCopies(uint64_t seed, int devices, int micro_batches, int slices,
                                     std::vector<int> device_of_stage);
 
-// Of 8 devices: room for 4 of the 8 micro-batches in flight, and the first four may offload.
+// A problem of 8 devices: room for 4 of the 8 micro-batches in flight, and the first four may
+// offload.
 SynthesisProblem HalfRoom(int64_t copy, int micro_batches = 16);
 
 // ns, over all words of all devices; kNoMakespan: none fits. `sent`: of those that send just these

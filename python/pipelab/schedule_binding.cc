@@ -24,7 +24,7 @@ namespace {
 
 namespace py = pybind11;
 
-// Of a scheme's name and sizes, as `pipelab schedule` takes them.
+// The schedule of a scheme's name and sizes, as `pipelab schedule` takes them.
 absl::StatusOr<Schedule> FromWord(const std::string& word,
                                   const std::vector<std::string>& options) {
   Schedule schedule;

@@ -51,7 +51,7 @@ class FileWriter {
 // The same numbers as bfloat16, which has them.
 std::string AsBFloat16(const Safetensors& file);
 
-// Of the golden's sample, with the weights of a file or folder.
+// The logits of the golden's sample, with the weights of a file or folder.
 absl::StatusOr<std::vector<float>> LogitsOf(const nlohmann::json& golden,
                                             const std::string& weights);
 double LargestOf(const nlohmann::json& golden);
@@ -59,7 +59,7 @@ double LargestOf(const nlohmann::json& golden);
 double DistanceFrom(const nlohmann::json& golden, const std::vector<float>& logits);
 double AllowedFor(const nlohmann::json& golden);
 
-// Of this test, made.
+// A folder of this test, made.
 std::string Folder(const std::string& name);
 
 }  // namespace pipelab

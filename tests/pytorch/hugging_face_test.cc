@@ -212,7 +212,7 @@ TEST(HuggingFace, EightBitWeightsHaveFactorsOfBlocks) {
               HasSubstr(last + "_scale_inv\" of [1,1] is no part of the model"));
 }
 
-// Of routers and activations: another choice of groups, or the other form of the GELU, is seen.
+// Another choice of a router's groups, or the other form of the GELU, is seen.
 TEST(HuggingFace, TheLimitNoticesOtherGroupsGelusAndGemmas) {
   const std::vector<std::pair<std::string, json>> changes = {
       {"deepseek_v3_groups", {{"topk_group", 3}}},

@@ -209,7 +209,7 @@ absl::StatusOr<std::vector<Tensor>> FakeStage::Backward(const Action& a,
   if (later != stash_.end() && !later->second.input_gradient_done) {
     return WrongOrder(a, "before the later slice");
   }
-  // Of a stage whose outputs bring no gradient back.
+  // A stage has the loss if its outputs bring no gradient back.
   const bool has_loss = std::all_of(output_gradients.begin(), output_gradients.end(),
                                     [](const Tensor& t) { return t.empty(); });
   stash.dy = arena_->Allocate(DataType::kFloat32, Spec().shape, MemoryKind::kActivation);

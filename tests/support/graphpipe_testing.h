@@ -168,7 +168,7 @@ class BruteForce {
     return longest + rest;
   }
 
-  // Of the fastest ways that fit.
+  // The time of the fastest ways that fit.
   double Time(int s, double d, double own, double in_flight) const {
     std::vector<int> layers;
     for (int v = 0; v < p_.size(); ++v) {

@@ -40,7 +40,7 @@ struct UnitFigures {
 };
 UnitFigures Figures(const Schedule& schedule);
 
-// Of a scheme with token slices.
+// The sizes of a scheme with token slices.
 inline SchemeParams SlicedSizes(int devices, int micro_batches, int slices,
                                 int virtual_stages = 0) {
   SchemeParams params{devices, micro_batches, virtual_stages};

@@ -36,8 +36,8 @@ std::string DidYouMean(absl::string_view wanted, const std::vector<absl::string_
 // The same; where nothing is near, all names: "; there are gpipe, 1f1b".
 std::string NearestOrAll(absl::string_view wanted, const std::vector<absl::string_view>& known);
 
-// Callers that list all wrong names of a file ask for the nearest of the first ones alone: each takes
-// a look at all names that are known.
+// Callers that list all wrong names of a file ask for the nearest of the first ones alone: each
+// takes a look at all names that are known.
 inline constexpr size_t kMostAskedFor = 32;
 
 }  // namespace pipelab

@@ -2,8 +2,8 @@
 //
 //   RunMutations({sample1, sample2}, /*rounds=*/20000);      // each through LLVMFuzzerTestOneInput
 //
-// In NAME_fuzz_test.cc it first runs the kept inputs of NAME_fuzz.txt beside it, one a line, escaped
-// as in C. `.ci/long fuzz` adds those that reach new code (tools/dev/fuzz_corpus.py).
+// In NAME_fuzz_test.cc it first runs the kept inputs of NAME_fuzz.txt beside it, one a line,
+// escaped as in C. `.ci/long fuzz` adds those that reach new code (tools/dev/fuzz_corpus.py).
 #ifndef PIPELAB_TOOLS_BASE_FUZZ_MUTATIONS_H_
 #define PIPELAB_TOOLS_BASE_FUZZ_MUTATIONS_H_
 

@@ -10,7 +10,7 @@
 
 namespace pipelab {
 
-// Of a number above 0.
+// The divisor of `of`, which must be above 0.
 inline int64_t NearestDivisor(int64_t wanted, int64_t of) {
   for (int64_t off = 0;; ++off) {
     const int64_t below = wanted - off, above = wanted + off;

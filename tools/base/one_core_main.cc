@@ -1,6 +1,6 @@
-// main() of tests whose devices are threads that wait for one another (`one_core = True` of package_test): they
-// run on one core, which no other such test has at the time. On several cores their waits would be yields
-// that cost more than the work between them.
+// main() of tests whose devices are threads that wait for one another (`one_core = True` of
+// package_test): they run on one core, which no other such test has at the time. On several cores
+// their waits would be yields that cost more than the work between them.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/file.h>

@@ -17,8 +17,8 @@ namespace pipelab {
 
 std::string Printable(absl::string_view text);
 
-// "begin ... end" of a text of more than 4,096 bytes, which may be a value as long as a file; the end
-// of an error says what is wrong.
+// "begin ... end" of a text of more than 4,096 bytes, which may be a value as long as a file; the
+// end of an error says what is wrong.
 std::string WithoutMiddle(absl::string_view text);
 
 }  // namespace pipelab

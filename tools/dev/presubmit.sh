@@ -104,7 +104,7 @@ look buildifier buildifier xargs -0 buildifier "${layout_bazel[@]}" -lint=warn \
 look "shared data" grep xargs -0 bash -c '! grep -n "\"@shared_data//:[a-z-]*\"" "$@"' grep < <(files '*.bazel')
 look shellcheck shellcheck xargs -0 shellcheck --severity=warning --external-sources \
   < <(files '*.sh' .ci/run .ci/long tools/bazel)
-look prose python3 xargs -0 tools/dev/prose.py < <(files '*.md')
+look prose python3 xargs -0 tools/dev/prose.py < <(files '*.md' '*.h' '*.cc' '*.cu' '*.cuh')
 mapfile -t sources < <(tidy_files)
 if ((${#sources[@]})) && command -v clang-tidy >/dev/null; then
   tools/dev/compile_commands.py || failed+=(compile_commands.py)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Checks Markdown pages: long lines, long sentences, phrases not to be used, links to nothing.
+In C++ sources it checks that no comment begins without a subject: "Of ...", "Those of ...".
 
     tools/dev/prose.py [FILE...]      default: every page of the project
 
@@ -57,6 +58,8 @@ PHRASES = {
     r"\b(?:in order to|utili[sz]e[sd]?|leverages?|please note|it should be noted)\b":
         "a plain word, or nothing",
 }
+
+SUBJECTLESS = re.compile(r"(?:^|\s)// (Of|Those of|That of) ")  # comments of C++
 
 COMPILED = [(re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in PHRASES.items()]
 ITEM = re.compile(r"\s*(?:[*+-]|\d+\.)\s+")
@@ -171,6 +174,16 @@ def dead_links(page, text):
                 yield number, f"link to {link}: no such heading"
 
 
+def subjectless(text):
+    before = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        continues = re.match(r"\s*//", line) and re.match(r"\s*// \S", before)
+        match = SUBJECTLESS.search(line)
+        if match and not continues:
+            yield number, f"a comment begins '{match.group(1)} ...': write what it describes"
+        before = line
+
+
 def all_pages():
     listed = subprocess.run(["git", "ls-files", "*.md"], check=True, capture_output=True, text=True)
     return listed.stdout.split()
@@ -183,7 +196,9 @@ def main(arguments):
             continue
         with open(page, encoding="utf-8") as file:
             text = file.read()
-        for number, problem in sorted([*findings(text), *dead_links(page, text)]):
+        is_page = page.endswith(".md")
+        problems = [*findings(text), *dead_links(page, text)] if is_page else subjectless(text)
+        for number, problem in sorted(problems):
             print(f"{page}:{number}: {problem}")
             wrong += 1
     return 1 if wrong else 0

@@ -1,15 +1,16 @@
 #!/bin/bash
-# prose.py finds what it is for, with the line, and nothing in code, tables' cells or made text.
+# prose.py finds what it is for, with the line, and nothing in code, tables' cells or made text; and comments of C++
+# that begin without a subject.
 set -euo pipefail
 prose=$PWD/tools/dev/prose.py
 cd "$(mktemp -d "${TEST_TMPDIR:-/tmp}/prose.XXXXXX")"
 failures=0
 
-# found NAME EXPECTED: what prose.py prints about the page on stdin, and whether it fails.
+# found NAME EXPECTED [FILE]: what prose.py prints about the page on stdin, and whether it fails.
 found() {
-  local rc=0 expected=0
-  cat >page.md
-  "$prose" page.md >out || rc=$?
+  local rc=0 expected=0 page=${3:-page.md}
+  cat >"$page"
+  "$prose" "$page" >out || rc=$?
   if [[ $2 ]]; then expected=1; fi
   if [[ $(cat out) != "$2" || $rc != "$expected" ]]; then
     echo "FAILED: $1: exit code $rc"
@@ -85,6 +86,18 @@ found "links" 'page.md:1: link to none.md: no such file
 page.md:2: link to other.md#heading: no such heading' <<PAGE
 [a](other.md#a-heading-x) [b](https://x.example/y) [c](none.md)
 [d](other.md#heading)
+PAGE
+found "comments without a subject" "page.h:2: a comment begins 'Of ...': write what it describes
+page.h:3: a comment begins 'Those of ...': write what it describes
+page.h:5: a comment begins 'That of ...': write what it describes" page.h <<PAGE
+// The first of all. What follows is a sentence inside of a comment, or none of these.
+int b = 0;  // Of the stages.
+// Those of a device.
+//
+// That of the first.
+int a = 0;  // of the stages
+// Often asked for.
+// Of several it takes the first.
 PAGE
 if ((failures == 0)); then echo "prose.py: all as expected"; fi
 exit $((failures > 0))

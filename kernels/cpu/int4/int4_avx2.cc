@@ -99,7 +99,7 @@ class Avx2Int8Sums : public Avx2Totals {
     std::memcpy(&quad, x, sizeof(quad));
     return _mm256_set1_epi32(quad);
   }
-  // Of two numbers of 16 bits each.
+  // The sums of two numbers of 16 bits each.
   static PIPELAB_INLINE __m256i Pairs(__m256i numbers) {
     return _mm256_madd_epi16(numbers, _mm256_set1_epi16(1));
   }

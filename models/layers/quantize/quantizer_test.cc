@@ -104,7 +104,7 @@ TEST(Quantizer, GptqOfIndependentInputsRoundsToNearest) {
   EXPECT_EQ(q->codes_KN, RoundToNearest(w, kRows, kColumns, options).codes_KN);
 }
 
-// Of two rows the second takes the first one's error: w1 + H01 / H11 (w0 - q0).
+// The second of two rows takes the first one's error: w1 + H01 / H11 (w0 - q0).
 TEST(Quantizer, GptqOfTwoRowsIsTheClosedForm) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     const InputSquares squares = Correlated(2, 20, seed);
