@@ -97,13 +97,14 @@ void AddClaims(const ComparisonResult& result, Report* report) {
   for (const SchemeResult& r : result.schemes) {
     const Equality equality = CompareLosses(r, result.serial_losses);
     if (equality.ok) ++equal;
-    if (!equality.ok) absl::StrAppend(&off, off.empty() ? "" : "; ", r.scheme, " ", equality.text);
+    if (!equality.ok)
+      absl::StrAppend(&off, off.empty() ? "" : "; ", r.config.scheme, " ", equality.text);
     for (size_t d = 0; d < r.simulated.devices.size(); ++d) {
       const double error = std::abs(
           r.simulated.devices[d].peak_activation / r.traces.back().devices[d].peak_activation - 1);
       if (error <= peak_error) continue;
       peak_error = error;
-      peak_of = absl::StrCat(r.scheme, " on device ", d);
+      peak_of = absl::StrCat(r.config.scheme, " on device ", d);
     }
   }
   const int schemes = static_cast<int>(result.schemes.size());

@@ -137,7 +137,7 @@ TEST_F(Checkpoint, GoesOnAtAnyNumberOfStagesAndUnderAnyScheme) {
     std::vector<TrainingOptions> legs;
     for (const Place& place : places) {
       legs.push_back(SmallTraining(place.scheme, place.devices, kCheckpointMicroBatches));
-      legs.back().config.recompute = place.recompute ? Recompute::kFull : Recompute::kNone;
+      legs.back().config.recompute = RecomputeIf(place.recompute);
     }
     if (!c.parallel_stages.empty()) {
       const int stages = *std::max_element(c.parallel_stages.begin(), c.parallel_stages.end()) + 1;

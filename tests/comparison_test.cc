@@ -52,11 +52,12 @@ TEST(Comparison, StagesThatAddInAnotherOrderHaveTheBitsOfALoopThatAddsByStages) 
     for (const SchemeResult& scheme : result.schemes) {
       if (scheme.part.empty()) {
         ++plain;
-        EXPECT_EQ(scheme.losses, result.serial_losses) << scheme.scheme << " on " << devices;
+        EXPECT_EQ(scheme.losses, result.serial_losses) << scheme.config.scheme << " on " << devices;
       } else {
         ++by_stage;
         EXPECT_EQ(scheme.part, "stage");
-        EXPECT_EQ(scheme.losses, scheme.serial_by_part) << scheme.scheme << " on " << devices;
+        EXPECT_EQ(scheme.losses, scheme.serial_by_part)
+            << scheme.config.scheme << " on " << devices;
       }
     }
   }
@@ -82,7 +83,7 @@ TEST(Comparison, SaysWhatDiffers) {
   ComparisonResult result;
   result.serial_losses = {2, 1};
   SchemeResult scheme;
-  scheme.scheme = "odd";
+  scheme.config.scheme = "odd";
   scheme.losses = {2, 1.5};
   scheme.must_be_bit_equal = true;
   result.schemes = {scheme};

@@ -166,7 +166,7 @@ TEST_F(ContextParallelTest, SchemesAndRecomputation) {
         options.config.overlap_data = sharding != Sharding::kReplicated;
         options.rendezvous = tied;
         const bool whole = scheme == "gpipe" || (tied && scheme == "1f1b");
-        options.config.recompute = whole ? Recompute::kFull : Recompute::kNone;
+        options.config.recompute = RecomputeIf(whole);
         if (scheme == "breadth_first") {
           options.config.recompute = Recompute::kBlocks;
         }

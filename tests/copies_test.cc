@@ -59,11 +59,8 @@ TEST_P(CopiesTest, HoldAndSendWhatIsPredicted) {
       for (const bool recompute : {false, true}) {
         TrainingOptions options = SmallTraining(scheme, devices, 2);
         options.config.data = copies;
-        options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
-        if (!MakeSchedule(options.config.scheme,
-                          SchemeSizes(options.config, options.config.copies()))
-                 .ok())
-          continue;
+        options.config.recompute = RecomputeIf(recompute);
+        if (!Serves(options.config)) continue;
         ExpectAsPredicted(options, copies);
         if (copies == 2) ExpectAsPredicted(options, 3 * copies);
       }
@@ -147,11 +144,8 @@ TEST_P(BatchNormTest, TrainsAsTheSerialLoopWithTheSameStatistics) {
           std::make_tuple("gpipe", 2, 3), std::make_tuple("zb_h1", 2, 4)}) {
       for (const bool recompute : {false, true}) {
         TrainingOptions options = Options(scheme, devices, copies, batch_norm);
-        options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
-        if (!MakeSchedule(options.config.scheme,
-                          SchemeSizes(options.config, options.config.copies()))
-                 .ok())
-          continue;
+        options.config.recompute = RecomputeIf(recompute);
+        if (!Serves(options.config)) continue;
         SCOPED_TRACE(batch_norm == BatchNormCopies::kOwn ? "own" : "synchronised");
         double statistics = 1;
         ExpectAsSerial(options, 2 * copies, &statistics);

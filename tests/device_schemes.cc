@@ -124,7 +124,6 @@ absl::StatusOr<SchemeOutcome> RunScheme(const ComputeDevices& devices, TrainedJo
   }
   PIPELAB_ASSIGN_OR_RETURN(const Trace predicted, Simulate(training->program(), training->costs()));
   SchemeResult result;
-  result.scheme = options.config.scheme;
   result.config = options.config;
   result.num_slices = schedule.num_slices;
   result.slices = training->slices();

@@ -92,10 +92,10 @@ class Equivalence : public testing::TestWithParam<Sizes> {
     SchemeResult result;
     TrainingOptions options;
     options.config = sizes_;
-    options.config.scheme = result.scheme = scheme;
+    options.config.scheme = scheme;
     options.config.pipeline = std::get<0>(GetParam());
     options.config.micro_batches = all_micro_batches;
-    options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
+    options.config.recompute = RecomputeIf(recompute);
     if (sizes_.concatenation == Concatenation::kBackwardHalving) {
       options.config.micro_batches /= 2;  // those of full size
     }
@@ -242,12 +242,9 @@ TEST_P(TiedEquivalence, TiedTablesKeepOneValue) {
     options.config.micro_batch_size = kSmallSamples;
     options.optimizer = SmallAdam();
     options.trace = false;
-    if (!MakeSchedule(options.config.scheme, SchemeSizes(options.config, options.config.copies()))
-             .ok())
-      continue;
+    if (!Serves(options.config)) continue;
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(tied, *batches_, options));
     SchemeResult result;
-    result.scheme = options.config.scheme;
     result.config = options.config;
     result.must_be_bit_equal = KeepsMicroBatchOrder(training->program().schedule);
     result.num_slices = training->program().schedule.num_slices;
@@ -295,7 +292,7 @@ TEST(CompareLosses, KnowsWhatTrainingAmplifies) {
 
 TEST(CompareLosses, SeesADifference) {
   SchemeResult result;
-  result.scheme = "1f1b";
+  result.config.scheme = "1f1b";
   result.config.micro_batches = 8;
   const std::vector<double> serial = {4.0, 3.0, 2.0};
   result.losses = serial;

@@ -116,9 +116,8 @@ TEST_F(ExpertParallelTest, SchemesTrainAsSerial) {
         TrainingOptions options = OptionsOf(scheme, {2, 1, 4}, 2);
         options.config.sharding = sharding;
         options.config.overlap_data = ShardsGradients(sharding);
-        options.config.recompute = scheme == "gpipe" || (even && scheme == "breadth_first")
-                                       ? Recompute::kFull
-                                       : Recompute::kNone;
+        options.config.recompute =
+            RecomputeIf(scheme == "gpipe" || (even && scheme == "breadth_first"));
         if (!even) options.optimizer.clip_norm = 0.2;
         ExpectTrains(graph, options, &known);
       }

@@ -64,7 +64,6 @@ class GraphModel : public testing::Test {
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,
                                  PipelineTraining::Create(graph, *batches_, options));
     SchemeResult result;
-    result.scheme = options.config.scheme;
     result.config = options.config;
     result.must_be_bit_equal = KeepsMicroBatchOrder(training->program().schedule);
     ASSERT_TRUE(SumsInLayerOrder(graph, training->partition()));
@@ -97,9 +96,8 @@ TEST_F(GraphModel, ChainsOfStagesWithSkipsTrainAsSerial) {
       for (const auto& [devices, micro_batches] :
            std::vector<std::pair<int, int>>{{2, 3}, {4, 8}, {6, 4}}) {
         TrainingOptions options = SmallTraining(std::string(scheme.name), devices, micro_batches);
-        options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
-        if (!MakeSchedule(scheme.name, SchemeSizes(options.config, options.config.copies())).ok())
-          continue;
+        options.config.recompute = RecomputeIf(recompute);
+        if (!Serves(options.config)) continue;
         Check(config, options);
       }
     }
@@ -122,16 +120,15 @@ TEST_F(GraphModel, ParallelStagesTrainAsSerial) {
         for (const char* scheme : {"gpipe", "1f1b", "zb_h1"}) {
           TrainingOptions options =
               Parallel(config, scheme, c.stages_of_branch, stages, micro_batches);
-          options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
-          if (!MakeSchedule(scheme, SchemeSizes(options.config, options.config.copies())).ok())
-            continue;
+          options.config.recompute = RecomputeIf(recompute);
+          if (!Serves(options.config)) continue;
           Check(config, options);
         }
         if (stages % 2 == 0) {
           TrainingOptions options =
               Parallel(config, "breadth_first", c.stages_of_branch, stages / 2, micro_batches);
           options.config.virtual_stages = 2;
-          options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
+          options.config.recompute = RecomputeIf(recompute);
           if (MakeSchedule("breadth_first", SchemeSizes(options.config)).ok())
             Check(config, options);
         }

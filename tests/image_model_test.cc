@@ -68,7 +68,6 @@ class ImageModel : public testing::TestWithParam<GroupedModel (*)()> {
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,
                                  PipelineTraining::Create(model_.graph, data_, options));
     SchemeResult result;
-    result.scheme = options.config.scheme;
     result.config = options.config;
     result.must_be_bit_equal = KeepsMicroBatchOrder(training->program().schedule);
     result.losses = LossesAsPredicted(training.get(), kImageSteps);
@@ -87,10 +86,8 @@ class ImageModel : public testing::TestWithParam<GroupedModel (*)()> {
   // Schemes that cannot serve the sizes are left out.
   void CheckWithAndWithoutRecompute(TrainingOptions options) {
     for (bool recompute : {false, true}) {
-      options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
-      if (MakeSchedule(options.config.scheme, SchemeSizes(options.config, options.config.copies()))
-              .ok())
-        Check(options);
+      options.config.recompute = RecomputeIf(recompute);
+      if (Serves(options.config)) Check(options);
     }
   }
 

@@ -14,6 +14,7 @@
 #include "pipelines/ir/versions.h"
 #include "pipelines/runtime/batch_norm.h"
 #include "pipelines/runtime/staleness.h"
+#include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_matchers.h"
 
@@ -39,6 +40,12 @@ TrainingOptions SmallTraining(const std::string& scheme, int devices, int micro_
   options.wait_limit = absl::Seconds(20);
   return options;
 }
+
+bool Serves(const StepConfig& config) {
+  return MakeSchedule(config.scheme, SchemeSizes(config, config.copies())).ok();
+}
+
+Recompute RecomputeIf(bool recompute) { return recompute ? Recompute::kFull : Recompute::kNone; }
 
 SerialOptions SmallSerial(const BatchSource& data, int micro_batches) {
   SerialOptions options;
@@ -71,7 +78,6 @@ std::vector<double> SerialLosses(const ModelGraph& graph, const SerialOptions& o
 void ExpectWithinTolerance(const std::vector<double>& losses, const TrainingOptions& options,
                            const std::vector<double>& serial) {
   SchemeResult scheme;
-  scheme.scheme = options.config.scheme;
   scheme.config = options.config;
   scheme.losses = losses;
   const Equality equality = CompareLosses(scheme, serial);

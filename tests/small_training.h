@@ -12,6 +12,7 @@
 #include "models/layers/serial_trainer.h"
 #include "pipelines/ir/trace.h"
 #include "pipelines/runtime/training.h"
+#include "pipelines/step/step_config.h"
 #include "tests/small_gpt.h"
 
 namespace pipelab {
@@ -20,6 +21,11 @@ namespace pipelab {
 ModelGraph SmallChain();
 
 TrainingOptions SmallTraining(const std::string& scheme, int devices, int micro_batches);
+
+// Whether the scheme has a schedule of the configuration's sizes and copies.
+bool Serves(const StepConfig& config);
+// The recomputation of whole stages, or none.
+Recompute RecomputeIf(bool recompute);
 
 // The same for the serial loop.
 SerialOptions SmallSerial(const BatchSource& data, int micro_batches);

@@ -126,7 +126,6 @@ TEST(StageMicroBatches, TrainAsALoopOverStages) {
                                      PipelineTraining::Create(graph, *batches, options));
         StageLoop loop(graph, training->partition(), *batches, 8, counts, options.seed);
         SchemeResult result;
-        result.scheme = "graph";
         result.config = options.config;
         result.must_be_bit_equal = KeepsMicroBatchOrder(training->program().schedule);
         EXPECT_EQ(result.must_be_bit_equal, counts[1] == 8 && counts[0] == 8);
@@ -164,7 +163,6 @@ TEST(StageMicroBatches, WithGroupsTrainAsSerial) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(options.schedule, MakeSchedule("graph", sizes));
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph, *batches, options));
   SchemeResult result;
-  result.scheme = "graph";
   result.config = options.config;
   for (int i = 0; i < kStageSteps; ++i) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep step, training->Step());

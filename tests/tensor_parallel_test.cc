@@ -22,7 +22,6 @@
 namespace pipelab {
 namespace {
 
-
 std::vector<Grid> GridsOf(int devices) {
   std::vector<Grid> grids;
   for (int p = 1; p <= devices; ++p) {
@@ -115,8 +114,7 @@ TEST_F(TensorParallelTest, EverySchemeTrainsAsSerial) {
           options.config.sharding = sharding;
           options.config.overlap_data = hard;
           options.rendezvous = hard || tied;
-          options.config.recompute =
-              tied && scheme == "gpipe" ? Recompute::kFull : Recompute::kNone;
+          options.config.recompute = RecomputeIf(tied && scheme == "gpipe");
           SCOPED_TRACE(
               absl::StrCat(scheme, " ", Text(grid), " ", ShardingName(sharding), " tied=", tied));
           ExpectTrainsAsSerial(graph, Train(graph, options), options, serial);

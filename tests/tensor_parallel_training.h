@@ -162,7 +162,6 @@ class TensorParallelTest : public testing::Test {
   void ExpectTrainsAsSerial(const ModelGraph& graph, const GridResult& run,
                             const TrainingOptions& options, const std::vector<double>& serial) {
     SchemeResult scheme;
-    scheme.scheme = options.config.scheme;
     scheme.config = options.config;
     scheme.losses = run.losses;
     AllowForDivision(graph,

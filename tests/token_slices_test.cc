@@ -91,7 +91,7 @@ TEST_F(TokenSlices, OfAnyLengthsTrainAsASerialLoopOfTheSameSlices) {
                        << (tied ? ", tied" : "") << (recompute ? ", recompute" : ""));
           TrainingOptions options = SmallTraining("terapipe", devices, 3);
           options.config.slices = static_cast<int>(slices.size());
-          options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
+          options.config.recompute = RecomputeIf(recompute);
           options.slices = slices;
           const auto training = MakeTraining(graph, options);
           ASSERT_NE(training, nullptr);
@@ -121,7 +121,7 @@ TEST_F(TokenSlices, EachSchemeTrainsAsTheSerialLoop) {
       SCOPED_TRACE(testing::Message() << scheme.name << (recompute ? ", recompute" : ""));
       TrainingOptions options = SmallTraining(std::string(scheme.name), 2, 4);
       options.config.slices = 3;
-      options.config.recompute = recompute ? Recompute::kFull : Recompute::kNone;
+      options.config.recompute = RecomputeIf(recompute);
       options.slices = slices;
       const auto training = MakeTraining(graph, options);
       ASSERT_NE(training, nullptr);

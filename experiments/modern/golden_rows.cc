@@ -24,7 +24,6 @@ namespace {
 constexpr double kGoldenTime =
     0.08;  // the bar, which was set before these rows were first predicted
 constexpr char kTests[] = "megatron_lm_tests";
-constexpr char kDeterministic[] = "--deterministic-mode";
 constexpr int64_t kMostGpus = 1 << 20;
 constexpr double kGib = 1 << 30;
 
@@ -35,8 +34,9 @@ ClusterSpec WithRingsAlone(ClusterSpec cluster) {
   return cluster;
 }
 
-// What a deterministic training takes on Blackwell. Its rate was timed as those of the tables were,
-// so that a step has the same share of it. An A100's table is of FlashAttention-2 already.
+// Gives the machine the attention of deterministic trainings on Blackwell. Its rate was timed as
+// those of the tables were, so that a step has the same share of it. An A100's table is of
+// FlashAttention-2 already.
 void TakeOtherAttention(const ModelGraph& graph, ClusterSpec* cluster) {
   const std::string& gpu = cluster->device.name;
   const auto& rates = cluster->device.rates;
@@ -54,7 +54,8 @@ absl::StatusOr<RowStep> PredictGoldenRow(const GoldenRow& row) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, RecipeGraph(recipe));
   const GroupedModel model = GroupByName(std::move(graph));
   PIPELAB_ASSIGN_OR_RETURN(ClusterSpec cluster, LoadCluster("--cluster", row.cluster));
-  if (absl::StrContains(row.options, kDeterministic)) TakeOtherAttention(model.graph, &cluster);
+  const bool deterministic = recipe.kernels.filled_outputs;
+  if (deterministic) TakeOtherAttention(model.graph, &cluster);
   PIPELAB_ASSIGN_OR_RETURN(RowStep s,
                            PredictRow(row.name, row.seconds, RangeOf(WithRingsAlone(cluster)),
                                       [&](const ClusterSpec& machine) {

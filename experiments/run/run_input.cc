@@ -205,7 +205,7 @@ absl::Status OpenData(RunInput* study) {
   return absl::OkStatus();
 }
 
-// What a configuration says itself, and flags say of names, files and plans.
+// These flags are for names, files and plans; a configuration says their values itself.
 constexpr const char* kGridFlags[] = {"sharding", "shards", "tensor_parallel", "sequence_parallel",
                                       "batch_norm"};
 

@@ -26,7 +26,7 @@ struct RunInput {
   std::string source, title;
   ModelGraph graph;
   StepConfig config;  // as TrainingOptions has it
-  // What is trained under, or of its sizes: passes' times may give it another order.
+  // It is trained under this, or under one of the same sizes: passes' times may order it otherwise.
   Schedule schedule;
   bool own = false;         // TrainingOptions::schedule: the configuration does not say it
   bool sequential = false;  // TrainingOptions::sequential

@@ -49,7 +49,7 @@ StepConfig ConfigOf(const ComparisonOptions& options, const Scheme& scheme) {
   return config;
 }
 
-// Whether this is the one of several processes that has all traces and does what one does for all.
+// True in the process, of several, that has all traces and does what one does for all.
 bool IsFirstProcess(const ComparisonOptions& options) {
   return options.transport == nullptr || options.transport->processes() == nullptr ||
          options.transport->processes()->rank() == 0;
@@ -137,7 +137,6 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
   PIPELAB_ASSIGN_OR_RETURN(auto training,
                            PipelineTraining::Create(graph, batches, training_options));
   SchemeResult result;
-  result.scheme = training_options.config.scheme;
   result.config = training_options.config;
   result.program = training->program();
   result.partition = training->partition();
@@ -156,7 +155,7 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
       KeepsMicroBatchOrder(schedule) && SumsInLayerOrder(training->graph(), training->partition());
   result.costs = training->costs();
   PIPELAB_ASSIGN_OR_RETURN(result.simulated, Simulate(result.program, result.costs));
-  Progress progress(result.scheme, options.steps, "step");
+  Progress progress(result.config.scheme, options.steps, "step");
   for (int step = 0; step < options.steps; ++step) {
     PIPELAB_ASSIGN_OR_RETURN(TrainingStep done, training->Step());
     result.losses.push_back(done.loss);
@@ -337,7 +336,7 @@ absl::Status CheckEquality(const ComparisonResult& result) {
     const Equality equality = CompareLosses(scheme, result.serial_losses);
     if (equality.ok) continue;
     return absl::InternalError(
-        absl::StrCat(scheme.scheme, " does not reproduce serial training: ", equality.text));
+        absl::StrCat(scheme.config.scheme, " does not reproduce serial training: ", equality.text));
   }
   return absl::OkStatus();
 }

@@ -48,7 +48,6 @@ struct ComparisonOptions {
 
 // What one scheme did.
 struct SchemeResult {
-  std::string scheme;
   StepConfig config;
   std::vector<double> losses;  // [step], nats per token
   std::vector<Trace> traces;   // of the last steps

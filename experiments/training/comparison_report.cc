@@ -84,7 +84,7 @@ absl::Status AddSchemeRow(const SchemeResult& r, const Equality& equality, Table
   PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis simulated, Analyze(r.program, r.simulated));
   PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis replayed, Analyze(r.program, r.replayed));
   PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis measured, Analyze(r.program, r.traces.back()));
-  t->AddRow({Label(r.scheme), Label(SizesText(r)), Label(r.config.micro_batches),
+  t->AddRow({Label(r.config.scheme), Label(SizesText(r)), Label(r.config.micro_batches),
              Measured(r.losses.back()), Computed(equality.text), StepTime(r.traces),
              Replayed(ToMs(r.replayed.makespan)), Simulated(ToPercent(simulated.overall.bubble)),
              Replayed(ToPercent(replayed.overall.bubble)),
@@ -109,7 +109,7 @@ Table MemoryTable(const ComparisonResult& result) {
     for (size_t d = 0; d < r.simulated.devices.size(); ++d) {
       const Bytes predicted = r.simulated.devices[d].peak_activation;
       const DeviceTrace& measured = r.traces.back().devices[d];
-      t.AddRow({Label(r.scheme), Label(static_cast<double>(d)), Simulated(ToMiB(predicted)),
+      t.AddRow({Label(r.config.scheme), Label(static_cast<double>(d)), Simulated(ToMiB(predicted)),
                 Measured(ToMiB(measured.peak_activation)),
                 Computed(ToPercent(predicted / measured.peak_activation - 1)),
                 Measured(ToMiB(measured.peak_state))});
@@ -148,8 +148,8 @@ Table TimeTable(const ComparisonResult& result) {
     for (const Trace& trace : r.traces) times.push_back(trace.makespan);
     const double error = ToPercent(r.predicted / r.replayed.makespan - 1);
     errors.push_back(std::abs(error));
-    t.AddRow({Label(r.scheme), Simulated(ToMs(r.predicted)), Replayed(ToMs(r.replayed.makespan)),
-              Computed(error), StepTime(r.traces),
+    t.AddRow({Label(r.config.scheme), Simulated(ToMs(r.predicted)),
+              Replayed(ToMs(r.replayed.makespan)), Computed(error), StepTime(r.traces),
               ClockError(r.predicted, Median(times), r.config.pipeline)});
   }
   t.AddNote(absl::StrFormat(
@@ -171,7 +171,8 @@ std::vector<double> MillionthsOver(const std::vector<double>& losses,
 
 Table MemoryPartsTable(const ComparisonResult& result) {
   std::vector<MemoryRun> runs;
-  for (const SchemeResult& r : result.schemes) runs.push_back({r.scheme, &r.program, &r.costs});
+  for (const SchemeResult& r : result.schemes)
+    runs.push_back({r.config.scheme, &r.program, &r.costs});
   return PeakMemoryTable("memory_parts", "What each device's memory is made of when it is fullest",
                          runs);
 }
@@ -193,9 +194,9 @@ std::string ComparisonTakeaway(const ComparisonResult& result) {
   return absl::StrFormat(
       "%s has the shortest step, %.1f ms (replayed), %.2f times as fast as %s. %s needs the least "
       "memory for activations, %.2f MiB on its fullest device (simulated).",
-      fastest->scheme, ToMs(fastest->replayed.makespan),
-      ToMs(slowest->replayed.makespan) / ToMs(fastest->replayed.makespan), slowest->scheme,
-      smallest->scheme, ToMiB(LargestPeak(smallest->simulated)));
+      fastest->config.scheme, ToMs(fastest->replayed.makespan),
+      ToMs(slowest->replayed.makespan) / ToMs(fastest->replayed.makespan), slowest->config.scheme,
+      smallest->config.scheme, ToMiB(LargestPeak(smallest->simulated)));
 }
 
 absl::Status AddToReport(const ComparisonOptions& options, absl::string_view data,
@@ -207,8 +208,8 @@ absl::Status AddToReport(const ComparisonOptions& options, absl::string_view dat
     const Equality equality = CompareLosses(r, result.serial_losses);
     PIPELAB_RETURN_IF_ERROR(AddSchemeRow(r, equality, &schemes));
     if (!equality.ok)
-      report->AddNote(absl::StrCat(r.scheme, " misses serial training: ", equality.text));
-    differences.push_back({r.scheme, MillionthsOver(r.losses, result.serial_losses)});
+      report->AddNote(absl::StrCat(r.config.scheme, " misses serial training: ", equality.text));
+    differences.push_back({r.config.scheme, MillionthsOver(r.losses, result.serial_losses)});
   }
   schemes.AddNote(
       "gpipe re-materialises (as published): its backward passes include a second forward, and its "
@@ -223,9 +224,9 @@ absl::Status AddToReport(const ComparisonOptions& options, absl::string_view dat
   report->AddLossCurves(absl::StrCat(options.curves_title, ", difference from serial"),
                         absl::StrCat("difference [1e-6 ", options.loss_unit, "]"), differences);
   for (const SchemeResult& r : result.schemes) {
-    report->AddTimeline(r.scheme, r.program, r.simulated, &r.costs);
-    report->AddTimeline(r.scheme, r.program, r.replayed);
-    report->AddTimeline(r.scheme, r.program, r.traces.back());
+    report->AddTimeline(r.config.scheme, r.program, r.simulated, &r.costs);
+    report->AddTimeline(r.config.scheme, r.program, r.replayed);
+    report->AddTimeline(r.config.scheme, r.program, r.traces.back());
   }
   return absl::OkStatus();
 }

@@ -23,7 +23,7 @@ constexpr absl::Duration kBeat = absl::Milliseconds(500);  // between signs of l
 // A launcher that ends a run because a process died may be faster than the broken connection.
 constexpr absl::Duration kTermGrace = absl::Milliseconds(500);
 
-// What is said about a process that runs another program, or is not well.
+// The line about a process that runs another program, or is not well.
 constexpr absl::string_view kUnreadable = "what it says cannot be read";
 
 std::atomic<bool> g_terminated{false};

@@ -17,7 +17,7 @@ static_assert(kNoData == kNoId && kNoData == kNoTarget, "one mark for what is no
 
 namespace {
 
-// What the pass reads of a field's first dimension: a slice, or the device's tokens; all.
+// The ranges that the pass reads of a field's first dimension: a slice, or the device's tokens; all.
 std::vector<TokenSlice> RangesOf(const LayerSpec& spec, const DataField& field, TokenSlice slice) {
   const bool tokens = !spec.context.whole() && field.shape[0] == TokensOf(spec);
   if (tokens) return spec.context.Tokens(field.shape[0]);

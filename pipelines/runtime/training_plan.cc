@@ -112,8 +112,8 @@ absl::StatusOr<Step> BuildTrainedStep(const ModelGraph& graph, const TrainingOpt
   StepCache cache(on);
   PIPELAB_RETURN_IF_ERROR(TakeSchedule(options, &config, &cache));
   if (config.sharing() > 1 && ShardsGradients(config.sharding)) {  // CheckSplitHead asks for it
-    PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache.ScheduleOf(config));
-    config.split_head = cache.SplitsBackwards(config, *schedule);
+    PIPELAB_ASSIGN_OR_RETURN(const Schedule* few, cache.PlacementOf(config));
+    config.split_head = cache.SplitsBackwards(config, *few);
   }
   return BuildStep(&cache, config);
 }

@@ -62,8 +62,9 @@ StepConfig OrderConfig(const StepConfig& c, bool timed) {
   return order;
 }
 
-std::string ScheduleKey(const StepConfig& c, bool timed) {
-  return absl::StrCat(OrderConfig(c, timed).ToString(), timed ? "/timed" : "");
+// `order`: an OrderConfig.
+std::string ScheduleKey(const StepConfig& order, bool timed) {
+  return absl::StrCat(order.ToString(), timed ? "/timed" : "");
 }
 
 // Between neighbours: the least that a message takes, and the longest way from a device to the next
@@ -113,7 +114,8 @@ absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c) {
 
 absl::StatusOr<const Schedule*> StepCache::ScheduleWithin(const StepConfig& c,
                                                           const Limits& limits) {
-  std::vector<Bytes>& too_little = too_little_[ScheduleKey(c, /*timed=*/true)];
+  std::vector<Bytes>& too_little =
+      too_little_[ScheduleKey(OrderConfig(c, /*timed=*/true), /*timed=*/true)];
   bool less = too_little.size() == limits.free.size() && !limits.free.empty();
   for (size_t d = 0; less && d < limits.free.size(); ++d) less = limits.free[d] <= too_little[d];
   if (less) return absl::ResourceExhaustedError(absl::StrCat(c.scheme, ": too little memory"));
@@ -150,7 +152,7 @@ absl::StatusOr<PassTimes> StepCache::PassTimesOf(const StepConfig& c) {
 
 absl::StatusOr<absl::optional<Nanoseconds>> StepCache::LongestOrder(const StepConfig& c) {
   if (!ChoosesOrder(c)) return absl::nullopt;
-  const std::string key = ScheduleKey(c, /*timed=*/true);
+  const std::string key = ScheduleKey(OrderConfig(c, /*timed=*/true), /*timed=*/true);
   if (const auto found = longest_.find(key); found != longest_.end()) return found->second;
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(c.scheme));
   SchemeParams sizes = SchemeSizes(c);
@@ -168,7 +170,7 @@ absl::StatusOr<StepConfig> StepCache::SizedConfig(const StepConfig& config) {
   if (!config.has_schedule_file() || HasSchedule(config.scheme)) return config;
   StepConfig sized = config;
   PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, ReadScheduleFile(&sized));
-  Keep(ScheduleKey(sized, /*timed=*/false), std::move(schedule));
+  Keep(ScheduleKey(OrderConfig(sized, /*timed=*/false), /*timed=*/false), std::move(schedule));
   return sized;
 }
 
